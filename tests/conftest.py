@@ -1,0 +1,253 @@
+"""Give every test a state directory of its own and a way to run the program."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.filesystems import (
+    crowded,
+    crowded_image,
+    ext4,
+    ext4_root,
+    filesystem,
+    mount_root,
+    tmpfs,
+    tmpfs_root,
+    xfs_root,
+)
+from tests.needs import lacks
+
+__all__ = [
+    "crowded",
+    "crowded_image",
+    "ext4",
+    "ext4_root",
+    "filesystem",
+    "mount_root",
+    "tmpfs",
+    "tmpfs_root",
+    "xfs_root",
+]
+
+Json = dict[str, Any]
+Argument = str | bytes | Path
+
+DEADLINE_S = 60.0
+_POLL_S = 0.01
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers that these tests use."""
+    config.addinivalue_line("markers", "slow: works on 200,000 files or more")
+
+
+def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
+    """Wait for a condition; fail with `what` when the deadline passes."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {deadline_s:.0f} s: {what}"
+        time.sleep(_POLL_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run of the program that has ended."""
+
+    arguments: tuple[str, ...]
+    code: int
+    stdout: bytes
+    stderr: str
+
+    def expect(self, code: int) -> "Finished":
+        """Fail unless it ended with this code, and without a traceback."""
+        told = f"{self}\nstdout: {self.stdout[-2000:]!r}\nstderr: {self.stderr[-2000:]}"
+        assert self.code == code, f"exit {self.code}, expected {code}: {told}"
+        assert "Traceback" not in self.stderr, told
+        return self
+
+    def object(self) -> Json:
+        """Read the one JSON object of standard output."""
+        value = json.loads(self.stdout.decode())
+        assert isinstance(value, dict)
+        return value
+
+    def array(self) -> list[Json]:
+        """Read the one JSON array of standard output."""
+        value = json.loads(self.stdout.decode())
+        assert isinstance(value, list)
+        return value
+
+    def stream(self) -> list[Json]:
+        """Read standard output as one JSON object a line."""
+        return [json.loads(line) for line in self.stdout.decode().splitlines()]
+
+    def report(self) -> Json:
+        """Read the stream's last line, which is the report."""
+        last = self.stream()[-1]
+        assert last["type"] == "report"
+        return last
+
+    def assert_one_sentence(self) -> None:
+        """Fail unless standard error is one clear sentence and standard output is empty."""
+        assert self.stdout == b"", f"data on standard output: {self.stdout!r}"
+        assert "Traceback" not in self.stderr, self.stderr
+        assert len(self.stderr.strip().splitlines()) == 1, f"not one line: {self.stderr!r}"
+        assert len(self.stderr.split()) > 3, f"no sentence: {self.stderr!r}"
+
+    def __str__(self) -> str:
+        """Show the command line."""
+        return "tui-fs " + " ".join(map(repr, self.arguments))
+
+
+class Cli:
+    """The installed program, run as a user would."""
+
+    def __init__(self, program: str, state_home: Path) -> None:
+        """Take the program's path and the state directory that its jobs go to."""
+        self.program = program
+        self.jobs_directory = state_home / "tui-fs" / "jobs"
+
+    def run(
+        self,
+        *arguments: Argument,
+        cwd: Path | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> Finished:
+        """Run it to its end, with no terminal."""
+        command = [self.program, *map(os.fsdecode, arguments)]
+        finished = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        stderr = finished.stderr.decode(errors="backslashreplace")
+        return Finished(tuple(command[1:]), finished.returncode, finished.stdout, stderr)
+
+    def start(self, *arguments: Argument) -> "subprocess.Popen[bytes]":
+        """Start it in the foreground of a session of its own, with no terminal."""
+        return subprocess.Popen(
+            [self.program, *map(os.fsdecode, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            # A shell that runs the tests in the background hands down an ignored SIGINT.
+            preexec_fn=_default_signals,
+        )
+
+    def delete(self, target: Argument, strategy: str, *options: str) -> Finished:
+        """Delete in the foreground without asking, as a JSON stream."""
+        return self.run("delete", "--strategy", strategy, "--yes", "--json", *options, "--", target)
+
+    def jobs(self) -> list[Json]:
+        """List the jobs."""
+        return self.run("jobs", "--json").expect(0).array()
+
+    def state_of(self, job: str) -> str:
+        """Tell one job's state, as `jobs` gives it."""
+        return next(str(listed["state"]) for listed in self.jobs() if listed["id"] == job)
+
+    def only_job(self) -> str:
+        """Wait for the one job of this test, and give its id."""
+        wait_until(self._has_a_job, "a job that is listed")
+        (job,) = self.jobs()
+        return str(job["id"])
+
+    def _has_a_job(self) -> bool:
+        return bool(self.jobs())
+
+    def journal(self, job: str) -> list[Json]:
+        """Read the whole lines of a job's journal."""
+        text = (self.jobs_directory / job / "events.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.split("\n")[:-1]]
+
+    def supervisor_of(self, job: str) -> int:
+        """Wait for the job's supervisor, and give its process id."""
+        journal = self.jobs_directory / job / "events.jsonl"
+        wait_until(lambda: journal.exists() and bool(self.journal(job)), f"a journal of {job}")
+        return int(self.journal(job)[0]["supervisor_pid"])
+
+    def wait_for_state(self, job: str, state: str) -> None:
+        """Wait until `jobs` says that a job is in a state."""
+        wait_until(lambda: self.state_of(job) == state, f"job {job} being {state}")
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Keep every test's jobs out of the real home, and end those that it leaves running."""
+    home = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    yield home
+    for journal in home.glob("tui-fs/jobs/*/events.jsonl"):
+        _end_supervisor(journal, home)
+
+
+@pytest.fixture
+def cli(state_home: Path) -> Cli:
+    """Give the installed program."""
+    beside_python = Path(sysconfig.get_path("scripts")) / "tui-fs"
+    program = str(beside_python) if beside_python.exists() else shutil.which("tui-fs")
+    if program is None:
+        lacks("tui-fs is not installed; enable it with: pip install -e .")
+    return Cli(program, state_home)
+
+
+@pytest.fixture(params=("rm", "find", "xargs", "rsync"))
+def strategy(request: pytest.FixtureRequest) -> str:
+    """Give each strategy in turn."""
+    return str(request.param)
+
+
+def entries_in(directory: Path) -> int:
+    """Count the names in one directory; none where it is gone."""
+    try:
+        return sum(1 for _ in os.scandir(directory))
+    except FileNotFoundError:
+        return 0
+
+
+def removed_since(directory: Path) -> Callable[[], int]:
+    """Count inodes given back from now on, without disturbing a big directory by reading it."""
+    free_before = os.statvfs(directory).f_ffree
+    above = directory.parent
+    return lambda: os.statvfs(above).f_ffree - free_before
+
+
+def processes_with(argument: Argument) -> list[tuple[int, Sequence[bytes]]]:
+    """List the living processes that have this text in an argument."""
+    wanted = os.fsencode(argument)
+    found: list[tuple[int, Sequence[bytes]]] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            words = Path("/proc", name, "cmdline").read_bytes().split(b"\0")
+            if int(name) != os.getpid() and any(wanted in word for word in words):
+                found.append((int(name), words))
+    return found
+
+
+def _default_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _end_supervisor(journal: Path, home: Path) -> None:
+    """End a supervisor that a test left, known by the state directory it was started with."""
+    with suppress(OSError, ValueError, KeyError):
+        pid = int(json.loads(journal.read_text().split("\n", 1)[0])["supervisor_pid"])
+        if os.fsencode(home) in Path("/proc", str(pid), "environ").read_bytes():
+            os.kill(pid, signal.SIGKILL)

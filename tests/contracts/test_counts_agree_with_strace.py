@@ -1,0 +1,173 @@
+"""What the report says was called is what strace sees the same commands call."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.needs import needs_kernel_counters, needs_root, needs_tool
+from tests.trees import flat, many_directories
+
+REMOVALS = ("unlinkat", "unlink", "rmdir")
+OTHERS = ("getdents64", "openat", "newfstatat", "lstat", "execve")
+TOLERANCE = 0.01
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+}
+# Above 10,000 entries rm sorts a directory by inode, which changes its calls.
+SORTED_FILES = 12_000
+
+
+def build(target: Path) -> None:
+    """Make the tree that both runs delete; the same names at the same path."""
+    many_directories(target, 20, 200)
+    flat(target / "flat", SORTED_FILES)
+
+
+def strace_counts(commands: list[list[str]], directory: Path) -> tuple[Counter[str], Counter[str]]:
+    """Run the report's commands under strace; count calls and errors by name."""
+    strace = needs_tool("strace", package="strace")
+    tables: list[Path] = []
+    waiting: list[subprocess.Popen[bytes]] = []
+    piped: int | None = None
+    for number, argv in enumerate(commands):
+        table = directory / f"strace-{number}"
+        tables.append(table)
+        feeds_the_next = argv[-1] == "-print0"
+        process = subprocess.Popen(
+            [strace, "-f", "-c", "-U", "name,calls,errors", "-o", str(table), *argv],
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL if piped is None else waiting[-1].stdout,
+            stdout=subprocess.PIPE if feeds_the_next else subprocess.DEVNULL,
+        )
+        if piped is not None:
+            source = waiting[-1].stdout
+            assert source is not None
+            source.close()
+        waiting.append(process)
+        piped = number if feeds_the_next else None
+        if not feeds_the_next:
+            assert [started.wait() for started in waiting] == [0] * len(waiting), argv
+            waiting = []
+    calls: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    for table in tables:
+        for line in table.read_text(encoding="ascii").splitlines():
+            words = line.split()
+            if len(words) < 2 or not words[1].isdigit() or words[0] == "total":
+                continue
+            calls[words[0]] += int(words[1])
+            errors[words[0]] += int(words[2]) if len(words) > 2 else 0
+    return calls, errors
+
+
+def test_the_report_counts_what_strace_counts(
+    cli: Cli, ext4: Path, tmp_path: Path, strategy: str
+) -> None:
+    # Given a tree that was deleted with kernel counters, and the same tree built again
+    needs_kernel_counters()
+    target = ext4 / "target"
+    build(target)
+    report = cli.delete(target, strategy, "--trace", "perf").expect(0).report()
+    assert report["trace_source"] == "perf"
+    build(target)
+    # When the report's own commands delete it under strace
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    commands = [
+        [f"{empty}/" if word.rstrip("/").endswith("/empty") else word for word in argv]
+        for argv in report["command"]
+    ]
+    calls, errors = strace_counts(commands, tmp_path)
+    assert not target.exists()
+    # Then removals agree exactly, and the calls around them within 1 %
+    told = report["syscalls"]
+    for name in REMOVALS:
+        counted = told.get(name, {"calls": 0, "errors": 0})
+        assert (counted["calls"], counted["errors"]) == (calls[name], errors[name]), name
+    differing = {
+        name: (told.get(name, {"calls": 0})["calls"], calls[name])
+        for name in OTHERS
+        if abs(told.get(name, {"calls": 0})["calls"] - calls[name]) > TOLERANCE * calls[name]
+    }
+    assert differing == {}, "report and strace differ"
+
+
+def test_the_prediction_is_what_happened(cli: Cli, ext4: Path, strategy: str) -> None:
+    # Given a tree and what the estimate says of it
+    needs_kernel_counters()
+    target = ext4 / "target"
+    build(target)
+    rows = cli.run("estimate", "--json", target).expect(0).object()["strategies"]
+    (predicted,) = (row["syscalls"] for row in rows if row["strategy"] == strategy)
+    # When the strategy deletes it
+    report = cli.delete(target, strategy).expect(0).report()
+    # Then it removed by the calls that were predicted, and the report repeats the prediction
+    for name in REMOVALS:
+        actual = report["syscalls"].get(name, {"calls": 0})["calls"]
+        assert predicted.get(name, 0) == pytest.approx(actual, rel=TOLERANCE), name
+    assert report["predicted"]["syscalls"] == predicted
+
+
+@pytest.mark.parametrize("source", ("bpf", "strace"))
+def test_every_source_counts_the_same_removals(
+    cli: Cli, tmpfs: Path, strategy: str, source: str
+) -> None:
+    # Given a tree that was deleted with kernel counters, and the same tree built again
+    needs_kernel_counters()
+    needs_root("bpftrace")
+    needs_tool(
+        "bpftrace" if source == "bpf" else "strace",
+        package="bpftrace" if source == "bpf" else "strace",
+    )
+    target = tmpfs / "target"
+    many_directories(target, 20, 100)
+    counted = cli.delete(target, strategy, "--trace", "perf").expect(0).report()
+    many_directories(target, 20, 100)
+    # When another source watches the deletion
+    report = cli.delete(target, strategy, "--trace", source).expect(0).report()
+    # Then it names itself and counts the same removals
+    assert report["trace_source"] == source
+    assert report["deleted_files"] == counted["deleted_files"] == 2000
+    assert report["deleted_directories"] == counted["deleted_directories"] == 21
+    for name in REMOVALS:
+        assert (
+            report["syscalls"].get(name, {"calls": 0})["calls"]
+            == counted["syscalls"].get(name, {"calls": 0})["calls"]
+        ), name
+
+
+def test_without_counters_the_entries_are_counted_still(
+    cli: Cli, tmpfs: Path, strategy: str
+) -> None:
+    # Given a tree
+    many_directories(tmpfs / "target", 5, 40)
+    # When it is deleted with nobody counting system calls
+    report = cli.delete(tmpfs / "target", strategy, "--trace", "off").expect(0).report()
+    # Then no system call is invented, and what is gone is known all the same
+    assert report["trace_source"] == "off"
+    assert report["syscalls"] == {}
+    assert (report["deleted_files"], report["deleted_directories"]) == (200, 6)
+
+
+@pytest.mark.parametrize("source", ["perf", "bpf", "strace"])
+def test_every_source_counts_the_same(cli: Cli, ext4: Path, strategy: str, source: str) -> None:
+    # Given a tree of known size / When deleted under each source / Then the counts are those
+    if source == "bpf":
+        needs_tool("bpftrace", "bpftrace")
+    if source != "strace":
+        needs_kernel_counters()
+    target = ext4 / "t"
+    many_directories(target, 20, 100)
+    report = cli.delete(target, strategy, "--trace", source).expect(0).report()
+    counted = {
+        name: report["syscalls"].get(name, {"calls": 0, "errors": 0})
+        for name in ("unlinkat", "unlink", "rmdir")
+    }
+    assert report["trace_source"] == source
+    assert (report["deleted_files"], report["deleted_directories"]) == (2000, 21)
+    assert report["counts_are"] == "exact"
+    assert sum(one["calls"] - one["errors"] for one in counted.values()) == 2021

@@ -1,0 +1,217 @@
+"""A job runs by itself: detach, attach, pause, resume, cancel and the signals."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished, entries_in, processes_with, removed_since, wait_until
+from tests.filesystems import CROWDED_FILES, mount_bind
+from tests.trees import many_directories
+
+pytestmark = pytest.mark.slow
+
+FILES = CROWDED_FILES
+# What the strategies differ in here: processes side by side, one after the other, or one only.
+KINDS = ("rm", "xargs", "rsync")
+
+
+def start_detached(cli: Cli, target: Path, strategy: str) -> str:
+    """Start a job and come back while it runs."""
+    options = ("--strategy", strategy, "--yes", "--detach", "--json")
+    cli.run("delete", *options, target).expect(0)
+    return cli.only_job()
+
+
+@pytest.mark.parametrize("strategy", KINDS)
+def test_detach_then_attach(cli: Cli, crowded: Path, strategy: str) -> None:
+    # Given a job that was started detached
+    job = start_detached(cli, crowded / "target", strategy)
+    # When somebody attaches to it, by standing by or after its end
+    followed = cli.run("attach", "--json", job).expect(0)
+    again = cli.run("attach", "--json", job).expect(0)
+    # Then both see the whole stream and the same report
+    for finished in (followed, again):
+        assert {line["schema"] for line in finished.stream()} == {1}
+        report = finished.report()
+        assert report["outcome"] == "done"
+        assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
+    assert cli.state_of(job) == "done"
+    assert not (crowded / "target").exists()
+    # And whoever comes too late with an order is told so
+    for order in ("pause", "resume", "cancel"):
+        cli.run(order, job).expect(2).assert_one_sentence()
+
+
+@pytest.mark.parametrize("strategy", KINDS)
+def test_pause_holds_the_deletion_until_resume(cli: Cli, crowded: Path, strategy: str) -> None:
+    # Given a running job
+    target = crowded / "target"
+    job = start_detached(cli, target, strategy)
+    # When it is paused
+    cli.run("pause", job).expect(0)
+    cli.wait_for_state(job, "paused")
+    # Then nothing is deleted while other things happen
+    left = entries_in(target)
+    assert left > 0, "the job ended before it could be paused"
+    assert cli.run("survey", "--json", target).expect(0).object()["files"] == left
+    assert entries_in(target) == left
+    assert cli.state_of(job) == "paused"
+    # And after resume all of it is
+    cli.run("resume", job).expect(0)
+    report = cli.run("attach", "--json", job).expect(0).report()
+    assert report["outcome"] == "done"
+    assert report["deleted_files"] == FILES
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("strategy", ("find", "xargs"))
+def test_a_paused_job_can_be_cancelled(cli: Cli, crowded: Path, strategy: str) -> None:
+    # Given a paused job
+    target = crowded / "target"
+    job = start_detached(cli, target, strategy)
+    cli.run("pause", job).expect(0)
+    cli.wait_for_state(job, "paused")
+    left = entries_in(target)
+    assert left > 0, "the job ended before it could be paused"
+    # When it is cancelled
+    cli.run("cancel", job).expect(0)
+    cli.wait_for_state(job, "cancelled")
+    # Then what was left is left, and the report counts the rest
+    assert_cancelled(cli, job, target)
+
+
+@pytest.mark.parametrize("strategy", ("xargs", "rsync"))
+def test_cancel_ends_the_deletion(cli: Cli, crowded: Path, strategy: str) -> None:
+    # Given a job that somebody follows in the foreground
+    target = crowded / "target"
+    command = ("delete", "--strategy", strategy, "--yes", "--json", target)
+    removed = removed_since(target)
+    with cli.start(*command) as foreground:
+        wait_until(lambda: removed() > 0, "the deletion's beginning")
+        job = cli.only_job()
+        # When it is cancelled from elsewhere
+        cli.run("cancel", job).expect(0)
+        stdout, stderr = foreground.communicate()
+    # Then the follower's stream ends with a report that says so
+    followed = Finished((), foreground.returncode, stdout, stderr.decode())
+    assert followed.report()["outcome"] == "cancelled"
+    assert followed.code != 0
+    assert b"Traceback" not in stderr
+    assert_cancelled(cli, job, target)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "number", "code"),
+    (
+        ("rm", signal.SIGINT, 130),
+        ("rsync", signal.SIGINT, 130),
+        ("find", signal.SIGTERM, 143),
+    ),
+)
+def test_a_signal_cancels_the_foreground_job(
+    cli: Cli, crowded: Path, strategy: str, number: signal.Signals, code: int
+) -> None:
+    # Given a deletion in the foreground
+    target = crowded / "target"
+    command = ("delete", "--strategy", strategy, "--yes", "--json", target)
+    removed = removed_since(target)
+    with cli.start(*command) as foreground:
+        wait_until(lambda: removed() > 0, "the deletion's beginning")
+        # When it gets the signal
+        foreground.send_signal(number)
+        stdout, stderr = foreground.communicate()
+    # Then it ends by that signal's exit code, and the job is cancelled
+    followed = Finished((), foreground.returncode, stdout, stderr.decode()).expect(code)
+    assert followed.report()["outcome"] == "cancelled"
+    assert_cancelled(cli, cli.only_job(), target)
+
+
+def assert_cancelled(cli: Cli, job: str, target: Path) -> None:
+    """Fail unless the job is cancelled, nothing runs any more, and the report counts the rest."""
+    cli.wait_for_state(job, "cancelled")
+    wait_until(lambda: processes_with(target) == [], "the end of the strategy's processes")
+    left = entries_in(target)
+    report = cli.run("attach", "--json", job).report()
+    assert report["outcome"] == "cancelled"
+    assert 0 < left <= FILES
+    assert report["deleted_files"] == FILES - left
+    assert report["deleted_directories"] == 0
+    assert entries_in(target) == left
+
+
+def test_a_running_job_keeps_its_files_to_its_owner(cli: Cli, crowded: Path) -> None:
+    # Given a paused job
+    job = start_detached(cli, crowded / "target", "rm")
+    cli.run("pause", job).expect(0)
+    # When its directory is looked at
+    directory = cli.jobs_directory / job
+    # Then all that design.md names is there, for the owner only
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert {"plan.json", "events.jsonl", "control.sock", "log"} <= set(os.listdir(directory))
+    assert stat.S_ISSOCK((directory / "control.sock").stat().st_mode)
+    for name in os.listdir(directory):
+        assert stat.S_IMODE((directory / name).stat().st_mode) & 0o077 == 0, name
+
+
+def test_a_gentle_job_does_the_whole_work(cli: Cli, ext4: Path, strategy: str) -> None:
+    # Given a tree / When deleted gently / Then it is gone, at the lowest priority
+    target = ext4 / "t"
+    many_directories(target, 10, 300)
+    report = cli.delete(target, strategy, "--gentle").expect(0).report()
+    assert report["outcome"] == "done"
+    assert report["held_back_s"] >= 0
+    assert not target.exists()
+
+
+def test_a_mount_made_while_paused_forbids_to_resume(cli: Cli, ext4: Path) -> None:
+    # Given a paused job
+    target, outside = ext4 / "t", ext4 / "outside"
+    many_directories(target, 20, 1000)
+    outside.mkdir()
+    (outside / "precious").touch()
+    options = ("--strategy", "xargs", "--batch-size", "1", "--yes", "--detach")
+    job = cli.run("delete", *options, target).expect(0).stdout.decode().strip()
+    cli.run("pause", job).expect(0)
+    inside = next(path for path in target.iterdir() if path.is_dir())
+
+    # When something is mounted inside meanwhile
+    mount_bind(outside, inside)
+
+    # Then it does not go on, says why, and can be cancelled
+    refused = cli.run("resume", job)
+    assert refused.code == 2
+    assert "mounted inside" in refused.stderr
+    assert cli.state_of(job) == "paused"
+    cli.run("cancel", job).expect(0)
+    cli.wait_for_state(job, "cancelled")
+    assert (outside / "precious").exists()
+
+
+def test_a_supervisor_without_its_starters_word_deletes_nothing(cli: Cli, ext4: Path) -> None:
+    # Given the folder of a job that never began
+    target = ext4 / "t"
+    many_directories(target, 2, 10)
+    job = cli.run("delete", "--strategy", "rm", "--yes", "--detach", target).expect(0)
+    folder = cli.jobs_directory / job.stdout.decode().strip()
+    cli.wait_for_state(folder.name, "done")
+    again = folder.with_name("aaaaaa")
+    again.mkdir(0o700)
+    many_directories(target, 2, 10)
+    plan = json.loads((folder / "plan.json").read_text())
+    status = target.stat()
+    plan["target"]["pin"].update(device=status.st_dev, inode=status.st_ino)
+    (again / "plan.json").write_text(json.dumps(plan | {"job_id": "aaaaaa"}))
+
+    # When its supervisor is started by somebody who goes away at once
+    command = [sys.executable, "-P", "-m", "tui_fs.job.supervisor", str(again)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+
+    # Then it refuses, and everything is there
+    cli.wait_for_state("aaaaaa", "refused")
+    assert sum(1 for _ in target.rglob("*")) == 22

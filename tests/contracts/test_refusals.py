@@ -1,0 +1,412 @@
+"""What must not be deleted is refused: exit 3, one sentence, nothing touched."""
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished, wait_until
+from tests.filesystems import mount_bind, mount_tmpfs
+from tests.needs import needs_root
+from tests.trees import Sentinel, manifest, many_directories
+
+SYSTEM_DIRECTORIES = tuple(
+    path
+    for path in (
+        *("/", "//", "/.", "/..", "/tmp/..", "/usr/", "/usr/../usr"),
+        *("/home", "/usr", "/etc", "/var", "/boot", "/proc", "/sys", "/dev", "/tmp"),
+    )
+    if os.path.isdir(path)
+)
+
+
+@pytest.fixture(params=("text", "json"))
+def json_option(request: pytest.FixtureRequest) -> list[str]:
+    return ["--json"] if request.param == "json" else []
+
+
+@dataclass(frozen=True, slots=True)
+class HarmlessCli:
+    """The program with an `rm` that deletes nothing and remembers that it was called."""
+
+    cli: Cli
+    path: str
+    marker: Path
+
+    def delete(self, target: str, *options: str, cwd: Path | None = None) -> Finished:
+        """Ask for a deletion that can do no harm, even where the program is wrong."""
+        arguments = ("delete", "--strategy", "rm", *options, "--", target)
+        return self.cli.run(*arguments, cwd=cwd, environment={"PATH": self.path})
+
+    def refuses(self, target: str, *options: str, cwd: Path | None = None) -> Finished:
+        """Fail unless a confirmed deletion is refused before anything runs."""
+        finished = self.delete(target, "--yes", *options, cwd=cwd).expect(3)
+        finished.assert_one_sentence()
+        assert not self.marker.exists(), f"rm was run: {self.marker.read_text()}"
+        return finished
+
+
+@pytest.fixture
+def harmless(cli: Cli, tmp_path: Path) -> HarmlessCli:
+    """Put a harmless rm first in PATH, and make sure that the program would use it."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    marker = tmp_path / "rm-was-run"
+    stub = stubs / "rm"
+    stub.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1" = --version ] && exec {shutil.which("rm")} --version\n'
+        f'echo "$@" >> {marker}\n'
+    )
+    stub.chmod(0o755)
+    harmless = HarmlessCli(cli, f"{stubs}:{os.environ['PATH']}", marker)
+    bait = tmp_path / "bait"
+    bait.mkdir()
+    shown = harmless.delete(str(bait), "--dry-run", "--json").expect(0).object()
+    assert shown["command"][0][0] == str(stub), "the harmless rm is not used; do not go on"
+    return harmless
+
+
+@pytest.mark.parametrize("path", SYSTEM_DIRECTORIES)
+def test_refuses_a_system_directory(
+    harmless: HarmlessCli, path: str, json_option: list[str]
+) -> None:
+    harmless.refuses(path, *json_option)
+
+
+@pytest.mark.parametrize("path", SYSTEM_DIRECTORIES)
+def test_refuses_a_system_directory_in_a_dry_run_too(harmless: HarmlessCli, path: str) -> None:
+    harmless.delete(path, "--dry-run").expect(3).assert_one_sentence()
+
+
+@pytest.mark.parametrize("path", ("/usr", "/tmp", "/"))
+def test_refuses_to_empty_a_system_directory(harmless: HarmlessCli, path: str) -> None:
+    harmless.refuses(path, "--keep-root")
+
+
+@pytest.mark.parametrize("path", (".", "..", "./", "../", "x/.", "x/..", "x/./", "x/../", "./."))
+def test_refuses_a_dot_path(
+    harmless: HarmlessCli, tmpfs: Path, path: str, json_option: list[str]
+) -> None:
+    # Given a working directory that holds a directory x
+    here = tmpfs / "outer" / "here"
+    many_directories(here.parent, 1, 1)
+    many_directories(here, 1, 1)
+    (here / "x").mkdir()
+    before = manifest(tmpfs)
+    # When a path that ends in a dot component is to be deleted there
+    harmless.refuses(path, *json_option, cwd=here)
+    # Then nothing was touched
+    assert manifest(tmpfs) == before
+
+
+@pytest.mark.parametrize("levels", (0, 1, 3))
+def test_refuses_an_ancestor_of_the_working_directory(
+    harmless: HarmlessCli, tmpfs: Path, levels: int, json_option: list[str]
+) -> None:
+    # Given a working directory some levels below the target
+    target = tmpfs / "target"
+    here = target.joinpath(*["below"] * levels)
+    here.mkdir(parents=True)
+    # When the target is to be deleted from there
+    harmless.refuses(str(target), *json_option, cwd=here)
+    # Then it is there still
+    assert here.is_dir()
+
+
+RUNNING_PROGRAM = {
+    "scripts": sysconfig.get_path("scripts"),
+    "environment": sys.prefix,
+    "python": os.path.dirname(os.path.realpath(sys.executable)),
+    "package": str(Path((find_spec("tui_fs") or pytest.fail("no tui_fs")).origin or "/").parent),
+}
+
+
+@pytest.mark.parametrize("place", RUNNING_PROGRAM)
+def test_refuses_an_ancestor_of_the_running_program(
+    harmless: HarmlessCli, place: str, json_option: list[str]
+) -> None:
+    directory = RUNNING_PROGRAM[place]
+    harmless.refuses(directory, *json_option)
+    harmless.refuses(os.path.dirname(directory), *json_option)
+
+
+@pytest.mark.parametrize("below", ("", "state", "state/tui-fs/jobs"))
+def test_refuses_what_holds_the_state_directory(
+    harmless: HarmlessCli,
+    tmpfs: Path,
+    below: str,
+    json_option: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a state directory inside the target
+    target = tmpfs / "target"
+    state = target / "state"
+    (state / "tui-fs" / "jobs").mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    # When the target, or the state directory itself, is to be deleted
+    harmless.refuses(str(target / below), *json_option)
+    # Then it is there still
+    assert (state / "tui-fs" / "jobs").is_dir()
+
+
+@pytest.mark.parametrize("slash", ("", "/", "//"))
+def test_refuses_a_symlink_and_says_where_it_points(
+    harmless: HarmlessCli, tmpfs: Path, slash: str, json_option: list[str]
+) -> None:
+    # Given a symlink to a directory
+    sentinel = Sentinel(tmpfs)
+    (tmpfs / "link").symlink_to(sentinel.root)
+    # When the symlink is to be deleted
+    finished = harmless.refuses(f"{tmpfs}/link{slash}", *json_option)
+    # Then the message says what it points to, and both are there still
+    assert str(sentinel.root) in finished.stderr
+    assert (tmpfs / "link").is_symlink()
+    sentinel.assert_whole()
+
+
+def _file(path: Path) -> None:
+    path.write_bytes(b"content")
+
+
+def _device(path: Path) -> None:
+    needs_root("making a device node")
+    os.mknod(path, 0o20600, os.makedev(1, 3))
+
+
+@pytest.mark.parametrize("make", (_file, os.mkfifo, _device), ids=("file", "fifo", "device"))
+def test_refuses_what_is_no_directory(
+    harmless: HarmlessCli, tmpfs: Path, make: Callable[[Path], None], json_option: list[str]
+) -> None:
+    make(tmpfs / "name")
+    harmless.refuses(str(tmpfs / "name"), *json_option)
+    assert os.path.lexists(tmpfs / "name")
+
+
+@pytest.mark.parametrize("path", ("no-such-name", "no/such/name", "", "file/below"))
+def test_calls_a_path_that_is_not_there_a_usage_error(
+    harmless: HarmlessCli, tmpfs: Path, path: str, json_option: list[str]
+) -> None:
+    _file(tmpfs / "file")
+    finished = harmless.delete(path, "--yes", *json_option, cwd=tmpfs).expect(2)
+    finished.assert_one_sentence()
+    assert not harmless.marker.exists()
+
+
+def test_needs_a_yes_where_no_terminal_can_be_asked(
+    cli: Cli, tmpfs: Path, strategy: str, json_option: list[str]
+) -> None:
+    # Given a tree
+    many_directories(tmpfs / "target", 2, 2)
+    before = manifest(tmpfs)
+    # When it is to be deleted without --yes and without a terminal
+    options = ("--strategy", strategy, *json_option)
+    finished = cli.run("delete", *options, tmpfs / "target").expect(2)
+    # Then it is not
+    finished.assert_one_sentence()
+    assert "--yes" in finished.stderr
+    assert manifest(tmpfs) == before
+    assert cli.jobs() == []
+
+
+def test_refuses_a_mount_point(cli: Cli, tmpfs: Path, strategy: str) -> None:
+    # Given a mounted file system
+    needs_root("mounting")
+    point = mount_tmpfs(tmpfs / "point")
+    many_directories(point, 2, 2)
+    before = manifest(point)
+    # When its mount point is to be deleted, or emptied
+    for options in ((), ("--keep-root",)):
+        cli.delete(point, strategy, *options).expect(3).assert_one_sentence()
+    # Then nothing was touched
+    assert manifest(point) == before
+
+
+@pytest.mark.parametrize("kind", ("tmpfs", "bind", "bind-of-itself", "file-bind"))
+def test_refuses_a_tree_with_a_mount_inside(cli: Cli, ext4: Path, strategy: str, kind: str) -> None:
+    # Given a target in which something else is mounted, some levels down
+    needs_root("mounting")
+    sentinel = Sentinel(ext4)
+    target = ext4 / "target"
+    point = target / "a" / "b" / "point"
+    many_directories(target, 2, 2)
+    point.parent.mkdir(parents=True)
+    match kind:
+        case "tmpfs":
+            many_directories(mount_tmpfs(point), 2, 2)
+        case "bind":
+            mount_bind(sentinel.root, point)
+        case "bind-of-itself":
+            point.mkdir()
+            mount_bind(point, point)
+        case "file-bind":
+            point.touch()
+            source = sentinel.root / "precious"
+            subprocess.run(["mount", "--bind", source, point], check=True)
+    before = manifest(target)
+    # When the target is to be deleted
+    finished = cli.delete(target, strategy).expect(3)
+    # Then it is refused, the message names the mount point, and nothing was touched
+    finished.assert_one_sentence()
+    assert str(point) in finished.stderr
+    assert manifest(target) == before
+    sentinel.assert_whole()
+
+
+@pytest.mark.parametrize(
+    "name",
+    (b"two words", b"new\nline", b"tab\t", b"back\\slash", b"back\\040slash", b"\xff", b"#"),
+    ids=lambda name: ascii(name)[2:-1],
+)
+def test_finds_a_mount_at_a_hostile_name(cli: Cli, ext4: Path, name: bytes) -> None:
+    # Given a bind mount of the same file system at a name that mountinfo escapes
+    needs_root("mounting")
+    sentinel = Sentinel(ext4)
+    target = ext4 / "target"
+    target.mkdir()
+    mount_bind(sentinel.root, Path(os.fsdecode(os.path.join(os.fsencode(target), name))))
+    before = manifest(target)
+    # When the target is to be deleted
+    cli.delete(target, "rm").expect(3).assert_one_sentence()
+    # Then nothing was touched
+    assert manifest(target) == before
+    sentinel.assert_whole()
+
+
+def test_refuses_a_mount_in_a_target_reached_by_another_path(cli: Cli, ext4: Path) -> None:
+    # Given a target with a mount inside, that a bind mount shows at a second path
+    needs_root("mounting")
+    sentinel = Sentinel(ext4)
+    original = ext4 / "original"
+    target = original / "target"
+    target.mkdir(parents=True)
+    subprocess.run(["mount", "--make-private", "--bind", original, original], check=True)
+    mount_bind(sentinel.root, target / "point")
+    second = ext4 / "second"
+    second.mkdir()
+    subprocess.run(["mount", "--rbind", original, second], check=True)
+    # When it is to be deleted by the second path
+    cli.delete(second / "target", "find").expect(3).assert_one_sentence()
+    # Then nothing was touched
+    sentinel.assert_whole()
+
+
+def test_refuses_a_read_only_mount(cli: Cli, tmpfs: Path, strategy: str) -> None:
+    # Given a tree on a file system that is then mounted read-only
+    needs_root("mounting")
+    point = mount_tmpfs(tmpfs / "point")
+    many_directories(point / "target", 2, 2)
+    subprocess.run(["mount", "-o", "remount,ro", point], check=True)
+    # When it is to be deleted
+    finished = cli.delete(point / "target", strategy).expect(3)
+    # Then it is refused, for that reason
+    finished.assert_one_sentence()
+    assert "read-only" in finished.stderr
+
+
+def _swap_for_a_directory(target: Path, sentinel: Sentinel) -> None:
+    sentinel.root.rename(target)
+
+
+def _swap_for_a_symlink(target: Path, sentinel: Sentinel) -> None:
+    target.symlink_to(sentinel.root)
+
+
+@pytest.mark.parametrize("swap", (_swap_for_a_directory, _swap_for_a_symlink))
+def test_refuses_when_the_target_is_swapped_while_it_asks(
+    cli: Cli, tmpfs: Path, swap: Callable[[Path, Sentinel], None]
+) -> None:
+    # Given a terminal on which the program asks about a target
+    sentinel = Sentinel(tmpfs)
+    before = manifest(sentinel.root)
+    target = tmpfs / "target"
+    many_directories(target, 2, 2)
+    with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+        terminal.wait_for(b"yes")
+        # When another directory takes its name before the answer
+        target.rename(tmpfs / "moved-away")
+        swap(target, sentinel)
+        terminal.answer(b"yes\n")
+        code = terminal.wait()
+    # Then the program refuses, and neither directory was touched
+    assert code == 3, terminal.seen
+    assert b"Traceback" not in terminal.seen
+    assert manifest(target.resolve()) == before
+    assert len(manifest(tmpfs / "moved-away")) == 7
+
+
+@pytest.mark.parametrize("answer", (b"\n", b"n\n", b"no\n", b"\x04"))
+def test_the_default_answer_is_no(cli: Cli, tmpfs: Path, answer: bytes) -> None:
+    # Given a terminal on which the program asks
+    target = tmpfs / "target"
+    many_directories(target, 2, 2)
+    before = manifest(target)
+    with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+        terminal.wait_for(b"yes")
+        # When the answer is empty, no, or the end of input
+        terminal.answer(answer)
+        code = terminal.wait()
+    # Then nothing was deleted
+    assert code != 0
+    assert b"Traceback" not in terminal.seen
+    assert manifest(target) == before
+    assert cli.jobs() == []
+
+
+class Terminal:
+    """The program on a pseudo-terminal."""
+
+    def __init__(self, cli: Cli, *arguments: str) -> None:
+        self.seen = b""
+        self._ours, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            [cli.program, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.set_blocking(self._ours, False)
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+
+    def wait_for(self, text: bytes) -> None:
+        """Wait until the program has printed a text."""
+        wait_until(lambda: text in self._read(), f"{text!r} on the terminal")
+
+    def answer(self, text: bytes) -> None:
+        """Type an answer."""
+        os.write(self._ours, text)
+
+    def wait(self) -> int:
+        """Wait for the program's end, and give its exit code."""
+        wait_until(lambda: self._has_ended(), "the program's end")
+        return self._process.returncode
+
+    def _has_ended(self) -> bool:
+        self._read()
+        return self._process.poll() is not None
+
+    def _read(self) -> bytes:
+        # EIO says that the other end is closed, EAGAIN that there is nothing yet.
+        with suppress(OSError):
+            while chunk := os.read(self._ours, 4096):
+                self.seen += chunk
+        return self.seen

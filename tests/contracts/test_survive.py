@@ -1,0 +1,201 @@
+"""The job outlives its viewer; when the job itself dies, nothing is hidden and nothing goes on."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, entries_in, processes_with, removed_since, wait_until
+from tests.filesystems import CROWDED_FILES
+from tests.trees import many_directories
+
+pytestmark = pytest.mark.slow
+
+FILES = CROWDED_FILES
+
+
+def start_foreground(cli: Cli, target: Path, strategy: str) -> "subprocess.Popen[bytes]":
+    """Start a deletion in the foreground, and come back when it has begun."""
+    command = ("delete", "--strategy", strategy, "--yes", "--json", target)
+    removed = removed_since(target)
+    foreground = cli.start(*command)
+    wait_until(lambda: removed() > 0, "the deletion's beginning")
+    return foreground
+
+
+def strategy_processes(cli: Cli, job: str, target: Path) -> list[int]:
+    """List the processes that delete: those with the target in an argument, and xargs."""
+    supervisor = cli.supervisor_of(job)
+    started = {
+        pid for event in cli.journal(job) if event["type"] == "StepStarted" for pid in event["pids"]
+    }
+    named = {pid for pid, _ in processes_with(target)}
+    return sorted((named | set(filter(is_alive, started))) - {supervisor})
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process has a command line still; a zombie has none."""
+    with suppress(OSError):
+        return Path("/proc", str(pid), "cmdline").read_bytes() != b""
+    return False
+
+
+def has_counted_removals(cli: Cli, job: str) -> bool:
+    """Tell whether the journal says that something was deleted."""
+    samples = (event for event in cli.journal(job) if event["type"] == "Sampled")
+    return any(sample["removed"]["entries"] > 0 for sample in samples)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "number"),
+    (
+        ("rm", signal.SIGKILL),
+        ("xargs", signal.SIGKILL),
+        ("find", signal.SIGHUP),
+        ("rsync", signal.SIGHUP),
+    ),
+)
+def test_the_job_outlives_its_viewer(
+    cli: Cli, crowded: Path, strategy: str, number: signal.Signals
+) -> None:
+    # Given a deletion that is followed in the foreground
+    target = crowded / "target"
+    with start_foreground(cli, target, strategy) as foreground:
+        # When the viewer dies in mid-run, with its whole session
+        os.killpg(foreground.pid, number)
+        foreground.communicate()
+        assert entries_in(target) > 0, "the deletion ended before the signal"
+    # Then the job goes on to its end
+    job = cli.only_job()
+    cli.wait_for_state(job, "done")
+    assert not target.exists()
+    # And its journal is whole
+    text = (cli.jobs_directory / job / "events.jsonl").read_text(encoding="utf-8")
+    assert text.endswith("\n")
+    journal = cli.journal(job)
+    assert journal[0]["type"] == "JobStarted"
+    report = cli.run("attach", "--json", job).expect(0).report()
+    assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
+
+
+def test_the_job_outlives_a_reader_that_goes_away(cli: Cli, crowded: Path) -> None:
+    # Given a deletion whose stream goes into a pipe
+    target = crowded / "target"
+    with start_foreground(cli, target, "rm") as foreground:
+        # When the reader of the pipe goes away
+        assert foreground.stdout is not None
+        foreground.stdout.close()
+        assert foreground.stderr is not None
+        stderr = foreground.stderr.read()
+    # Then the program ends without a traceback, and the job goes on to its end
+    assert b"Traceback" not in stderr, stderr
+    cli.wait_for_state(cli.only_job(), "done")
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "paused"),
+    (
+        ("rm", False),
+        ("find", False),
+        ("xargs", False),
+        ("rsync", False),
+        ("xargs", True),
+        ("rsync", True),
+    ),
+)
+def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
+    cli: Cli, crowded: Path, strategy: str, paused: bool
+) -> None:
+    # Given a job that has deleted something
+    target = crowded / "target"
+    options = ("--strategy", strategy, "--yes", "--detach")
+    cli.run("delete", *options, target).expect(0)
+    job = cli.only_job()
+    wait_until(lambda: has_counted_removals(cli, job), "the first deletions")
+    if paused:
+        cli.run("pause", job).expect(0)
+        cli.wait_for_state(job, "paused")
+    assert entries_in(target) > 0, "the job ended too soon"
+    assert strategy_processes(cli, job, target) != []
+    # When its supervisor is killed
+    os.kill(cli.supervisor_of(job), signal.SIGKILL)
+    # Then the processes that delete end with it, and nothing is deleted any more
+    wait_until(
+        lambda: strategy_processes(cli, job, target) == [], "the end of the strategy", deadline_s=3
+    )
+    left = entries_in(target)
+    assert left > 0, "all was deleted after the supervisor's death"
+    # And it is called dead, never running
+    wait_until(lambda: cli.state_of(job) == "died", "the job being called dead", deadline_s=10)
+    # And the report tells what was deleted at least
+    report = cli.run("attach", "--json", job).expect(5).report()
+    assert report["outcome"] == "died"
+    assert 0 < report["deleted_files"] + report["deleted_directories"] <= FILES - left
+    assert entries_in(target) == left
+    # And orders to it are refused with a sentence
+    refused = cli.run("resume", job)
+    refused.assert_one_sentence()
+    assert refused.code in {2, 5}
+
+
+def test_the_follower_of_a_job_that_dies_ends_with_exit_5(cli: Cli, crowded: Path) -> None:
+    # Given a deletion in the foreground
+    target = crowded / "target"
+    with start_foreground(cli, target, "rm") as foreground:
+        job = cli.only_job()
+        # When its supervisor is killed
+        os.kill(cli.supervisor_of(job), signal.SIGKILL)
+        _, stderr = foreground.communicate()
+    # Then the follower says that the job died
+    assert foreground.returncode == 5, stderr
+    assert b"Traceback" not in stderr
+    assert entries_in(target) > 0
+
+
+def test_a_journal_with_a_torn_last_line_is_read(cli: Cli, crowded: Path) -> None:
+    # Given a job that died in the middle of a line
+    target = crowded / "target"
+    cli.run("delete", "--strategy", "rm", "--yes", "--detach", target).expect(0)
+    job = cli.only_job()
+    os.kill(cli.supervisor_of(job), signal.SIGKILL)
+    wait_until(lambda: strategy_processes(cli, job, target) == [], "the end of the strategy")
+    with (cli.jobs_directory / job / "events.jsonl").open("ab") as journal:
+        journal.write(b'{"type":"Sampl')
+    # When it is listed and attached to, then it is dead, and no more than that
+    wait_until(lambda: cli.state_of(job) == "died", "the job being called dead", deadline_s=10)
+    assert cli.run("attach", "--json", job).expect(5).report()["outcome"] == "died"
+    cli.run("attach", job).expect(5)
+
+
+def test_when_only_the_launcher_dies_the_report_says_what_was_deleted(cli: Cli, ext4: Path) -> None:
+    # Given a deletion that has begun, in many small processes
+    target = ext4 / "t"
+    many_directories(target, 20, 1000)
+    run = cli.run("delete", "--strategy", "xargs", "--batch-size", "1", "--yes", "--detach", target)
+    job = run.expect(0).stdout.decode().strip()
+    supervisor = cli.supervisor_of(job)
+    wait_until(lambda: any("removed" in e and e["removed"] for e in cli.journal(job)), "a sample")
+    launcher = next(pid for pid, _ in processes_with(job) if parent_of(pid) == supervisor)
+
+    # When the process between supervisor and tools is killed
+    os.kill(launcher, signal.SIGKILL)
+
+    # Then it is a partial deletion with true counts, and nothing runs on
+    cli.wait_for_state(job, "partial")
+    left = sum(1 for _ in target.rglob("*")) + 1
+    report = cli.run("attach", "--json", job).expect(1).report()
+    assert report["surviving_entries"] == left
+    assert report["deleted_files"] + report["deleted_directories"] == 20_021 - left
+    assert report["strategy_wall_s"] > 0
+
+
+def parent_of(pid: int) -> int:
+    """Tell a process's parent; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

@@ -1,0 +1,244 @@
+"""Whole journeys in tmux: keys in, screen and file system out."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, entries_in, wait_until
+from tests.e2e.terminal import Terminal
+from tests.needs import needs_tool
+from tests.trees import Sentinel, flat, hostile_names, many_directories
+
+Open = Callable[..., Terminal]
+ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3}
+
+
+@pytest.fixture
+def open_on(cli: Cli, tmp_path: Path) -> Iterator[Open]:
+    needs_tool("tmux", "tmux")
+    opened: list[Terminal] = []
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def open_terminal(path: Path, *options: str, columns: int = 80, lines: int = 24) -> Terminal:
+        terminal = Terminal([cli.program, *options, str(path)], home, columns, lines)
+        opened.append(terminal)
+        return terminal
+
+    yield open_terminal
+    for terminal in opened:
+        terminal.close()
+
+
+def confirm(terminal: Terminal, strategy: str, name: str) -> None:
+    """From the browser, cursor on the directory: preview, strategy, confirmation."""
+    terminal.press("d")
+    terminal.wait_for("counted")
+    for _ in range(ROW_OF[strategy]):
+        terminal.press("j")
+    terminal.wait_for(f"› {strategy}")
+    terminal.press("Enter")
+    terminal.wait_for("Delete for ever?")
+    if f"type {name} to confirm" in terminal.text():
+        terminal.type(name)
+    else:
+        terminal.press("Tab")
+    terminal.answer("Delete for ever?", "Enter")
+
+
+@pytest.mark.parametrize("strategy", ROW_OF)
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "tmpfs"], indirect=True)
+def test_a_strategy_deletes_what_was_confirmed_and_nothing_else(
+    open_on: Open, filesystem: Path, strategy: str
+) -> None:
+    place = filesystem / "spool"
+    place.mkdir()
+    target = place / "maildrop"
+    target.mkdir()
+    many_directories(target, 20, 600)
+    hostile_names(target)
+    sentinel = Sentinel(filesystem)
+    sentinel.plant(target)
+    terminal = open_on(place)
+    terminal.wait_for("complete")
+
+    confirm(terminal, strategy, "maildrop")
+
+    terminal.wait_for("DONE")
+    assert "Nothing of it is left." in terminal.text()
+    assert not target.exists()
+    sentinel.assert_whole()
+    terminal.press("q")
+    terminal.wait_for("empty directory")
+    terminal.press("q")
+    wait_until(lambda: not terminal.is_open(), "the end of the program")
+
+
+def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
+    target = tmpfs / "place" / "maildrop"
+    target.mkdir(parents=True)
+    many_directories(target, 3, 10)
+    before = target.stat()
+    terminal = open_on(target.parent)
+    terminal.wait_for("complete")
+    terminal.press("d")
+    terminal.wait_for("counted")
+    terminal.press("o")
+    terminal.wait_for("only empty it")
+    terminal.press("Space")
+    terminal.press("Enter")
+    terminal.wait_for("keep directory [x]")
+    terminal.press("Enter")
+    terminal.wait_for("Empty it")
+    terminal.press("Tab")
+    terminal.answer("Delete for ever?", "Enter")
+
+    terminal.wait_for("DONE")
+
+    after = target.stat()
+    assert (after.st_ino, after.st_mode, after.st_uid) == (
+        before.st_ino,
+        before.st_mode,
+        before.st_uid,
+    )
+    assert entries_in(target) == 0
+
+
+def test_the_answer_is_no_unless_it_is_yes(open_on: Open, tmpfs: Path) -> None:
+    target = tmpfs / "place" / "maildrop"
+    target.mkdir(parents=True)
+    many_directories(target, 3, 10)
+    terminal = open_on(target.parent)
+    terminal.wait_for("complete")
+
+    terminal.press("d")
+    terminal.wait_for("counted")
+    terminal.press("Enter")
+    terminal.wait_for("Delete for ever?")
+    terminal.answer("Delete for ever?", "Enter")  # the default
+    terminal.wait_for("safe against")
+    terminal.press("Enter")
+    terminal.wait_for("Delete for ever?")
+    terminal.answer("Delete for ever?", "Escape")
+    terminal.wait_for("safe against")
+
+    assert entries_in(target) == 3
+
+
+def test_a_refused_target_cannot_be_confirmed(open_on: Open) -> None:
+    terminal = open_on(Path("/"))
+    terminal.wait_for("etc/")
+    terminal.press("/")
+    terminal.wait_for("─ search")
+    terminal.type("etc")
+    terminal.press("Enter")
+    terminal.wait_until(lambda text: "─ search" not in text, "the end of the search")
+    terminal.press("d")
+    terminal.wait_for("Refused: /etc is a directory the system itself needs.")
+    terminal.press("Enter")
+    terminal.wait_for("nothing was touched")
+    assert "for ever?" not in terminal.text()
+
+
+@pytest.fixture
+def running(open_on: Open, cli: Cli, ext4: Path) -> tuple[Terminal, Path, str]:
+    """A paused deletion of 60,000 files, seen on the run screen."""
+    target = ext4 / "place" / "maildrop"
+    target.mkdir(parents=True)
+    flat(target, 60_000)
+    terminal = open_on(target.parent)
+    terminal.wait_for("complete")
+    confirm(terminal, "find", "maildrop")
+    terminal.wait_for("system calls")
+    terminal.press("p")
+    terminal.wait_for("PAUSED")
+    return terminal, target, cli.only_job()
+
+
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGHUP"])
+def test_a_job_outlives_its_screen(
+    running: tuple[Terminal, Path, str], open_on: Open, cli: Cli, end: str
+) -> None:
+    terminal, target, job = running
+    if end == "SIGKILL":
+        os.kill(terminal.pid(), signal.SIGKILL)
+    else:
+        terminal.close()
+    wait_until(lambda: not terminal.is_open(), "the end of the screen")
+    assert cli.state_of(job) == "paused"
+
+    again = open_on(target.parent)
+    again.wait_for("complete")
+    again.press("J")
+    again.wait_for("paused")
+    again.press("Enter")
+    again.wait_for("PAUSED")
+    again.press("p")
+
+    again.wait_for("DONE")
+    assert not target.exists()
+    assert cli.state_of(job) == "done"
+    assert cli.journal(job)[-1]["type"] == "JobFinished"
+
+
+def test_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: Cli) -> None:
+    terminal, target, job = running
+    terminal.press("q")
+    terminal.wait_for("The job goes on")
+    terminal.press("J")
+    terminal.wait_for("paused")
+    terminal.press("Enter")
+    terminal.wait_for("PAUSED")
+    terminal.press("c")
+    terminal.wait_for("Cancel this job?")
+    terminal.press("Tab")
+    terminal.answer("Cancel this job?", "Enter")
+
+    terminal.wait_for("CANCELLED")
+
+    assert target.exists()
+    assert cli.state_of(job) == "cancelled"
+
+
+def test_a_dead_supervisor_is_shown_as_died(running: tuple[Terminal, Path, str], cli: Cli) -> None:
+    terminal, target, job = running
+
+    os.kill(cli.supervisor_of(job), signal.SIGKILL)
+
+    terminal.wait_for("DIED")
+    assert "at least" in terminal.text()
+    assert target.exists()
+
+
+@pytest.mark.slow
+def test_keys_answer_in_a_directory_of_200_000(open_on: Open, ext4: Path) -> None:
+    place = ext4 / "place"
+    place.mkdir()
+    flat(place, 200_000)
+    terminal = open_on(place)
+    terminal.wait_for("entries")
+
+    terminal.press("?")
+    terminal.wait_for("esc closes", deadline_s=5.0)
+    terminal.press("Escape")
+    terminal.wait_for("200,001")
+    terminal.press("G")
+    terminal.wait_for("198,000 more", deadline_s=5.0)
+
+
+def test_typing_a_path_completes_it(open_on: Open, tmpfs: Path) -> None:
+    (tmpfs / "warehouse" / "inner").mkdir(parents=True)
+    terminal = open_on(tmpfs)
+    terminal.wait_for("warehouse")
+
+    terminal.press("o")
+    terminal.wait_for("path")
+    terminal.type("ware")
+    terminal.press("Tab")
+    terminal.wait_for(f"{tmpfs.name}/warehouse/")
+    terminal.press("Enter")
+
+    terminal.wait_for("inner/")

@@ -1,0 +1,213 @@
+"""Mount scratch file systems for tests, and take them down whatever happens.
+
+Each session mounts below one directory of its own, named after its process, so that a later
+session can take down what a killed one left.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_root, needs_tool
+from tests.trees import flat
+
+FILESYSTEMS = ("ext4", "xfs", "tmpfs")
+# One to three seconds of deleting on ext4: time to speak to the job.
+CROWDED_FILES = 120_000
+
+_PREFIX = "tui-fs-scratch-"
+_EXT4_BYTES = 2 << 30
+_EXT4_INODES = 400_000
+# The kernel thread that fills inode tables lazily would compete with every test.
+_EXT4_OPTIONS = "loop,noinit_itable"
+_CROWDED_BYTES = 512 << 20
+_CROWDED_INODES = CROWDED_FILES + 10_000
+# mkfs.xfs refuses less than 300 MiB.
+_XFS_BYTES = 1 << 30
+_TMPFS_OPTIONS = "size=1g,nr_inodes=1m,mode=0755"
+_BUSY_DEADLINE_S = 5.0
+_POLL_S = 0.05
+_OCTAL_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+def mounts_below(directory: Path) -> list[Path]:
+    """List the mount points at or below a directory, the innermost first."""
+    prefix = os.fsencode(directory)
+    points: list[bytes] = []
+    with open("/proc/self/mountinfo", "rb") as table:
+        for line in table:
+            escaped = line.split(b" ")[4]
+            point = _OCTAL_ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), escaped)
+            if point == prefix or point.startswith(prefix + b"/"):
+                points.append(point)
+    return [Path(os.fsdecode(point)) for point in reversed(points)]
+
+
+def kind_of(directory: Path) -> str:
+    """Name the type of the file system that holds a directory."""
+    command = ["stat", "--file-system", "--format=%T", "--", str(directory)]
+    named = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return "ext4" if named.startswith("ext2/ext3") else named
+
+
+def unmount_below(directory: Path) -> None:
+    """Take down every mount at or below a directory, lazily where it stays busy."""
+    for point in mounts_below(directory):
+        # A process that was killed a moment ago may hold it still.
+        end = time.monotonic() + _BUSY_DEADLINE_S
+        while not _unmounts(point) and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        if point in mounts_below(point):
+            subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+
+
+def _unmounts(point: Path) -> bool:
+    return subprocess.run(["umount", point], capture_output=True, check=False).returncode == 0
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a test's directory however it was left: mounts, immutable files, any depth."""
+    if mounts_below(directory):
+        unmount_below(directory)
+    command = ["rm", "-rf", "--one-file-system", "--", str(directory)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        thaw = ["chattr", "-R", "-f", "-i", "-a", str(directory)]
+        subprocess.run(thaw, capture_output=True, check=False)
+        subprocess.run(command, check=True)
+
+
+@pytest.fixture(scope="session")
+def mount_root() -> Iterator[Path]:
+    """Give the directory below which this session mounts."""
+    _take_down_leftovers()
+    root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    yield root
+    unmount_below(root)
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def ext4_root(mount_root: Path) -> Path:
+    """Mount a fresh ext4 with room for 400,000 inodes."""
+    needs_root("mounting ext4")
+    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
+    image = _sparse_image(mount_root / "ext4.image", _EXT4_BYTES)
+    subprocess.run([mkfs, "-q", "-F", "-N", str(_EXT4_INODES), str(image)], check=True)
+    return _mount(mount_root / "ext4", str(image), "ext4", _EXT4_OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def xfs_root(mount_root: Path) -> Path:
+    """Mount a fresh xfs."""
+    needs_root("mounting xfs")
+    mkfs = needs_tool("mkfs.xfs", package="xfsprogs")
+    image = _sparse_image(mount_root / "xfs.image", _XFS_BYTES)
+    subprocess.run([mkfs, "-q", "-f", str(image)], check=True)
+    return _mount(mount_root / "xfs", str(image), "xfs", "loop")
+
+
+@pytest.fixture(scope="session")
+def tmpfs_root(mount_root: Path) -> Iterator[Path]:
+    """Mount a fresh tmpfs, or use /dev/shm where mounting is not allowed."""
+    if os.geteuid() == 0:
+        yield _mount(mount_root / "tmpfs", "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
+        return
+    if not os.access("/dev/shm", os.W_OK):
+        needs_root("mounting tmpfs, as /dev/shm is not writable,")
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/dev/shm"))
+    yield root
+    remove_tree(root)
+
+
+@pytest.fixture(params=FILESYSTEMS)
+def filesystem(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Give an empty directory on each file system in turn."""
+    root = request.getfixturevalue(f"{request.param}_root")
+    assert isinstance(root, Path)
+    yield from _own_directory(root)
+
+
+@pytest.fixture
+def ext4(ext4_root: Path) -> Iterator[Path]:
+    """Give an empty directory on ext4."""
+    yield from _own_directory(ext4_root)
+
+
+@pytest.fixture(scope="session")
+def crowded_image(mount_root: Path) -> Path:
+    """Build one directory of 120,000 files in an ext4 image, which takes seconds, once."""
+    needs_root("mounting ext4")
+    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
+    image = _sparse_image(mount_root / "crowded.image", _CROWDED_BYTES)
+    subprocess.run([mkfs, "-q", "-F", "-N", str(_CROWDED_INODES), str(image)], check=True)
+    point = _mount(mount_root / "crowded", str(image), "ext4", _EXT4_OPTIONS)
+    flat(point / "target", CROWDED_FILES)
+    unmount_below(point)
+    return image
+
+
+@pytest.fixture
+def crowded(crowded_image: Path, mount_root: Path) -> Iterator[Path]:
+    """Give an ext4 of its own that holds the directory `target` of 120,000 files."""
+    image = mount_root / "copy.image"
+    subprocess.run(["cp", "--sparse=always", crowded_image, image], check=True)
+    point = _mount(mount_root / "copy", str(image), "ext4", _EXT4_OPTIONS)
+    yield point
+    unmount_below(point)
+    image.unlink()
+
+
+@pytest.fixture
+def tmpfs(tmpfs_root: Path) -> Iterator[Path]:
+    """Give an empty directory on tmpfs."""
+    yield from _own_directory(tmpfs_root)
+
+
+def mount_tmpfs(point: Path) -> Path:
+    """Mount an empty tmpfs on a directory; whoever owns the directory takes it down."""
+    return _mount(point, "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
+
+
+def mount_bind(source: Path, point: Path) -> Path:
+    """Show a directory a second time, at another place of the same file system."""
+    point.mkdir(exist_ok=True)
+    subprocess.run(["mount", "--bind", source, point], check=True)
+    return point
+
+
+def _own_directory(root: Path) -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(dir=root))
+    yield directory
+    remove_tree(directory)
+
+
+def _sparse_image(path: Path, size_bytes: int) -> Path:
+    with path.open("wb") as image:
+        image.truncate(size_bytes)
+    return path
+
+
+def _mount(point: Path, source: str, kind: str, options: str) -> Path:
+    """Mount with -o loop where asked: the kernel then detaches the loop device by itself."""
+    point.mkdir(exist_ok=True)
+    command = ["mount", "-t", kind, "-o", options, source, str(point)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, f"{' '.join(command)}: {finished.stderr}"
+    return point
+
+
+def _take_down_leftovers() -> None:
+    for name in os.listdir(tempfile.gettempdir()):
+        owner = re.match(rf"{_PREFIX}(\d+)-", name)
+        if owner is None or Path("/proc", owner[1]).exists():
+            continue
+        leftover = Path(tempfile.gettempdir(), name)
+        unmount_below(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,77 @@
+"""Say what a test needs, and the command that would provide it.
+
+A missing thing skips the test, unless TUI_FS_REQUIRE_TOOLS=1 is set: then it fails, so that the
+machine that runs every test cannot quietly run only some of them.
+"""
+
+import ctypes
+import os
+import platform
+import shutil
+import struct
+from typing import NoReturn
+
+import pytest
+
+REQUIRED_VARIABLE = "TUI_FS_REQUIRE_TOOLS"
+
+_TRACEPOINT_ID = "/sys/kernel/tracing/events/syscalls/sys_enter_unlinkat/id"
+_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+_PERF_TYPE_TRACEPOINT = 2
+_PERF_ATTR_BYTES = 112
+_PERF_ATTR_DISABLED = 1
+
+
+def lacks(sentence: str) -> NoReturn:
+    """Skip the test with this sentence, or fail it where nothing may be skipped."""
+    if os.environ.get(REQUIRED_VARIABLE) == "1":
+        pytest.fail(f"{sentence} ({REQUIRED_VARIABLE}=1 forbids skipping)", pytrace=False)
+    pytest.skip(sentence)
+
+
+def needs_root(what_for: str = "this test") -> None:
+    """Require effective user id 0."""
+    if os.geteuid() != 0:
+        lacks(f"{what_for} needs root; enable it with: sudo -E pytest")
+
+
+def needs_tool(name: str, package: str) -> str:
+    """Require a program, and return its absolute path."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
+    if found is None:
+        lacks(f"{name} is not installed; enable it with: apt-get install {package}")
+    return found
+
+
+def needs_kernel_counters() -> None:
+    """Require perf_event_open on system call tracepoints."""
+    number = _PERF_EVENT_OPEN.get(platform.machine())
+    if number is None:
+        lacks(f"perf_event_open is not known for {platform.machine()}; run on x86-64 or arm64")
+    try:
+        with open(_TRACEPOINT_ID, encoding="ascii") as id_file:
+            tracepoint = int(id_file.read())
+    except OSError as error:
+        lacks(
+            f"{_TRACEPOINT_ID}: {error.strerror}; enable it with: "
+            "sudo mount -t tracefs none /sys/kernel/tracing, and run as root"
+        )
+    attributes = struct.pack(
+        "=IIQQQQQ",
+        _PERF_TYPE_TRACEPOINT,
+        _PERF_ATTR_BYTES,
+        tracepoint,
+        0,
+        0,
+        0,
+        _PERF_ATTR_DISABLED,
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(attributes.ljust(_PERF_ATTR_BYTES, b"\0"))
+    descriptor = libc.syscall(number, buffer, 0, -1, -1, 0)
+    if descriptor < 0:
+        lacks(
+            f"perf_event_open: {os.strerror(ctypes.get_errno())}; enable it with: "
+            "sudo sysctl kernel.perf_event_paranoid=-1 (in a container: --cap-add PERFMON)"
+        )
+    os.close(descriptor)

@@ -1,0 +1,366 @@
+"""Every screen in every state, as text at 80×24 (and one at 120×40), from recorded data.
+
+``pytest tests/ui/test_screens.py --snapshot-update`` writes the pictures anew; read them
+before you commit them.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.pilot import Pilot
+
+from tests.ui.recorded import (
+    FAILING,
+    MAILDROP,
+    PAUSED,
+    REFUSED,
+    RUNNING,
+    SPOOL,
+    STARTED,
+    Host,
+    SilentSurvey,
+    ended,
+    maildrop_survey,
+    record,
+    screen_text,
+    spool_survey,
+)
+from tui_fs.job.examination import (
+    EngineState,
+    Examination,
+    Privileges,
+    Terminal,
+    ToolState,
+    TracingState,
+)
+from tui_fs.job.planning import forecast
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Refused
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Options
+from tui_fs.model.survey import Survey
+from tui_fs.model.target import Pin, Target
+from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.doctor import DoctorScreen
+from tui_fs.screens.findings import FindingsScreen
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.jobs import JobsScreen
+from tui_fs.screens.messages import SurveyUpdated
+from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.report import ReportScreen
+from tui_fs.screens.run import RunScreen
+from tui_fs.tracing.ladder import SourceState
+
+SMALL, LARGE = (80, 24), (120, 40)
+Act = Callable[[Pilot[None]], Awaitable[None]]
+
+
+class _TextFile(SingleFileSnapshotExtension):
+    """One readable file for each screen."""
+
+    _write_mode = WriteMode.TEXT
+    _file_extension = file_extension = "txt"  # syrupy 4 and 5 name it differently
+
+
+@pytest.fixture
+def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(autouse=True)
+def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing on the screen may depend on this machine or this moment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", "/nowhere/state")
+    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", SilentSurvey)
+    disk = FileSystem("ext4", "/dev/vda1", "/", False, 250 << 30, 20 << 30, 19 << 30, 10**7, 10**5)
+    monkeypatch.setattr("tui_fs.screens.choose.file_system_of", lambda _: disk)
+    monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: disk)
+    monkeypatch.setattr("tui_fs.job.planning.tools_of", _all_tools)
+    target = Target(MAILDROP, Pin(1, 2, 3))
+    monkeypatch.setattr("tui_fs.screens.preview.check", lambda *_: target)
+    monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
+    monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
+
+
+def _all_tools(strategy: object) -> tuple[dict[str, str], tuple[str, ...]]:
+    tools: tuple[str, ...] = strategy.tools  # type: ignore[attr-defined]
+    return {tool: f"/usr/bin/{tool}" for tool in tools}, ()
+
+
+async def look(screen: FramedScreen, act: Act | None = None, size: tuple[int, int] = SMALL) -> str:
+    app = Host(screen)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        if act is not None:
+            await act(pilot)
+            await settle(pilot)
+        return screen_text(app)
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until workers that will end have ended and all messages are drawn."""
+    await pilot.pause()
+    for worker in list(pilot.app.workers):
+        if worker.group not in ("follow",) and "JobsScreen" not in repr(worker.node):
+            await worker.wait()
+    await pilot.pause()
+
+
+async def wait_for(pilot: Pilot[None], words: str) -> None:
+    """Wait until the screen shows some words."""
+    for _ in range(400):
+        await pilot.pause(0.025)
+        if words in screen_text(pilot.app):
+            return
+    raise AssertionError(f"{words!r} never appeared in:\n{screen_text(pilot.app)}")
+
+
+def counted(survey: Survey) -> Act:
+    async def act(pilot: Pilot[None]) -> None:
+        found = forecast(survey, Options())
+        pilot.app.screen.post_message(SurveyUpdated(survey, found))
+
+    return act
+
+
+def then(*acts: Act) -> Act:
+    async def act(pilot: Pilot[None]) -> None:
+        for one in acts:
+            await one(pilot)
+            await settle(pilot)
+
+    return act
+
+
+def keys(*pressed: str) -> Act:
+    async def act(pilot: Pilot[None]) -> None:
+        await pilot.press(*pressed)
+
+    return act
+
+
+def shows(words: str) -> Act:
+    async def act(pilot: Pilot[None]) -> None:
+        await wait_for(pilot, words)
+
+    return act
+
+
+def choose() -> ChooseScreen:
+    return ChooseScreen(SPOOL, Settings())
+
+
+def preview() -> PreviewScreen:
+    return PreviewScreen(MAILDROP, Settings())
+
+
+async def test_choose_before_anything_is_counted(picture: SnapshotAssertion) -> None:
+    assert await look(choose()) == picture
+
+
+async def test_choose_while_counting(picture: SnapshotAssertion) -> None:
+    assert await look(choose(), counted(spool_survey(finished=False))) == picture
+
+
+async def test_choose_complete(picture: SnapshotAssertion) -> None:
+    assert await look(choose(), counted(spool_survey())) == picture
+
+
+async def test_choose_complete_on_a_large_terminal(picture: SnapshotAssertion) -> None:
+    assert await look(choose(), counted(spool_survey()), LARGE) == picture
+
+
+async def test_choose_with_unreadable_directories(picture: SnapshotAssertion) -> None:
+    assert await look(choose(), counted(spool_survey(unreadable=2))) == picture
+
+
+async def test_choose_an_empty_directory(picture: SnapshotAssertion) -> None:
+    empty = Survey(path=SPOOL, finished=True, complete=True)
+    assert await look(choose(), counted(empty)) == picture
+
+
+async def test_choose_searching(picture: SnapshotAssertion) -> None:
+    acts = then(counted(spool_survey()), keys("slash", "s", "e"))
+    assert await look(choose(), acts) == picture
+
+
+async def test_choose_sorted_by_name(picture: SnapshotAssertion) -> None:
+    assert await look(choose(), then(counted(spool_survey()), keys("s", "s"))) == picture
+
+
+async def test_help(picture: SnapshotAssertion) -> None:
+    acts = then(counted(spool_survey()), keys("question_mark"))
+    assert await look(choose(), acts) == picture
+
+
+async def test_findings(picture: SnapshotAssertion) -> None:
+    assert await look(FindingsScreen(spool_survey(), Settings())) == picture
+
+
+async def test_preview_complete(picture: SnapshotAssertion) -> None:
+    assert await look(preview(), counted(maildrop_survey())) == picture
+
+
+async def test_preview_while_counting(picture: SnapshotAssertion) -> None:
+    assert await look(preview(), counted(maildrop_survey(finished=False))) == picture
+
+
+async def test_preview_of_xargs(picture: SnapshotAssertion) -> None:
+    assert await look(preview(), then(counted(maildrop_survey()), keys("j", "j"))) == picture
+
+
+async def test_preview_of_a_tree_too_deep_for_rsync(picture: SnapshotAssertion) -> None:
+    deep = maildrop_survey(longest_path=9_000)
+    assert await look(preview(), then(counted(deep), keys("j", "j", "j"))) == picture
+
+
+async def test_preview_without_rsync(
+    picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_rsync(strategy: object) -> tuple[dict[str, str], tuple[str, ...]]:
+        tools, _ = _all_tools(strategy)
+        if "rsync" in tools:
+            return {}, ("rsync is not installed; it comes with the package rsync",)
+        return tools, ()
+
+    monkeypatch.setattr("tui_fs.job.planning.tools_of", without_rsync)
+    acts = then(counted(maildrop_survey()), keys("j", "j", "j"))
+    assert await look(preview(), acts) == picture
+
+
+async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Target:
+        raise Refused(f"{MAILDROP} is a mount point.", "Unmount it first.", rule="mount-point")
+
+    monkeypatch.setattr("tui_fs.screens.preview.check", refuse)
+    assert await look(preview()) == picture
+
+
+async def test_predicted_calls(picture: SnapshotAssertion) -> None:
+    assert await look(preview(), then(counted(maildrop_survey()), keys("c"))) == picture
+
+
+async def test_options(picture: SnapshotAssertion) -> None:
+    assert await look(preview(), then(counted(maildrop_survey()), keys("o"))) == picture
+
+
+async def test_confirm_by_name(picture: SnapshotAssertion) -> None:
+    assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
+
+
+async def test_confirm_a_small_directory(
+    picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.screens.preview.name_must_be_typed", lambda *_: None)
+    assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
+
+
+async def test_read_only_never_asks() -> None:
+    screen = PreviewScreen(MAILDROP, Settings(read_only=True))
+    shown = await look(
+        screen, then(counted(maildrop_survey()), keys("enter"), shows("switched off"))
+    )
+    assert "Delete for ever?" not in shown
+
+
+@pytest.fixture
+def alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor is at work."""
+    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: 4122)
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_before_the_first_entry_falls(picture: SnapshotAssertion) -> None:
+    screen = RunScreen(record([STARTED]), Settings())
+    assert await look(screen, shows("deleting")) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_running(picture: SnapshotAssertion) -> None:
+    screen = RunScreen(record(RUNNING), Settings())
+    assert await look(screen, shows("649,632")) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_running_on_a_large_terminal(picture: SnapshotAssertion) -> None:
+    screen = RunScreen(record(RUNNING), Settings())
+    assert await look(screen, shows("649,632"), LARGE) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_paused(picture: SnapshotAssertion) -> None:
+    assert await look(RunScreen(record(PAUSED), Settings()), shows("PAUSED")) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_with_failures(picture: SnapshotAssertion) -> None:
+    assert await look(RunScreen(record(FAILING), Settings()), shows("failed 2")) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_errors(picture: SnapshotAssertion) -> None:
+    acts = then(shows("failed 2"), keys("e"))
+    assert await look(RunScreen(record(FAILING), Settings()), acts) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_run_asks_before_it_cancels(picture: SnapshotAssertion) -> None:
+    acts = then(shows("649,632"), keys("c"))
+    assert await look(RunScreen(record(RUNNING), Settings()), acts) == picture
+
+
+REPORTS = {
+    "done": ended(Outcome.DONE, "Nothing of it is left.", 1_204_113, 0),
+    "partial": ended(
+        Outcome.PARTIAL, "2 entries are left. 1 entry could not be deleted.", 1_204_111, 2
+    ),
+    "cancelled": ended(
+        Outcome.CANCELLED, "Stopped before the end: cancelled by user 0.", 700_000, 504_113
+    ),
+    "refused": REFUSED,
+    "died": RUNNING,
+}
+
+
+@pytest.mark.parametrize("outcome", REPORTS)
+async def test_report(outcome: str, picture: SnapshotAssertion) -> None:
+    screen = ReportScreen(record(REPORTS[outcome]), Settings())
+    assert await look(screen, shows(outcome.upper())) == picture
+
+
+async def test_jobs_empty(picture: SnapshotAssertion) -> None:
+    assert await look(JobsScreen(Settings()), shows("no jobs yet")) == picture
+
+
+async def test_jobs(picture: SnapshotAssertion) -> None:
+    for number, events in enumerate(REPORTS.values()):
+        folder = record(events, job_id=f"7f3a0{number}")
+        os.utime(folder.plan, (number, number))
+    assert await look(JobsScreen(Settings()), shows("7f3a04")) == picture
+
+
+async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Examination(
+        tools=(
+            ToolState("rm", "/usr/bin/rm", "rm (GNU coreutils) 9.1", ("strategy rm",), ""),
+            ToolState("rsync", "", "", ("strategy rsync",), "install the package rsync"),
+        ),
+        tracing=TracingState(
+            TraceSource.OUTPUT,
+            "counted from the tool's own output.",
+            (SourceState(TraceSource.PERF, False, "Kernel counters need root. Run with sudo."),),
+        ),
+        privileges=Privileges(1000, False, "may delete what this user may"),
+        engine=EngineState(False, "not part of this version; the four strategies need none"),
+        terminal=Terminal("xterm", True, "utf-8"),
+        jobs=PathStr("/home/me/.local/state/tui-fs/jobs"),
+    )
+    monkeypatch.setattr("tui_fs.screens.doctor.examine", lambda: found)
+    assert await look(DoctorScreen(Settings()), shows("rsync")) == picture

@@ -1,0 +1,326 @@
+"""The bar list: its lines as text, its cursor, its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from rich.cells import cell_len
+from textual.app import App, ComposeResult
+
+from widgets.bar_list import BarList, BarRow, Column
+from widgets.bar_row import column_widths, header_line, row_parts
+from widgets.row_cursor import RowCursor
+
+COLUMNS = (
+    Column("entries", 9, right=True),
+    Column("share", 8, bar=True),
+    Column("name", 0),
+)
+
+
+def row(key: str, name: str | None = None, *, marked: bool = False) -> BarRow:
+    return BarRow(key, ("1", "", key if name is None else name), marked=marked)
+
+
+def rows(keys: Sequence[str]) -> list[BarRow]:
+    return [row(key) for key in keys]
+
+
+def drawn(row: BarRow, width: int = 44, *, cursor: bool = False) -> str:
+    return "".join(text for _, text in row_parts(row, COLUMNS, width, cursor=cursor))
+
+
+class ListApp(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[tuple[str, str]] = []
+
+    def compose(self) -> ComposeResult:
+        yield BarList(COLUMNS)
+
+    @property
+    def bar_list(self) -> BarList:
+        return self.query_one(BarList)
+
+    def lines(self) -> list[str]:
+        """The lines of the list as they stand on the screen."""
+        bar_list = self.bar_list
+        return [bar_list.render_line(y).text for y in range(bar_list.size.height)]
+
+    def on_bar_list_highlighted(self, event: BarList.Highlighted) -> None:
+        self.messages.append(("highlighted", event.row.key))
+
+    def on_bar_list_opened(self, event: BarList.Opened) -> None:
+        self.messages.append(("opened", event.row.key))
+
+    def on_bar_list_mark_toggled(self, event: BarList.MarkToggled) -> None:
+        self.messages.append(("marked", event.row.key))
+
+
+def test_a_header_and_rows_align() -> None:
+    maildrop = BarRow(
+        "m", ("1,204,113", "", "maildrop"), fraction=0.95, flag="! flat", tone="warning"
+    )
+    assert [
+        header_line(COLUMNS, 44),
+        drawn(maildrop),
+        drawn(BarRow("p", ("61,002", "", "php"), fraction=0.05, marked=True)),
+        drawn(BarRow("l", ("1", "", "lock")), cursor=True),
+        drawn(BarRow("x", ("2", "", "x"), marked=True), cursor=True),
+    ] == [
+        "    entries  share     name                 ",
+        "  1,204,113  ███████▌  maildrop       ! flat",
+        "*    61,002  ▍         php                  ",
+        "›         1            lock                 ",
+        "*›        2            x                    ",
+    ]
+
+
+def test_a_long_name_leaves_room_for_the_flag() -> None:
+    long_row = BarRow("k", ("1", "", "a-very-long-name-indeed"), flag="! flat", tone="danger")
+    assert drawn(long_row) == "          1            a-very-long-…  ! flat"
+    assert row_parts(long_row, COLUMNS, 44)[-1] == ("danger", "  ! flat")
+
+
+@pytest.mark.parametrize("name", ["漢字" * 20, "a漢" * 20, "e\u0301" * 40, "🇩🇪" * 20, "", "x"])
+@pytest.mark.parametrize("width", [44, 45, 46])
+def test_every_line_has_the_same_width(name: str, width: int) -> None:
+    assert cell_len(drawn(row("k", name), width)) == width
+
+
+def test_a_share_above_nothing_is_seen_and_only_all_is_full() -> None:
+    def bar(fraction: float | None) -> str:
+        return row_parts(BarRow("k", ("", "", ""), fraction), COLUMNS, 44)[3][1]
+
+    assert bar(None) == "        "
+    assert bar(0.0) == "        "
+    assert bar(1e-9) == "▏       "
+    assert bar(0.999999) == "███████▉"
+    assert bar(1.0) == bar(7.0) == "████████"
+
+
+def test_the_bar_gives_way_to_the_name_on_a_narrow_terminal() -> None:
+    assert column_widths(COLUMNS, 35) == (9, 8, 12)
+    assert column_widths(COLUMNS, 30) == (9, 3, 12)
+    assert column_widths(COLUMNS, 20) == (9, 0, 5)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [(Column("a", 3),), (Column("a", 0), Column("b", 0)), (Column("a", 0, bar=True),), ()],
+)
+def test_columns_that_cannot_be_laid_out_are_refused(columns: tuple[Column, ...]) -> None:
+    with pytest.raises(ValueError, match="width 0"):
+        BarList(columns)
+
+
+def test_tones_name_their_component() -> None:
+    def components(tone_row: BarRow) -> list[str]:
+        return [component for component, _ in row_parts(tone_row, COLUMNS, 44)]
+
+    cells = ("1", "", "n")
+    assert components(BarRow("k", cells, tone="directory"))[-1] == "directory"
+    assert components(BarRow("k", cells, tone="muted")) == ["mark", *["muted"] * 5]
+    assert components(BarRow("k", cells, flag="!", tone="normal"))[-2:] == ["", "muted"]
+    assert components(BarRow("k", cells, flag="!", tone="warning"))[-2:] == ["", "warning"]
+
+
+def test_the_cursor_follows_its_key() -> None:
+    cursor = RowCursor()
+    cursor.replace_rows(rows("abc"), keep=True)
+    cursor.go_to_key("b")
+    cursor.replace_rows(rows("bca"), keep=True)
+    assert cursor.index == 0
+    cursor.replace_rows(rows("xyzb"), keep=True)
+    assert cursor.index == 3
+    cursor.replace_rows(rows("xy"), keep=True)
+    assert cursor.index == 1
+    cursor.replace_rows([], keep=True)
+    assert cursor.row is None
+    cursor.replace_rows(rows("pq"), keep=True)
+    assert cursor.index == 0
+
+
+def test_the_view_scrolls_as_little_as_possible() -> None:
+    cursor = RowCursor()
+    cursor.replace_rows(rows("abcdefghij"), keep=True)
+    cursor.go_to(5)
+    assert cursor.revealing_top(3, 4) == 3
+    assert cursor.revealing_top(0, 4) == 2
+    assert cursor.revealing_top(6, 4) == 5
+    assert cursor.bounded_top(9, 4) == 6
+    assert cursor.bounded_top(3, 20) == 0
+
+
+async def test_keys_move_open_and_mark() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(rows("abcd"))
+        await pilot.press("down", "j", "up", "k", "k", "G", "g", "l", "space", "enter", "right")
+        await pilot.pause()
+        assert app.messages == [
+            ("highlighted", "b"),
+            ("highlighted", "c"),
+            ("highlighted", "b"),
+            ("highlighted", "a"),
+            ("highlighted", "d"),
+            ("highlighted", "a"),
+            ("opened", "a"),
+            ("marked", "a"),
+            ("highlighted", "b"),
+            ("opened", "b"),
+            ("opened", "b"),
+        ]
+
+
+async def test_left_is_left_to_the_screen() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)):
+        keys = app.bar_list._bindings.key_to_bindings
+        assert "left" not in keys
+        bindings = [binding for group in keys.values() for binding in group]
+        assert all(binding.id and binding.tooltip and not binding.show for binding in bindings)
+
+
+async def test_pages_keep_a_row_of_overlap_and_the_header_stays() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(rows([f"r{index:03}" for index in range(100)]))
+        await pilot.press("pagedown")
+        assert app.bar_list.cursor_row == row("r022")
+        await pilot.press("ctrl+f", "ctrl+b", "pagedown", "pageup", "pagedown")
+        await pilot.pause()
+        lines = app.lines()
+        assert lines[0].split() == ["entries", "share", "name"]
+        assert lines[-1].split() == ["›", "1", "r044"]
+        assert lines[1].split() == ["1", "r022"]
+        await pilot.press("G")
+        assert app.lines()[-1].split() == ["›", "1", "r099"]
+
+
+async def test_the_view_stays_when_the_rows_are_sorted_again() -> None:
+    app = ListApp()
+    keys = [f"r{index:03}" for index in range(100)]
+    async with app.run_test(size=(80, 24)) as pilot:
+        bar_list = app.bar_list
+        bar_list.set_rows(rows(keys))
+        bar_list.move_to("r050")
+        await pilot.pause()
+        top = bar_list.scroll_offset.y
+        assert top == 50 - 22
+        keys[48], keys[50] = keys[50], keys[48]
+        bar_list.set_rows(rows(keys))
+        await pilot.pause()
+        assert bar_list.cursor_row == row("r050")
+        assert bar_list.scroll_offset.y == top
+        bar_list.set_rows(rows(["r050", *keys[:40]]))
+        await pilot.pause()
+        assert bar_list.scroll_offset.y == 0
+        bar_list.set_rows(rows(keys), keep_cursor=False)
+        assert bar_list.cursor_row == row("r000")
+        assert app.messages == []
+
+
+async def test_a_view_scrolled_with_the_mouse_is_not_torn_back() -> None:
+    app = ListApp()
+    keys = [f"r{index:03}" for index in range(100)]
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(rows(keys))
+        await pilot.pause()
+        app.bar_list.scroll_to(y=60, animate=False)
+        await pilot.pause()
+        app.bar_list.set_rows(rows(keys))
+        await pilot.pause()
+        assert app.bar_list.scroll_offset.y == 60
+        app.bar_list.set_rows(rows(keys[:50]))
+        await pilot.pause()
+        assert app.lines()[-1].split() == ["1", "r049"]
+        await pilot.press("down")
+        assert app.lines()[1].split() == ["›", "1", "r001"]
+
+
+async def test_the_cursor_stays_in_view_when_the_terminal_shrinks() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(rows([f"r{index:03}" for index in range(100)]))
+        app.bar_list.move_to("r020")
+        await pilot.resize_terminal(60, 10)
+        await pilot.pause()
+        assert app.lines()[-1].split() == ["›", "1", "r020"]
+
+
+async def test_a_click_moves_and_a_second_click_opens() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(rows("abc"))
+        await pilot.pause()
+        await pilot.click(BarList, offset=(30, 3))
+        await pilot.click(BarList, offset=(30, 3))
+        await pilot.click(BarList, offset=(30, 0))
+        await pilot.click(BarList, offset=(30, 9))
+        assert app.messages == [("highlighted", "c"), ("opened", "c")]
+
+
+async def test_names_are_never_markup() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows([row("a", "[red]"), row("b", "a[/b]c"), row("c", "[@click=x]y[/]")])
+        await pilot.pause()
+        assert [line.split()[-1] for line in app.lines()[1:4]] == [
+            "[red]",
+            "a[/b]c",
+            "[@click=x]y[/]",
+        ]
+
+
+async def test_an_empty_list_says_why_and_has_no_cursor() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.empty_text = "nothing [b]here"
+        await pilot.press("down", "G", "enter", "space", "pagedown")
+        assert app.lines()[2].strip() == "nothing [b]here"
+        assert app.bar_list.cursor_row is None
+        assert app.messages == []
+
+
+class CountingRows(Sequence[BarRow]):
+    """A million rows made on demand, counting how many were asked for."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, index: int) -> BarRow:  # type: ignore[override]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        self.made += 1
+        return row(f"{index:,}")
+
+
+async def test_of_a_million_rows_only_those_in_view_are_drawn() -> None:
+    app = ListApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        million = CountingRows()
+        app.bar_list.set_rows(million)
+        await pilot.press("G")
+        await pilot.pause()
+        assert app.lines()[-1].split() == ["›", "1", "999,999"]
+        await pilot.press("up", "pageup", "g", "down")
+        await pilot.pause()
+        assert app.lines()[2].split() == ["›", "1", "1"]
+        assert million.made < 2_000
+
+
+async def test_a_million_rows_are_sorted_around_the_cursor() -> None:
+    app = ListApp()
+    million = [row(str(index)) for index in range(1_000_000)]
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.bar_list.set_rows(million)
+        app.bar_list.move_to("3")
+        app.bar_list.set_rows(million[::-1])
+        await pilot.pause()
+        assert app.bar_list.cursor_row == row("3")
+        assert "›         1            3" in "\n".join(app.lines())

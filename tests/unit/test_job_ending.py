@@ -1,0 +1,245 @@
+"""What a job has come to, and the report of it."""
+
+import errno
+import signal
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from tests.unit.test_job_store import plan
+from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tui_fs.job.aftermath import Aftermath
+from tui_fs.job.ending import Ending, ending_of
+from tui_fs.job.report import report_of
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.events import (
+    CancelRequested,
+    EntryFailed,
+    Event,
+    JobRefused,
+    Sampled,
+    StepFinished,
+    Usage,
+)
+from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.snapshot import Snapshot, fold
+from tui_fs.model.survey import Totals
+
+GONE = Aftermath(True, Totals())
+LEFT = Aftermath(False, Totals(files=3, directories=1))
+UNCOUNTED = Aftermath(False, None)
+MOVED = Aftermath(False, None, "The directory was moved while it was deleted, to /elsewhere.")
+CANCEL = CancelRequested(2.0, "asked by uid 0")
+
+
+def failed(error: int) -> EntryFailed:
+    """Give a failure."""
+    return EntryFailed(1.0, PathStr("/t/x"), "remove", error)
+
+
+def ended(status: int) -> StepFinished:
+    """Give the end of the only process."""
+    return StepFinished(3.0, 0, (status,), 0.0, 0.0, 0)
+
+
+def removed(entries: int, directories: int | None) -> Sampled:
+    """Give a last sample."""
+    return replace(sampled(1), removed=Removed(entries, directories))
+
+
+def ending(aftermath: Aftermath, *events: Event, problem: str = "") -> Ending:
+    """End the job of ten files and two directories after these events."""
+    snapshot = reduce(fold, (*RUNNING, *events), Snapshot())
+    return ending_of(plan(), snapshot, aftermath, problem)
+
+
+ALL = removed(12, 2)
+
+
+@pytest.mark.parametrize(
+    ("aftermath", "events", "outcome", "says"),
+    [
+        (GONE, (ALL, ended(0)), Outcome.DONE, "Nothing of it is left."),
+        (GONE, (ALL, failed(errno.ENOENT)), Outcome.DONE, "Nothing of it is left."),
+        (GONE, (ALL, CANCEL), Outcome.DONE, "Nothing of it is left."),
+        (GONE, (ALL, failed(errno.EPERM)), Outcome.PARTIAL, "1 entry could not be deleted."),
+        (LEFT, (ended(0),), Outcome.PARTIAL, "4 entries are left."),
+        (LEFT, (failed(errno.EPERM),), Outcome.PARTIAL, "1 entry could not be deleted."),
+        (
+            LEFT,
+            (failed(errno.EPERM), failed(errno.EIO)),
+            Outcome.PARTIAL,
+            "2 entries could not be deleted.",
+        ),
+        (LEFT, (failed(errno.ENOENT),), Outcome.PARTIAL, "4 entries are left."),
+        (UNCOUNTED, (), Outcome.PARTIAL, "what is left was not counted"),
+        (LEFT, (CANCEL,), Outcome.CANCELLED, "Stopped before the end: asked by uid 0."),
+        (LEFT, (CANCEL, failed(errno.EPERM)), Outcome.CANCELLED, "Stopped before the end"),
+        (LEFT, (ended(-9),), Outcome.PARTIAL, "rm was ended by SIGKILL from outside."),
+        (LEFT, (ended(-11),), Outcome.PARTIAL, "rm was ended by SIGSEGV from outside."),
+        (MOVED, (), Outcome.PARTIAL, "to /elsewhere."),
+    ],
+)
+def test_a_job_comes_to_this(
+    aftermath: Aftermath, events: tuple[Event, ...], outcome: Outcome, says: str
+) -> None:
+    # Given what is left and what happened / When ended / Then this outcome, and why
+    found = ending(aftermath, *events)
+    assert found.outcome is outcome
+    assert says in found.explanation
+
+
+def test_one_entry_is_left_in_the_singular() -> None:
+    # Given one survivor / When ended / Then the sentence is in the singular
+    assert "1 entry is left." in ending(Aftermath(False, Totals(directories=1))).explanation
+
+
+def test_a_cancelled_tool_was_not_killed_from_outside() -> None:
+    # Given a job that was cancelled, so that its tools were killed / When ended / Then no blame
+    assert "from outside" not in ending(LEFT, CANCEL, ended(-9)).explanation
+
+
+def test_a_broken_pipe_is_no_kill_from_outside() -> None:
+    # Given find whose xargs ended first / When ended / Then no blame
+    assert "from outside" not in ending(LEFT, ended(-signal.SIGPIPE)).explanation
+
+
+def test_a_real_time_signal_is_explained_too() -> None:
+    # Given a tool that was ended by signal 40 / When ended / Then that is said
+    assert "40" in ending(LEFT, ended(-40)).explanation
+
+
+def test_a_problem_is_part_of_the_explanation() -> None:
+    # Given a step that was not begun / When ended / Then the reason is told
+    assert "was replaced" in ending(LEFT, problem="The target was replaced.").explanation
+
+
+def test_counts_of_a_source_that_tells_directories_are_exact() -> None:
+    # Given exact counts / When ended / Then files and directories are those
+    found = ending(GONE, removed(12, 2))
+    assert (found.deleted_files, found.deleted_directories) == (10, 2)
+    assert found.split_is_exact
+
+
+def test_directories_are_told_by_difference_otherwise() -> None:
+    # Given seven removed, and four survivors of which one directory / When ended
+    found = ending(LEFT, removed(7, None))
+    # Then one of the two directories is gone, by difference
+    assert (found.deleted_files, found.deleted_directories) == (6, 1)
+    assert not found.split_is_exact
+
+
+def test_without_any_counts_all_is_told_by_difference() -> None:
+    # Given a source that counts nothing / When ended / Then survivors give the counts
+    found = ending(LEFT)
+    assert (found.deleted_files, found.deleted_directories) == (7, 1)
+    assert not found.split_is_exact
+
+
+def test_nothing_is_claimed_that_nobody_counted() -> None:
+    # Given neither counts nor survivors / When ended / Then unknown
+    found = ending(UNCOUNTED)
+    assert (found.deleted_files, found.deleted_directories) == (None, None)
+
+
+def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
+    # Given twelve surveyed and fifteen removed / When done / Then that is said
+    assert "12" in ending(GONE, removed(15, 2)).explanation
+    assert "15" in ending(GONE, removed(15, 2)).explanation
+    assert ending(GONE, ALL).explanation == "Nothing of it is left."
+
+
+def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
+    """Give the report after these events."""
+    snapshot = reduce(fold, events, Snapshot())
+    errors = [event for event in events if isinstance(event, EntryFailed)]
+    return report_of(snapshot, state, errors)
+
+
+def test_a_report_compares_space_before_and_after() -> None:
+    # Given free space before and after / When reported / Then the difference is what was freed
+    found = report(*RUNNING, finished(Outcome.DONE))
+    assert (found["freed_bytes"], found["freed_inodes"]) == (1000, 10)
+
+
+def test_a_report_without_inode_counts_claims_none() -> None:
+    # Given a file system without inode counts / When reported / Then unknown
+    end = finished(Outcome.DONE)
+    assert end.space is not None
+    end = replace(end, space=replace(end.space, free_inodes=None))
+    found = report(*RUNNING, end)
+    assert (found["freed_bytes"], found["freed_inodes"]) == (1000, None)
+
+
+def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
+    # Given a prediction and counts / When reported / Then both are there by name
+    found = report(*RUNNING, sampled(1, 5, {"unlinkat": 5}), finished(Outcome.DONE))
+    assert found["syscalls"] == {"unlinkat": {"calls": 5, "errors": 0, "seconds": None}}
+    assert found["predicted"]["syscalls"] == {"unlinkat": 1000}
+    assert found["predicted"]["seconds"] == 2.0
+    assert found["trace_source"] == "perf"
+
+
+def test_a_report_names_errors_with_their_meaning() -> None:
+    # Given a failure / When reported / Then path, errno, its name and what it means
+    found = report(*RUNNING, failed(errno.EPERM), finished(Outcome.PARTIAL))
+    (error,) = found["errors"]
+    assert (error["path"], error["errno"], error["errno_name"]) == ("/t/x", 1, "EPERM")
+    assert error["meaning"].startswith("not permitted")
+    assert found["error_groups"][0]["number"] == found["failed"] == 1
+
+
+def test_a_refused_report_says_which_rule() -> None:
+    # Given a refusal / When reported / Then the rule is there and nothing was deleted
+    found = report(JobRefused(0.1, "changed", "It changed.", "Look."), state=JobState.REFUSED)
+    assert found["refusal"] == {"rule": "changed", "sentence": "It changed.", "advice": "Look."}
+    assert (found["outcome"], found["explanation"]) == ("refused", "It changed. Look.")
+    assert (found["deleted_files"], found["deleted_directories"]) == (0, 0)
+
+
+def test_a_report_is_valid_json_whatever_the_target_is_called() -> None:
+    # Given a target that is not UTF-8, so that its command is not either
+    begun = replace(started(), target=PathStr("/\udcff"), command=(("rm", "/\udcff"),))
+    found = report(begun, finished(Outcome.DONE))
+    # When written as text / Then strict UTF-8 can carry it
+    assert found["target_b64"]
+    str(found["command"]).encode("utf-8")
+    "".join(found["command"][0]).encode("utf-8")
+
+
+@pytest.mark.parametrize("state", [JobState.DIED, JobState.DONE])
+def test_calls_without_times_say_so(state: JobState) -> None:
+    # Given a source without times / When reported / Then null, not zero
+    end = () if state is JobState.DIED else (finished(Outcome.DONE),)
+    sample = replace(sampled(1), calls={"rmdir": CallCount(2, 1)})
+    found = report(*RUNNING, sample, *end, state=state)
+    assert found["syscalls"]["rmdir"] == {"calls": 2, "errors": 1, "seconds": None}
+
+
+def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() -> None:
+    # Given a tool whose own output counts, and which was killed with lines unwritten
+    begun = replace(started(), source=TraceSource.OUTPUT)
+    events: tuple[Event, ...] = (begun, *RUNNING[1:], removed(5, 0), ended(-9))
+    snapshot = reduce(fold, events, Snapshot())
+    # When ended with 4 of 12 left / Then eight are gone, by difference
+    found = ending_of(plan(), snapshot, LEFT, "")
+    assert (found.deleted_files, found.deleted_directories) == (7, 1)
+    assert not found.split_is_exact
+
+
+def test_counts_of_the_kernel_are_believed_even_after_a_kill() -> None:
+    # Given kernel counters and a killed tool / When ended / Then they are exact
+    found = ending(LEFT, removed(8, 1), ended(-9))
+    assert (found.deleted_files, found.deleted_directories) == (7, 1)
+    assert found.split_is_exact
+
+
+def test_the_times_of_a_job_that_died_are_those_last_seen() -> None:
+    # Given a job that died while its tools had used four seconds, three of them in the kernel
+    usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
+    found = report(*RUNNING, replace(sampled(1), usage=usage), state=JobState.DIED)
+    # When reported / Then user and kernel time are told apart
+    assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)

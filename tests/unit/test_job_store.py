@@ -1,0 +1,174 @@
+"""Where jobs are kept."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tui_fs.job import store
+from tui_fs.job.store import JobFolder, all_jobs, create, find, load_plan, new_job_id
+from tui_fs.model.errors import BadInput, JobFailed
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Expected, Plan
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import Totals
+from tui_fs.model.target import Pin, Target
+
+
+def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
+    """Give a plan for ten files in two directories, at a path that is not UTF-8."""
+    return Plan(
+        job_id=job_id,
+        created_at=created_at,
+        target=Target(PathStr("/srv/t\udcff"), Pin(1, 2, 3)),
+        strategy=StrategyName.RM,
+        options=Options(),
+        tools={"rm": "/bin/rm"},
+        expected=Expected(Totals(files=10, directories=2), 0, 0, complete=True),
+        predicted=None,
+        confirmed_from=PathStr("/"),
+        requested_by_uid=0,
+    )
+
+
+def test_a_created_job_is_found_and_its_plan_read() -> None:
+    # Given a plan / When its job is created / Then it is found by its id, with the same plan
+    folder = create(plan())
+    assert find("abc123") == folder
+    assert (folder.job_id, load_plan(folder)) == ("abc123", plan())
+
+
+def test_jobs_are_private() -> None:
+    # Given a created job / When looked at / Then only its owner may enter
+    folder = create(plan())
+    assert os.stat(folder.path).st_mode & 0o777 == 0o700
+    assert os.stat(folder.plan).st_mode & 0o777 == 0o600
+    assert os.listdir(folder.empty_directory) == []
+
+
+@pytest.mark.parametrize(
+    "job_id", ["", "../x", "a/b", ".", "..", "abc123/", "./abc123", "abc\0", "a b", "-", "\n"]
+)
+def test_what_is_no_job_id_is_refused(job_id: str) -> None:
+    # Given a job, and plan files wherever a bad id would lead
+    create(plan())
+    jobs = store.jobs_directory()
+    for place in (jobs, f"{jobs}/../x", f"{jobs}/a/b", f"{jobs}/..", f"{jobs}/a b", f"{jobs}/-"):
+        os.makedirs(place, exist_ok=True)
+        Path(place, "plan.json").write_text("{}")
+    # When looked up / Then it is refused
+    with pytest.raises(BadInput, match="no job"):
+        find(job_id)
+
+
+def test_a_job_without_a_plan_is_none() -> None:
+    # Given a folder that was only begun / When looked up / Then it is refused
+    os.makedirs(os.path.join(store.jobs_directory(), "abc"))
+    with pytest.raises(BadInput, match="no job 'abc'"):
+        find("abc")
+
+
+def test_a_job_is_not_created_twice() -> None:
+    # Given a job / When created again / Then JobFailed, and the first is untouched
+    create(plan())
+    with pytest.raises(JobFailed, match="cannot be written"):
+        create(replace(plan(), created_at=0.0))
+    assert load_plan(find("abc123")) == plan()
+
+
+def test_a_place_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a state directory that is a file / When a job is created / Then nothing was deleted
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(JobFailed, match="Nothing was deleted"):
+        create(plan())
+
+
+def test_jobs_are_listed_newest_first() -> None:
+    # Given three jobs and a folder without a plan
+    for age, job_id in enumerate(["new", "older", "oldest"]):
+        folder = create(plan(job_id))
+        os.utime(folder.plan, (1e9 - age, 1e9 - age))
+    os.makedirs(os.path.join(store.jobs_directory(), "begun"))
+    # When listed / Then the jobs are there in order
+    assert [folder.job_id for folder in all_jobs()] == ["new", "older", "oldest"]
+
+
+def test_without_a_state_directory_there_are_no_jobs() -> None:
+    # Given nothing yet / When listed / Then none
+    assert list(all_jobs()) == []
+
+
+def test_new_ids_can_be_looked_up() -> None:
+    # Given a new id / When a job of that name is created / Then it is found
+    job_id = new_job_id()
+    create(plan(job_id))
+    assert find(job_id).job_id == job_id
+
+
+def test_new_ids_are_unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given an id that is taken / When it comes up again / Then another is made
+    create(plan("aaaaaa"))
+    made = iter(["aaaaaa", "bbbbbb"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(made))
+    assert new_job_id() == "bbbbbb"
+
+
+@pytest.mark.parametrize("home", ["relative/path", ""])
+def test_a_state_home_that_is_not_absolute_is_passed_over(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a useless XDG_STATE_HOME / When asked / Then the default below the home
+    monkeypatch.setenv("XDG_STATE_HOME", home)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert store.state_directory() == str(tmp_path / ".local" / "state" / "tui-fs")
+
+
+def test_a_plan_of_another_version_is_refused() -> None:
+    # Given a plan of another schema / When read / Then the sentence says so
+    folder = create(plan())
+    value = json.loads(Path(folder.plan).read_text())
+    store.write_json(folder.plan, {**value, "schema": 2})
+    with pytest.raises(BadInput, match="another version"):
+        load_plan(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"schema": 1}'])
+def test_a_damaged_plan_is_bad_input(content: bytes) -> None:
+    # Given a plan that was damaged / When read / Then BadInput
+    folder = create(plan())
+    Path(folder.plan).write_bytes(content)
+    with pytest.raises(BadInput):
+        load_plan(folder)
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a file that is being replaced
+    path = str(tmp_path / "x.json")
+    store.write_json(path, {"old": 1})
+
+    def power_failure(_: int) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "fsync", power_failure)
+    # When the machine stops in the middle / Then the old content is still there
+    with pytest.raises(OSError):
+        store.write_json(path, {"new": 2})
+    assert store.read_json(path) == {"old": 1}
+
+
+def test_the_names_of_a_folder_are_those_of_the_contract() -> None:
+    # Given a folder / When asked for its files / Then they have the promised names
+    folder = JobFolder("/jobs/x")
+    names = [folder.plan, folder.journal, folder.report, folder.socket, folder.log]
+    assert [os.path.basename(name) for name in names] == [
+        "plan.json",
+        "events.jsonl",
+        "report.json",
+        "control.sock",
+        "log",
+    ]

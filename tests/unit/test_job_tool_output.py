@@ -1,0 +1,161 @@
+"""What the tools print, in pieces that may end anywhere."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui_fs.job import tool_output
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.model.calls import Removed
+from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
+
+OUT = b"removed 't/a'\nremoved 't/'$'\\377'\nremoved directory 't'\n"
+ERRORS = (
+    b"rm: cannot remove 't/x': Operation not permitted\n"
+    b"rm: warning about nothing\n"
+    b"rm: cannot remove 't/'$'\\n': Permission denied\n"
+)
+
+
+def of(name: StrategyName) -> ToolOutput:
+    """Give a reader of a strategy's output."""
+    return ToolOutput(STRATEGIES[name], "/t")
+
+
+def pieces(text: bytes, cuts: list[int]) -> Iterator[bytes]:
+    """Cut text at these places."""
+    last = 0
+    for cut in sorted({min(cut, len(text)) for cut in cuts} | {len(text)}):
+        yield text[last:cut]
+        last = cut
+
+
+cuts = st.lists(st.integers(0, 200), max_size=6)
+
+
+@given(cuts)
+@settings(deadline=None)
+def test_removals_count_wherever_the_output_is_cut(cut_at: list[int]) -> None:
+    # Given output in pieces / When taken / Then the counts do not depend on the pieces
+    output = of(StrategyName.RM)
+    for piece in pieces(OUT, cut_at):
+        assert list(output.take_output(piece, 1.0)) == []
+    assert output.removed() == Removed(3, 1)
+
+
+@given(cuts)
+@settings(deadline=None)
+def test_failures_are_read_wherever_the_errors_are_cut(cut_at: list[int]) -> None:
+    # Given complaints in pieces / When taken / Then the events do not depend on the pieces
+    output = of(StrategyName.RM)
+    seen: list[Event] = []
+    for piece in pieces(ERRORS, cut_at):
+        seen += output.take_errors(piece, 1.0)
+    assert seen == [
+        EntryFailed(1.0, PathStr("/t/t/x"), "remove", 1),
+        ToolSaid(1.0, "rm: warning about nothing"),
+        EntryFailed(1.0, PathStr("/t/t/\n"), "remove", 13),
+    ]
+
+
+def test_the_two_channels_are_not_mixed() -> None:
+    # Given half a line on each channel / When both are ended / Then each is whole
+    output = of(StrategyName.RM)
+    list(output.take_output(b"removed 't", 1.0))
+    assert list(output.take_errors(b"rm: so", 1.0)) == []
+    list(output.take_output(b"/a'\n", 1.0))
+    assert list(output.take_errors(b"-so\n", 1.0)) == [ToolSaid(1.0, "rm: so-so")]
+    assert output.removed() == Removed(1, 0)
+
+
+def test_a_last_line_without_its_end_is_not_lost() -> None:
+    # Given tools that were killed in the middle of a line / When the rest is taken / Then it counts
+    output = of(StrategyName.FIND)
+    list(output.take_output(b"f\nd", 1.0))
+    list(output.take_errors(b"find: killed", 1.0))
+    assert list(output.take_rest(2.0)) == [ToolSaid(2.0, "find: killed")]
+    assert output.removed() == Removed(2, 1)
+
+
+def test_nothing_is_left_after_whole_lines() -> None:
+    # Given whole lines only / When the rest is taken / Then nothing more counts
+    output = of(StrategyName.FIND)
+    list(output.take_output(b"f\nd\n", 1.0))
+    assert list(output.take_rest(2.0)) == []
+    assert output.removed() == Removed(2, 1)
+
+
+def test_empty_lines_say_nothing() -> None:
+    # Given blank lines / When taken / Then no events
+    assert list(of(StrategyName.RM).take_errors(b"\n  \n\n", 1.0)) == []
+
+
+def test_bytes_that_are_no_text_are_told_readably() -> None:
+    # Given a line that is not UTF-8 and names no entry / When taken / Then it can be shown
+    (said,) = of(StrategyName.RM).take_errors(b"rm: \xff\n", 1.0)
+    assert said == ToolSaid(1.0, "rm: \ufffd")
+
+
+def test_failures_beyond_those_kept_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given room for two paths, and five failures of two kinds
+    monkeypatch.setattr(tool_output, "PATHS_KEPT", 2)
+    output = of(StrategyName.RM)
+    denied = b"rm: cannot remove 'x': Permission denied\n"
+    busy = b"rm: cannot remove 'x': Device or resource busy\n"
+    seen = list(output.take_errors(denied * 3 + busy * 2, 1.0))
+    # When taken / Then two have paths, and the others are counted
+    assert [type(event) for event in seen] == [EntryFailed, EntryFailed]
+    assert list(output.counted_failures(2.0)) == [
+        FailuresCounted(2.0, "remove", 13, 1),
+        FailuresCounted(2.0, "remove", 16, 2),
+    ]
+
+
+def test_counted_failures_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given counted failures that were told / When asked again / Then only new ones
+    monkeypatch.setattr(tool_output, "PATHS_KEPT", 0)
+    output = of(StrategyName.RM)
+    line = b"rm: cannot remove 'x': Permission denied\n"
+    list(output.take_errors(line, 1.0))
+    assert [event.number for event in _counted(output)] == [1]
+    assert _counted(output) == []
+    list(output.take_errors(line * 2, 1.0))
+    assert [event.number for event in _counted(output)] == [2]
+
+
+def _counted(output: ToolOutput) -> list[FailuresCounted]:
+    return [event for event in output.counted_failures(2.0) if isinstance(event, FailuresCounted)]
+
+
+def test_further_lines_are_told_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given room for one line, and three lines / When taken / Then one is kept, two are counted
+    monkeypatch.setattr(tool_output, "LINES_KEPT", 1)
+    output = of(StrategyName.RM)
+    assert list(output.take_errors(b"a\nb\nc\n", 1.0)) == [ToolSaid(1.0, "a")]
+    (said,) = output.counted_failures(2.0)
+    assert isinstance(said, ToolSaid)
+    assert "2 more" in said.text
+    assert list(output.counted_failures(3.0)) == []
+
+
+def test_a_line_without_end_does_not_fill_the_memory() -> None:
+    # Given a megabyte without a newline / When taken / Then only its end is kept
+    output = of(StrategyName.RM)
+    for _ in range(16):
+        list(output.take_errors(b"x" * 65_536, 1.0))
+    (said,) = output.take_errors(b"\n", 1.0)
+    assert isinstance(said, ToolSaid)
+    assert len(said.text) <= 65_536
+
+
+def test_failures_on_standard_output_count_too() -> None:
+    # Given rsync, which tells of directories that stay there / When taken / Then a failure
+    output = of(StrategyName.RSYNC)
+    (failed,) = output.take_output(b"deleting a\ncannot delete non-empty directory: d\n", 1.0)
+    assert failed == EntryFailed(1.0, PathStr("/t/d"), "rmdir", 39)
+    assert output.removed() == Removed(1, 0)

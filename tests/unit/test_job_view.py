@@ -1,0 +1,162 @@
+"""A job as a viewer sees it, and the list of all."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_job_lock import held
+from tests.unit.test_job_store import plan
+from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tui_fs.job import store
+from tui_fs.job.journal import JournalWriter
+from tui_fs.job.list import summaries
+from tui_fs.job.start import START_TIMEOUT_S
+from tui_fs.job.store import JobFolder, create
+from tui_fs.job.view import JobView
+from tui_fs.model.errors import BadInput
+from tui_fs.model.events import EntryFailed, Event, JobRefused, Paused
+from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import PathStr
+
+LONG_AGO = 1e9
+
+
+def job(*events: Event, job_id: str = "abc", created_at: float = LONG_AGO) -> JobFolder:
+    """Make a job with a journal."""
+    folder = create(plan(job_id, created_at))
+    if events:
+        writer = JournalWriter(folder.journal)
+        for event in events:
+            writer.write(event)
+    return folder
+
+
+def seen(folder: JobFolder) -> tuple[JobState, bool]:
+    """Look at a job once."""
+    view = JobView(folder)
+    view.poll()
+    return view.state, view.is_over
+
+
+def test_a_job_whose_supervisor_lives_is_running() -> None:
+    # Given a journal without an end, and a held lock / When looked at / Then running
+    folder = job(*RUNNING, sampled(1, 10))
+    with held(folder.lock):
+        assert seen(folder) == (JobState.RUNNING, False)
+
+
+def test_a_job_whose_supervisor_is_gone_has_died() -> None:
+    # Given a journal without an end, and no lock / When looked at / Then died
+    assert seen(job(*RUNNING, sampled(1, 10))) == (JobState.DIED, True)
+
+
+def test_a_job_dies_while_it_is_watched() -> None:
+    # Given a watched job
+    folder = job(*RUNNING)
+    view = JobView(folder)
+    with held(folder.lock):
+        view.poll()
+        assert view.state is JobState.RUNNING
+    # When its supervisor is killed / Then the next look says so
+    view.poll()
+    assert (view.state, view.is_over) == (JobState.DIED, True)
+
+
+def test_a_paused_job_whose_supervisor_lives_is_paused() -> None:
+    # Given a paused job / When looked at / Then paused; without its supervisor, died
+    folder = job(*RUNNING, Paused(2.0))
+    with held(folder.lock):
+        assert seen(folder) == (JobState.PAUSED, False)
+    assert seen(folder) == (JobState.DIED, True)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.PARTIAL, Outcome.CANCELLED])
+def test_a_finished_job_is_over_even_while_its_supervisor_lives(outcome: Outcome) -> None:
+    # Given a finished job whose supervisor still cleans up / When looked at / Then it is over
+    folder = job(*RUNNING, finished(outcome))
+    with held(folder.lock):
+        assert seen(folder) == (JobState(outcome.value), True)
+
+
+def test_a_refused_job_is_over() -> None:
+    # Given a refusal / When looked at / Then refused
+    assert seen(job(JobRefused(0.1, "changed", "It changed.", ""))) == (JobState.REFUSED, True)
+
+
+def test_a_job_that_has_just_been_created_is_starting() -> None:
+    # Given a folder without journal and lock, made now / When looked at / Then it is to come
+    assert seen(job(created_at=time.time())) == (JobState.RUNNING, False)
+
+
+def test_a_job_that_never_spoke_has_died() -> None:
+    # Given a folder without journal and lock, too old to be starting / When looked at / Then died
+    assert seen(job(created_at=time.time() - START_TIMEOUT_S - 60)) == (JobState.DIED, True)
+
+
+def test_new_events_are_returned_once() -> None:
+    # Given a growing journal
+    folder = job(*RUNNING)
+    view = JobView(folder)
+    assert view.poll() == list(RUNNING)
+    # When it has grown / Then only the new events come, and the picture goes on
+    JournalWriter(folder.journal).write(sampled(1, 10))
+    assert view.poll() == [sampled(1, 10)]
+    assert view.snapshot.removed is not None
+    assert view.snapshot.removed.entries == 10
+    assert view.poll() == []
+
+
+def test_a_damaged_journal_is_said() -> None:
+    # Given a journal with a damaged line / When looked at / Then BadInput
+    folder = job(*RUNNING)
+    with open(folder.journal, "ab") as journal:
+        journal.write(b"{\n")
+    with pytest.raises(BadInput, match="damaged"):
+        JobView(folder).poll()
+
+
+def test_a_job_that_died_reports_what_its_journal_gives() -> None:
+    # Given a job that died after a failure / When reported / Then at least so much is gone
+    failed = EntryFailed(2.0, PathStr("/t/\udcff"), "remove", 1)
+    view = JobView(job(*RUNNING, failed, sampled(2, 300)))
+    view.poll()
+    report = view.report()
+    assert (report["outcome"], report["counts_are"]) == ("died", "at least")
+    assert report["deleted_files"] == 300
+    assert report["errors"][0]["path_b64"] == "L3Qv/w=="
+    assert "supervisor ended without a report" in report["explanation"]
+
+
+def test_the_written_report_is_preferred() -> None:
+    # Given a report beside the journal / When asked / Then it is that one
+    folder = job(*RUNNING, finished(Outcome.DONE))
+    store.write_json(folder.report, {"type": "report", "written": True})
+    view = JobView(folder)
+    view.poll()
+    assert view.report() == {"type": "report", "written": True}
+
+
+def test_all_jobs_are_summarised() -> None:
+    # Given a finished and a died job / When listed / Then each with its state and numbers
+    job(*RUNNING, sampled(1, 12), finished(Outcome.DONE), job_id="one")
+    job(started(), EntryFailed(1.0, PathStr("/x"), "remove", 1), job_id="two")
+    found, damaged = summaries()
+    by_id = {one.job_id: one for one in found}
+    assert damaged == []
+    assert (by_id["one"].state, by_id["one"].deleted_entries) == (JobState.DONE, 12)
+    assert (by_id["two"].state, by_id["two"].failed) == (JobState.DIED, 1)
+    assert by_id["two"].deleted_entries is None
+    assert by_id["one"].expected_entries == 12
+    assert by_id["one"].target == plan().target.path
+
+
+def test_a_damaged_job_does_not_hide_the_others() -> None:
+    # Given one damaged plan, one damaged journal and one good job
+    job(*RUNNING, job_id="good")
+    Path(job(job_id="plan").plan).write_text("{")
+    Path(job(job_id="journal").journal).write_text("{\n")
+    # When listed / Then the good one is there, and a sentence for each of the others
+    found, damaged = summaries()
+    assert [one.job_id for one in found] == ["good"]
+    assert len(damaged) == 2

@@ -1,0 +1,82 @@
+"""Type and room of a file system."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_linux_mounts import ROOT, table
+from tui_fs.linux import filesystem
+from tui_fs.linux.filesystem import file_system_of, space_of
+
+
+def statvfs(blocks: int, free: int, available: int, files: int, free_files: int) -> object:
+    """Give an answer of statvfs with blocks of 512 bytes."""
+    return os.statvfs_result((4096, 512, blocks, free, available, files, free_files, 0, 0, 255))
+
+
+def test_type_source_and_mount_point_come_from_the_mount_table(tmp_path: Path) -> None:
+    # Given a table in which the directory lies on xfs
+    line = f"40 22 8:1 / {tmp_path} ro - xfs /dev/sdb1 rw\n".encode()
+    # When asked / Then that is what it says
+    found = file_system_of(str(tmp_path / "x"), table(tmp_path, ROOT, line))
+    assert (found.kind, found.source, found.mount_point) == ("xfs", "/dev/sdb1", str(tmp_path))
+    assert found.is_read_only
+
+
+def test_room_and_inodes_come_from_statvfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a file system with blocks of 512 bytes
+    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 10, 7))
+    # When asked / Then blocks are bytes, and what root keeps for itself is told apart
+    found = file_system_of("/", table(tmp_path, ROOT))
+    assert (found.total_bytes, found.free_bytes, found.available_bytes) == (51200, 25600, 20480)
+    assert (found.total_inodes, found.free_inodes) == (10, 7)
+
+
+def test_a_file_system_without_inode_counts_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file system that counts no inodes, as btrfs
+    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 0, 0))
+    # When asked / Then the counts are unknown, not zero
+    found = file_system_of("/", table(tmp_path, ROOT))
+    assert (found.total_inodes, found.free_inodes) == (None, None)
+    space = space_of("/")
+    assert space is not None
+    assert (space.free_bytes, space.free_inodes) == (25600, None)
+
+
+def test_a_path_that_is_not_there_has_no_room(tmp_path: Path) -> None:
+    # Given a missing path / When asked / Then the mount is known and the room is not
+    missing = str(tmp_path / "missing")
+    found = file_system_of(missing, table(tmp_path, ROOT))
+    assert (found.kind, found.total_bytes) == ("ext4", None)
+    assert space_of(missing) is None
+
+
+def test_a_path_outside_the_table_is_unknown(tmp_path: Path) -> None:
+    # Given an empty table / When asked / Then nothing is claimed
+    found = file_system_of("/", table(tmp_path))
+    assert (found.kind, found.mount_point, found.is_read_only) == ("unknown", "", False)
+
+
+def test_a_file_system_that_hangs_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a dead network mount, whose statvfs does not return
+    dead = threading.Event()
+    monkeypatch.setattr(filesystem, "STATVFS_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(os, "statvfs", lambda _: dead.wait() and None)
+    try:
+        # When asked / Then the answer comes without its room
+        assert file_system_of("/", table(tmp_path, ROOT)).free_bytes is None
+    finally:
+        dead.set()
+
+
+def test_the_file_system_of_this_test_is_known(tmp_path: Path) -> None:
+    # Given a real directory / When asked / Then type and room are known
+    found = file_system_of(str(tmp_path))
+    assert found.kind != "unknown"
+    assert found.free_bytes is not None

@@ -1,0 +1,186 @@
+"""The mount table, from samples of /proc/self/mountinfo."""
+
+from pathlib import Path
+
+import pytest
+
+from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
+from tui_fs.model.paths import PathStr
+
+ROOT = b"22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro\n"
+
+
+def table(directory: Path, *lines: bytes) -> str:
+    """Write a mount table and give its path."""
+    path = directory / "mountinfo"
+    path.write_bytes(b"".join(lines))
+    return str(path)
+
+
+def mounted_at(directory: Path, point: bytes) -> str:
+    """Read the mount point of a table of one line."""
+    (mount,) = read_mounts(table(directory, b"30 22 0:5 / " + point + b" rw - tmpfs tmpfs rw\n"))
+    return mount.mount_point
+
+
+def test_a_line_is_read_into_its_fields(tmp_path: Path) -> None:
+    # Given a line as the kernel writes it / When read / Then every field is in its place
+    (mount,) = read_mounts(table(tmp_path, ROOT))
+    assert mount == Mount(
+        mount_id=22,
+        parent_id=1,
+        device="259:2",
+        root=mount.root,
+        mount_point=mount.mount_point,
+        options=frozenset({"rw", "relatime", "errors=remount-ro"}),
+        filesystem="ext4",
+        source=mount.source,
+    )
+    assert (mount.root, mount.mount_point, mount.source) == ("/", "/", "/dev/nvme0n1p2")
+
+
+@pytest.mark.parametrize(
+    ("escaped", "meant"),
+    [
+        (b"/mnt/a\\040b", "/mnt/a b"),
+        (b"/mnt/a\\011b", "/mnt/a\tb"),
+        (b"/mnt/a\\012b", "/mnt/a\nb"),
+        (b"/mnt/a\\134b", "/mnt/a\\b"),
+        (b"/mnt/a\\134040b", "/mnt/a\\040b"),
+        (b"/mnt/\\043x", "/mnt/#x"),
+        (b"/mnt/gr\xc3\xb6\xc3\x9fe", "/mnt/größe"),
+        (b"/mnt/\xff", "/mnt/\udcff"),
+        (b"/mnt/-", "/mnt/-"),
+    ],
+)
+def test_octal_escapes_in_mount_points_are_undone(
+    tmp_path: Path, escaped: bytes, meant: str
+) -> None:
+    # Given a mount point as the kernel escapes it / When read / Then it is the real path
+    assert mounted_at(tmp_path, escaped) == meant
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        b"\r",
+        b"\x0b",
+        b"\x1c",
+        b"\xc2\x85",
+        b"\xe2\x80\xa8",
+    ],
+)
+def test_only_newlines_end_a_line(tmp_path: Path, character: bytes) -> None:
+    # Given a mount point with a character the kernel does not escape / When read / Then one line
+    assert mounted_at(tmp_path, b"/mnt/a" + character + b"b").encode() == b"/mnt/a%sb" % character
+
+
+@pytest.mark.parametrize("tags", [b"", b"shared:1 ", b"shared:1 master:2 ", b"unbindable "])
+def test_any_number_of_optional_fields_is_passed_over(tmp_path: Path, tags: bytes) -> None:
+    # Given a line with optional fields / When read / Then what follows is in its place
+    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw %s- xfs /dev/sdb1 rw\n" % tags))
+    assert (mount.filesystem, mount.source) == ("xfs", "/dev/sdb1")
+
+
+def test_a_source_may_be_empty(tmp_path: Path) -> None:
+    # Given a mount whose source is nothing / When read / Then the type is still known
+    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - tmpfs  rw\n"))
+    assert (mount.filesystem, mount.source) == ("tmpfs", "")
+
+
+def test_a_source_has_its_escapes_undone(tmp_path: Path) -> None:
+    # Given a share with a blank in its name / When read / Then the blank is there
+    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - cifs //nas/my\\040files rw\n"))
+    assert mount.source == "//nas/my files"
+
+
+def test_the_root_of_a_bind_mount_is_known(tmp_path: Path) -> None:
+    # Given a bind mount / When read / Then the directory it shows is known
+    (mount,) = read_mounts(table(tmp_path, b"30 22 8:1 /srv/d\\040x /m rw - ext4 /dev/sda1 rw\n"))
+    assert mount.root == "/srv/d x"
+
+
+@pytest.mark.parametrize(
+    ("options", "super_options", "read_only"),
+    [
+        (b"rw", b"rw", False),
+        (b"ro,nosuid", b"rw", True),
+        (b"rw", b"ro", True),
+        (b"rw", b"rw,errors=remount-ro", False),
+    ],
+)
+def test_read_only_is_said_by_the_mount_or_its_file_system(
+    tmp_path: Path, options: bytes, super_options: bytes, read_only: bool
+) -> None:
+    # Given options of both / When read / Then either makes it read-only
+    line = b"30 22 8:1 / /m %s - ext4 /dev/sda1 %s\n" % (options, super_options)
+    (mount,) = read_mounts(table(tmp_path, line))
+    assert mount.is_read_only is read_only
+
+
+@pytest.mark.parametrize(
+    ("kind", "pseudo"), [(b"proc", True), (b"cgroup2", True), (b"tmpfs", False), (b"ext4", False)]
+)
+def test_pseudo_file_systems_are_recognised(tmp_path: Path, kind: bytes, pseudo: bool) -> None:
+    # Given a type / When read / Then only the kernel's own are pseudo
+    (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - %s none rw\n" % kind))
+    assert mount.is_pseudo is pseudo
+
+
+def _points(*points: str) -> tuple[Mount, ...]:
+    return tuple(
+        Mount(
+            number,
+            1,
+            "0:1",
+            PathStr("/"),
+            PathStr(point),
+            frozenset({"rw"}),
+            "ext4",
+            PathStr("x"),
+        )
+        for number, point in enumerate(points)
+    )
+
+
+def test_the_deepest_mount_holds_a_path() -> None:
+    # Given nested mounts / When asked / Then the longest mount point wins
+    mount = mount_of("/a/b/c", _points("/", "/a/b", "/a"))
+    assert mount is not None
+    assert mount.mount_point == "/a/b"
+
+
+def test_a_longer_name_is_not_below_a_mount() -> None:
+    # Given /a/b mounted / When asked for /a/bc / Then the root holds it
+    mount = mount_of("/a/bc", _points("/", "/a/b"))
+    assert mount is not None
+    assert mount.mount_point == "/"
+
+
+def test_of_stacked_mounts_the_last_is_seen() -> None:
+    # Given two mounts on one directory / When asked / Then the later covers the earlier
+    mount = mount_of("/a/x", _points("/", "/a", "/a"))
+    assert mount is not None
+    assert mount.mount_id == 2
+
+
+def test_a_table_without_the_root_may_hold_nothing() -> None:
+    # Given a table of a chroot / When asked for a path outside / Then none
+    assert mount_of("/x", _points("/a")) is None
+
+
+def test_mounts_below_are_only_those_strictly_inside() -> None:
+    # Given mounts at, below, beside and above / When asked / Then only those below
+    mounts = _points("/", "/a", "/a/b", "/a/b/x", "/a/b/x/y", "/a/bc", "/a/b")
+    assert [mount.mount_point for mount in mounts_below("/a/b", mounts)] == ["/a/b/x", "/a/b/x/y"]
+
+
+def test_everything_but_the_root_is_below_the_root() -> None:
+    # Given any table / When asked for / / Then all others are below
+    mounts = _points("/", "/a", "/b")
+    assert [mount.mount_point for mount in mounts_below("/", mounts)] == ["/a", "/b"]
+
+
+def test_the_table_of_this_machine_can_be_read() -> None:
+    # Given the kernel's own table / When read / Then something holds the root
+    assert mount_of("/", read_mounts(MOUNTINFO)) is not None

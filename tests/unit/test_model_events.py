@@ -1,0 +1,376 @@
+"""Events and plans survive JSON, and whatever is not one is refused in a sentence."""
+
+import dataclasses
+import json
+import os
+from typing import Any, get_args
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.codec import argv_fields, decode, encode, path_fields, shown_path
+from tui_fs.model.errors import BadInput
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.events import (
+    CancelRequested,
+    EntryFailed,
+    Event,
+    FailuresCounted,
+    HeldBack,
+    JobFinished,
+    JobRefused,
+    JobStarted,
+    LetGo,
+    Paused,
+    Resumed,
+    Sampled,
+    Space,
+    StepFinished,
+    StepStarted,
+    ToolSaid,
+    Usage,
+    event_from_json,
+    event_to_json,
+)
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Expected, Plan
+from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.survey import Totals
+from tui_fs.model.target import Pin, Target
+
+# Others import these to build journals of their own.
+seconds = st.floats(0, 1e9, allow_nan=False)
+counts = st.integers(0, 1 << 63)
+small = st.integers(0, 1000)
+texts = st.text(max_size=12)
+# surrogateescape decodes any bytes; these are what the kernel can hand out
+paths = st.binary(max_size=16).map(lambda name: PathStr(os.fsdecode(name)))
+argvs = st.lists(st.lists(paths, max_size=3).map(tuple), max_size=3).map(tuple)
+call_names = st.sampled_from(["unlinkat", "rmdir", "openat", "all others"])
+
+totals = st.builds(Totals, counts, counts, counts, counts, counts, counts)
+expected = st.builds(Expected, totals, counts, counts, st.booleans())
+spaces = st.builds(Space, counts, st.none() | counts)
+usages = st.builds(
+    Usage, seconds, seconds, st.none() | seconds, counts, counts, counts, small, texts
+)
+call_counts = st.dictionaries(
+    call_names, st.builds(CallCount, counts, counts, st.none() | seconds), max_size=4
+)
+removed = st.builds(Removed, counts, st.none() | counts)
+
+EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
+    JobStarted: st.builds(
+        JobStarted,
+        at_s=seconds,
+        job_id=texts,
+        started_at=seconds,
+        supervisor_pid=small,
+        target=paths,
+        strategy=st.sampled_from(StrategyName),
+        keep_root=st.booleans(),
+        command=argvs,
+        expected=expected,
+        predicted_calls=st.dictionaries(call_names, counts, max_size=3),
+        predicted_seconds=st.none() | st.tuples(seconds, seconds, seconds),
+        source=st.sampled_from(TraceSource),
+        source_note=texts,
+        space=st.none() | spaces,
+    ),
+    JobRefused: st.builds(JobRefused, seconds, texts, texts, texts),
+    StepStarted: st.builds(StepStarted, seconds, small, st.lists(small, max_size=3).map(tuple)),
+    StepFinished: st.builds(
+        StepFinished,
+        seconds,
+        small,
+        st.lists(st.integers(-64, 255), max_size=3).map(tuple),
+        seconds,
+        seconds,
+        counts,
+    ),
+    Sampled: st.builds(
+        Sampled,
+        seconds,
+        seconds,
+        call_counts,
+        st.none() | removed,
+        st.none() | usages,
+        st.none() | spaces,
+        st.none() | seconds,
+    ),
+    EntryFailed: st.builds(EntryFailed, seconds, paths, texts, small),
+    FailuresCounted: st.builds(FailuresCounted, seconds, texts, small, counts),
+    ToolSaid: st.builds(ToolSaid, seconds, texts),
+    Paused: st.builds(Paused, seconds),
+    Resumed: st.builds(Resumed, seconds),
+    HeldBack: st.builds(HeldBack, seconds, seconds),
+    LetGo: st.builds(LetGo, seconds),
+    CancelRequested: st.builds(CancelRequested, seconds, texts),
+    JobFinished: st.builds(
+        JobFinished,
+        at_s=seconds,
+        outcome=st.sampled_from(Outcome),
+        explanation=texts,
+        strategy_wall_s=seconds,
+        deleted_files=st.none() | counts,
+        deleted_directories=st.none() | counts,
+        split_is_exact=st.booleans(),
+        surviving_entries=st.none() | counts,
+        space=st.none() | spaces,
+    ),
+}
+events = st.one_of(*EVENT_KINDS.values())
+
+estimates = st.builds(
+    Estimate,
+    strategy=st.sampled_from(StrategyName),
+    seconds_low=seconds,
+    seconds=seconds,
+    seconds_high=seconds,
+    syscalls=st.dictionaries(call_names, counts, max_size=3),
+    processes=small,
+    peak_memory_bytes=counts,
+    feasible=st.booleans(),
+    race_safe=st.booleans(),
+    mount_safe=st.booleans(),
+    reasons=st.lists(texts, max_size=2).map(tuple),
+    command=argvs,
+    rests_on=texts,
+)
+options = st.builds(
+    Options,
+    keep_root=st.booleans(),
+    batch_size=small,
+    processes=small,
+    nice=small,
+    filters=st.builds(Filters, st.none() | texts, st.none() | counts, st.none() | counts),
+)
+plans = st.builds(
+    Plan,
+    job_id=texts,
+    created_at=seconds,
+    target=st.builds(Target, paths, st.builds(Pin, counts, counts, small)),
+    strategy=st.sampled_from(StrategyName),
+    options=options,
+    tools=st.dictionaries(texts, texts, max_size=2),
+    expected=expected,
+    predicted=st.none() | estimates,
+    confirmed_from=paths,
+    requested_by_uid=small,
+    trace=st.none() | st.sampled_from(TraceSource),
+)
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["YQ==", "rm", "perf", "done", "\udcff", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def through_json(value: Any) -> Any:
+    """Write a JSON value as the journal does, and read it again."""
+    return json.loads(json.dumps(value).encode("ascii"))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[Any]) -> Any:
+    """Give a valid JSON value in which one thing was replaced, removed or added."""
+    top = through_json(draw(whole))
+    holder: Any = top
+    while True:
+        keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+        if not keys:
+            return draw(json_values)
+        key = draw(st.sampled_from(keys))
+        if isinstance(holder[key], dict | list) and draw(st.booleans()):
+            holder = holder[key]
+            continue
+        match draw(st.sampled_from(["replace", "remove", "add"])):
+            case "replace":
+                holder[key] = draw(json_values)
+            case "remove":
+                del holder[key]
+            case _ if isinstance(holder, dict):
+                holder[f"{key}_b64"] = draw(json_values)
+            case _:
+                holder.append(draw(json_values))
+        return top
+
+
+def test_every_kind_of_event_is_generated() -> None:
+    # Given the union of events / When compared with what these tests build / Then none is missing
+    assert set(EVENT_KINDS) == set(get_args(Event))
+
+
+@pytest.mark.parametrize("kind", EVENT_KINDS, ids=lambda kind: str(kind.__name__))
+def test_every_event_survives_json(kind: type[Event]) -> None:
+    # Given any event of this kind
+    @given(EVENT_KINDS[kind])
+    @settings(deadline=None, max_examples=60)
+    def survives(event: Event) -> None:
+        # When written as JSON and read again / Then it is the same event
+        assert event_from_json(through_json(event_to_json(event))) == event
+
+    survives()
+
+
+@given(plans)
+@settings(deadline=None)
+def test_every_plan_survives_json(plan: Plan) -> None:
+    # Given any plan / When written as JSON and read again / Then it is the same plan
+    assert decode(Plan, through_json(encode(plan))) == plan
+
+
+@given(json_values)
+@settings(deadline=None)
+def test_json_that_is_no_event_is_refused(value: Any) -> None:
+    # Given any JSON value / When read as an event / Then it is refused, and nothing else happens
+    with pytest.raises(BadInput):
+        event_from_json(value)
+
+
+@given(damaged(events.map(event_to_json)))
+@settings(deadline=None, max_examples=300)
+def test_a_damaged_event_is_read_or_refused(value: Any) -> None:
+    # Given an event with one wrong place in it
+    try:
+        # When read / Then it is still an event ...
+        assert isinstance(event_from_json(value), get_args(Event))
+    except BadInput as refusal:
+        # ... or refused in a sentence
+        assert refusal.sentence.endswith(".")
+
+
+@given(damaged(plans.map(encode)))
+@settings(deadline=None, max_examples=300)
+def test_a_damaged_plan_is_read_or_refused(value: Any) -> None:
+    # Given a plan with one wrong place in it
+    try:
+        # When read / Then it is still a plan ...
+        assert isinstance(decode(Plan, value), Plan)
+    except BadInput as refusal:
+        # ... or refused in a sentence
+        assert refusal.sentence.endswith(".")
+
+
+@given(json_values)
+@settings(deadline=None)
+def test_json_that_is_no_plan_is_refused(value: Any) -> None:
+    # Given any JSON value / When read as a plan / Then it is refused, and nothing else happens
+    with pytest.raises(BadInput):
+        decode(Plan, value)
+
+
+def test_a_number_too_large_for_a_float_is_refused() -> None:
+    # Given an event at an impossible moment
+    value = json.loads('{"type": "Paused", "at_s": 1' + "0" * 400 + "}")
+    # When read / Then it is refused
+    with pytest.raises(BadInput):
+        event_from_json(value)
+
+
+def test_half_a_character_is_refused_as_a_path() -> None:
+    # Given an event whose path no bytes can stand for
+    value = json.loads(
+        '{"type": "EntryFailed", "at_s": 0, "path": "\\ud800", "operation": "", "error": 0}'
+    )
+    # When read / Then it is refused
+    with pytest.raises(BadInput):
+        event_from_json(value)
+
+
+@pytest.mark.parametrize("wrong", ["1", True, None, [], {}])
+def test_a_field_of_another_type_is_refused_by_its_name(wrong: object) -> None:
+    # Given an event with a wrong moment / When read / Then the sentence says where
+    with pytest.raises(BadInput, match=r"Paused\.at_s"):
+        event_from_json({"type": "Paused", "at_s": wrong})
+
+
+def test_true_is_no_number() -> None:
+    # Given a count that is a truth value / When read / Then it is refused
+    with pytest.raises(BadInput):
+        decode(Pin, {"device": True, "inode": 1, "mount_id": 1})
+
+
+def test_a_missing_field_is_refused_by_its_name() -> None:
+    # Given an event without its moment / When read / Then the sentence says what is missing
+    with pytest.raises(BadInput, match="lacks the field at_s"):
+        event_from_json({"type": "Paused"})
+
+
+def test_an_unknown_type_is_refused() -> None:
+    # Given an event of another version / When read / Then it is refused
+    with pytest.raises(BadInput, match="unknown type 'Exploded'"):
+        event_from_json({"type": "Exploded"})
+
+
+def test_unknown_fields_are_passed_over() -> None:
+    # Given an event with a field of a later version / When read / Then the rest counts
+    assert event_from_json({"type": "Paused", "at_s": 1, "why": "?"}) == Paused(1.0)
+
+
+def test_fields_with_a_default_may_be_absent() -> None:
+    # Given options of an earlier version / When read / Then the defaults stand in
+    assert decode(Options, {"keep_root": True}) == Options(keep_root=True)
+
+
+def test_a_pair_is_no_triple() -> None:
+    # Given two numbers where three belong
+    @dataclasses.dataclass(frozen=True)
+    class Three:
+        numbers: tuple[int, int, int]
+
+    # When read / Then it is refused
+    with pytest.raises(BadInput, match="2 items, expected 3"):
+        decode(Three, {"numbers": [1, 2]})
+
+
+@pytest.mark.parametrize("text", ["!", "YQ", "é"])
+def test_bytes_that_are_not_base64_are_refused(text: str) -> None:
+    # Given a path whose exact bytes are garbled / When read / Then it is refused
+    value = {"path": "x", "path_b64": text, "pin": {"device": 1, "inode": 1, "mount_id": 1}}
+    with pytest.raises(BadInput, match="path_b64 is not base64"):
+        decode(Target, value)
+
+
+def test_a_readable_path_is_given_once() -> None:
+    # Given a path in UTF-8 / When written / Then one field carries it
+    assert path_fields("path", "/tmp/größe") == {"path": "/tmp/größe"}
+
+
+def test_other_bytes_are_given_readably_and_exactly() -> None:
+    # Given a path that is not UTF-8 / When written / Then one field shows it, the other is exact
+    fields = path_fields("path", os.fsdecode(b"/a\xff"))
+    assert fields == {"path": "/a\\xff", "path_b64": "L2H/"}
+
+
+def test_command_lines_in_utf8_are_given_once() -> None:
+    # Given command lines in UTF-8 / When written / Then one field carries them
+    assert argv_fields("command", (("rm", "é"),)) == {"command": [["rm", "é"]]}
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        ({"path": "a\nb"}, "a\\nb"),
+        ({"path": "a\\xff", "path_b64": "Yf8="}, "a\\xff"),
+    ],
+)
+def test_a_path_in_json_is_escaped_once(record: dict[str, str], shown: str) -> None:
+    # Given a record with or without exact bytes / When shown / Then escapes are not doubled
+    assert shown_path(record, "path") == shown
+
+
+@given(argvs)
+@example(((PathStr("rm"), PathStr(os.fsdecode(b"\xff"))),))
+def test_command_lines_are_always_valid_json_text(command: tuple[tuple[str, ...], ...]) -> None:
+    # Given command lines of any bytes / When written / Then strict UTF-8 can carry them
+    json.dumps(argv_fields("command", command), ensure_ascii=False).encode("utf-8")

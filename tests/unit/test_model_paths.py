@@ -1,0 +1,192 @@
+"""Paths stay exact as bytes and harmless on a terminal."""
+
+import subprocess
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.needs import needs_tool
+from tests.trees import HOSTILE_NAMES
+from tui_fs.model.paths import (
+    PathStr,
+    displayable,
+    from_base64,
+    is_utf8,
+    is_within,
+    shell_quoted,
+    to_base64,
+)
+
+UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+_text_names = st.text(min_size=1).map(lambda text: text.encode("utf-8", "surrogatepass"))
+_terminal_names = st.text(
+    st.sampled_from(
+        "a'\"\\x0u8e$`\n\t\r\x1b\x07\x7f\x80\x9b\xad\xe9\u200b\u202e\u2028\ufeff\U000e0041"
+    ),
+    min_size=1,
+).map(str.encode)
+NAMES = st.one_of(st.binary(min_size=1), _text_names, _terminal_names)
+
+
+@given(NAMES)
+@example(b"\x1b]0;title\x07")
+@example("\u202egnp.exe".encode())
+@settings(deadline=None)
+def test_what_is_shown_holds_nothing_a_terminal_acts_on(name: bytes) -> None:
+    # Given any name / When it is shown
+    shown = displayable(name)
+    # Then no character controls the terminal, reorders text or is half of a pair
+    assert not {unicodedata.category(character) for character in shown} & UNSAFE
+
+
+@given(NAMES, NAMES)
+@example(b"\\n", b"\n")
+@example(b"\\xff", b"\xff")
+@example(b"\x80", b"\xc2\x80")
+@example(b"\xad", b"\xc2\xad")
+@settings(deadline=None)
+def test_two_different_names_never_look_alike(one: bytes, other: bytes) -> None:
+    # Given two names that differ / When both are shown / Then they differ on the screen too
+    assert (displayable(one) == displayable(other)) == (one == other)
+
+
+@given(st.integers(0, 0x10FFFF).filter(lambda code: not 0xD800 <= code < 0xE000))
+@settings(deadline=None, max_examples=500)
+def test_a_character_never_looks_like_bytes_that_are_none(code: int) -> None:
+    # Given one character in UTF-8, and the single byte of its number
+    character = chr(code).encode()
+    byte = bytes([code & 0xFF])
+    # When both are shown / Then they look different unless they are the same
+    assert (displayable(character) == displayable(byte)) == (character == byte)
+
+
+@given(NAMES)
+@settings(deadline=None)
+def test_bytes_and_their_decoded_path_look_the_same(name: bytes) -> None:
+    # Given a name as bytes and as a path / When shown / Then it is one and the same text
+    assert displayable(name) == displayable(name.decode("utf-8", "surrogateescape"))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"plain name.txt", "plain name.txt"),
+        ("größe".encode(), "größe"),
+        (b"a\nb", "a\\nb"),
+        (b"a\tb\rc", "a\\tb\\rc"),
+        (b"\x1b[2J", "\\e[2J"),
+        (b"back\\slash", "back\\\\slash"),
+        (b"\xff\xfe", "\\xff\\xfe"),
+        ("\u202egnp".encode(), "\\u202egnp"),
+        ("\U000e0041".encode(), "\\U000e0041"),
+        (b"\x7f", "\\x7f"),
+        (b"", ""),
+    ],
+)
+def test_literal_names_are_shown_literally(name: bytes, shown: str) -> None:
+    # Given a name / When shown / Then it reads like this
+    assert displayable(name) == shown
+
+
+def _after_bash(argv: tuple[str, ...], locale: str = "C.UTF-8") -> list[bytes]:
+    """Paste a command line into a bash that prints the words it sees."""
+    bash = needs_tool("bash", package="bash")
+    finished = subprocess.run(
+        [bash, "--norc", "-c", "printf '%s\\0' " + shell_quoted(argv)],
+        env={"LC_ALL": locale},
+        capture_output=True,
+        check=True,
+    )
+    assert finished.stderr == b""
+    return finished.stdout.split(b"\0")[:-1]
+
+
+WITHOUT_NUL = NAMES.map(lambda name: name.replace(b"\0", b"\1"))
+
+
+@given(st.lists(WITHOUT_NUL, min_size=1, max_size=20))
+@example(list(HOSTILE_NAMES))
+@example([b"\xc2\x80", b"\xc2\xad", b"\x80"])
+@settings(deadline=None, max_examples=150)
+def test_bash_reads_the_quoted_command_line_back_byte_for_byte(words: list[bytes]) -> None:
+    # Given words of any bytes
+    argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
+    # When bash parses the command line that is shown / Then it sees the same bytes
+    assert _after_bash(argv) == words
+
+
+def test_bash_reads_hostile_names_back_byte_for_byte() -> None:
+    # Given names that were made to break something
+    argv = tuple(name.decode("utf-8", "surrogateescape") for name in HOSTILE_NAMES)
+    # When bash parses the command line that is shown / Then it sees the same bytes
+    assert _after_bash(argv) == list(HOSTILE_NAMES)
+
+
+def test_bash_without_utf8_reads_the_same_bytes() -> None:
+    # Given a name with a character that is not shown
+    name = "\u202egnp.exe"
+    # When a bash in the C locale parses the command line / Then it sees the same bytes
+    assert _after_bash((name,), locale="C") == [name.encode()]
+
+
+@given(st.lists(WITHOUT_NUL, min_size=1, max_size=5))
+@settings(deadline=None)
+def test_a_quoted_command_line_is_safe_to_show(words: list[bytes]) -> None:
+    # Given words of any bytes
+    argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
+    # When quoted / Then nothing in it acts on a terminal
+    assert not {unicodedata.category(one) for one in shell_quoted(argv)} & UNSAFE
+
+
+def test_an_empty_word_is_kept_when_quoted() -> None:
+    # Given an argument of no bytes / When quoted / Then bash still sees it
+    assert _after_bash(("a", "", "b")) == [b"a", b"", b"b"]
+
+
+@given(NAMES)
+@settings(deadline=None)
+def test_base64_carries_every_path(name: bytes) -> None:
+    # Given a path of any bytes
+    path = name.decode("utf-8", "surrogateescape")
+    # When sent as base64 / Then it comes back
+    assert from_base64(to_base64(path)) == path
+
+
+@pytest.mark.parametrize("text", ["!", "YQ", "YQ==\n", "ä", "Y Q=="])
+def test_what_is_not_base64_is_a_value_error(text: str) -> None:
+    # Given text that is not base64 / When read / Then ValueError
+    with pytest.raises(ValueError):
+        from_base64(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "valid"),
+    [(b"a", True), ("é\u202e".encode(), True), (b"\xe9", False), (b"a\xff", False)],
+)
+def test_only_valid_utf8_counts_as_utf8(name: bytes, valid: bool) -> None:
+    # Given a name / When asked / Then only valid UTF-8 says yes
+    assert is_utf8(name.decode("utf-8", "surrogateescape")) is valid
+
+
+@pytest.mark.parametrize(
+    ("path", "directory", "within"),
+    [
+        ("/a/b", "/a/b", True),
+        ("/a/b/c", "/a/b", True),
+        ("/a/bc", "/a/b", False),
+        ("/a", "/a/b", False),
+        ("/a", "/", True),
+        ("/", "/", True),
+        ("/", "/a", False),
+        ("/a/b\nc", "/a", True),
+        ("/a/b", "/a/", True),
+    ],
+)
+def test_within_means_below_and_not_only_a_longer_name(
+    path: str, directory: str, within: bool
+) -> None:
+    # Given two absolute paths / When asked / Then whole components decide
+    assert is_within(PathStr(path), directory) is within

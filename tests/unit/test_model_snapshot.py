@@ -1,0 +1,396 @@
+"""The fold: one picture of a job from its events."""
+
+import errno
+import math
+from dataclasses import replace
+from functools import reduce
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.test_model_events import events
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.events import (
+    CancelRequested,
+    EntryFailed,
+    Event,
+    FailuresCounted,
+    HeldBack,
+    JobFinished,
+    JobRefused,
+    JobStarted,
+    LetGo,
+    Paused,
+    Resumed,
+    Sampled,
+    Space,
+    StepFinished,
+    StepStarted,
+    ToolSaid,
+    Usage,
+)
+from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Expected
+from tui_fs.model.snapshot import (
+    EXAMPLES_PER_GROUP,
+    RATE_WINDOW_S,
+    TOOL_LINES_KEPT,
+    FailureGroup,
+    Snapshot,
+    fold,
+)
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.survey import Totals
+
+SPACE = Space(free_bytes=1000, free_inodes=10)
+
+
+def started(entries: int = 1000, complete: bool = True) -> JobStarted:
+    """Give the start of a job that expects this many entries."""
+    return JobStarted(
+        at_s=0.5,
+        job_id="abc",
+        started_at=1e9,
+        supervisor_pid=1,
+        target=PathStr("/t"),
+        strategy=StrategyName.RM,
+        keep_root=False,
+        command=(("rm",),),
+        expected=Expected(Totals(files=entries - 1, directories=1), 0, 0, complete),
+        predicted_calls={"unlinkat": entries},
+        predicted_seconds=(1.0, 2.0, 3.0),
+        source=TraceSource.PERF,
+        source_note="",
+        space=SPACE,
+    )
+
+
+def sampled(
+    strategy_s: float,
+    entries: int | None = None,
+    calls: dict[str, int] | None = None,
+    usage: Usage | None = None,
+) -> Sampled:
+    """Give a look at the counters at this time of the strategy (it began at second 1)."""
+    return Sampled(
+        at_s=1 + strategy_s,
+        strategy_s=strategy_s,
+        calls={name: CallCount(number) for name, number in (calls or {}).items()},
+        removed=None if entries is None else Removed(entries),
+        usage=usage,
+        space=None,
+        io_pressure_percent=None,
+    )
+
+
+def usage(cpu_s: float, rss_bytes: int = 0) -> Usage:
+    """Give a usage that differs from others in its CPU time."""
+    return Usage(cpu_s, 0.0, None, rss_bytes, 0, 0, 1, "rm 1")
+
+
+def finished(outcome: Outcome) -> JobFinished:
+    """Give the end of a job."""
+    return JobFinished(9.0, outcome, "", 7.5, 1, 1, True, 0, Space(2000, 20))
+
+
+def folded(*them: Event) -> Snapshot:
+    """Fold events from the beginning."""
+    return reduce(fold, them, Snapshot())
+
+
+RUNNING = (started(), StepStarted(1.0, 0, (7,)))
+
+
+@given(st.lists(events, max_size=12))
+@settings(deadline=None, max_examples=300)
+def test_no_sequence_of_events_breaks_the_fold(them: list[Event]) -> None:
+    # Given events in any order
+    snapshot = Snapshot()
+    for event in them:
+        # When folded / Then every figure of the picture can be asked for
+        snapshot = fold(snapshot, event)
+        assert snapshot.failed >= 0
+        assert snapshot.fraction is None or 0 <= snapshot.fraction <= 1
+        assert isinstance(snapshot.elapsed_s, float)
+
+
+def test_nothing_is_known_before_the_first_event() -> None:
+    # Given no event / When looked at / Then nothing is claimed
+    nothing = Snapshot()
+    assert (nothing.state, nothing.fraction, nothing.rate_per_s, nothing.eta_s) == (None,) * 4
+
+
+def test_a_started_job_runs_and_knows_its_space() -> None:
+    # Given the start / When folded / Then it runs, with the space before
+    snapshot = folded(started())
+    assert (snapshot.state, snapshot.space) == (JobState.RUNNING, SPACE)
+
+
+def test_progress_is_removed_over_expected() -> None:
+    # Given a quarter removed / When folded / Then the fraction is a quarter
+    assert folded(*RUNNING, sampled(1, 250)).fraction == 0.25
+
+
+def test_progress_never_exceeds_the_whole() -> None:
+    # Given more removed than was surveyed / When folded / Then the fraction is one
+    assert folded(*RUNNING, sampled(1, 5000)).fraction == 1.0
+
+
+def test_an_incomplete_survey_gives_no_progress() -> None:
+    # Given a survey that could not count everything / When folded / Then no fraction is claimed
+    assert folded(started(complete=False), sampled(1, 250)).fraction is None
+
+
+def test_a_source_that_does_not_count_gives_no_progress() -> None:
+    # Given samples without removals / When folded / Then neither fraction nor rate is claimed
+    snapshot = folded(*RUNNING, sampled(1), sampled(2))
+    assert (snapshot.fraction, snapshot.rate_per_s, snapshot.eta_s) == (None, None, None)
+
+
+def test_removals_stay_known_when_a_sample_has_none() -> None:
+    # Given a sample with and one without removals / When folded / Then the last ones stay
+    assert folded(*RUNNING, sampled(1, 250), sampled(2)).removed == Removed(250)
+
+
+def test_calls_that_did_not_change_stay_known() -> None:
+    # Given samples that name only what changed / When folded / Then all totals are there
+    snapshot = folded(*RUNNING, sampled(1, 0, {"a": 1, "b": 5}), sampled(2, 0, {"a": 3}))
+    assert snapshot.calls == {"a": CallCount(3), "b": CallCount(5)}
+
+
+def test_the_first_rate_is_since_the_first_step() -> None:
+    # Given one sample after two seconds / When folded / Then its rate is over those two
+    snapshot = folded(*RUNNING, sampled(2, 100, {"unlinkat": 100}))
+    assert (snapshot.rate_per_s, snapshot.call_rates) == (50.0, {"unlinkat": 50.0})
+
+
+def test_rates_are_over_the_window_only() -> None:
+    # Given a slow beginning and 300 a second for longer than the window
+    slow = [sampled(second, second) for second in (1, 2, 3)]
+    fast = [sampled(3 + second, 3 + 300 * second, {"x": 300 * second}) for second in range(1, 7)]
+    # When folded / Then the rate is the recent one
+    snapshot = folded(*RUNNING, *slow, *fast)
+    assert snapshot.rate_per_s == 300.0
+    assert snapshot.call_rates == {"x": 300.0}
+
+
+def test_marks_are_not_kept_longer_than_rates_need_them() -> None:
+    # Given a long run / When folded / Then only marks of the window (and one before) are kept
+    snapshot = folded(*RUNNING, *(sampled(number / 4, number) for number in range(1, 400)))
+    assert len(snapshot.marks) <= RATE_WINDOW_S * 4 + 2
+
+
+def test_the_peak_rate_stays() -> None:
+    # Given a fast second and slow ones / When folded / Then the peak is remembered
+    snapshot = folded(*RUNNING, sampled(1, 500), *(sampled(2 + n, 500 + n) for n in range(9)))
+    assert snapshot.peak_rate_per_s == 500.0
+    assert snapshot.rate_per_s == 1.0
+
+
+def test_samples_at_the_same_moment_keep_the_rate() -> None:
+    # Given two samples of one moment / When folded / Then the rate is that of the first
+    once = folded(*RUNNING, sampled(2, 100))
+    assert fold(once, sampled(2, 100)).rate_per_s == once.rate_per_s == 50.0
+
+
+def test_the_time_left_lies_between_the_recent_and_the_mean_rate() -> None:
+    # Given 10 a second for ten seconds, then 100 a second for three
+    slow = [sampled(second, 10 * second) for second in range(1, 11)]
+    fast = [sampled(10 + second, 100 + 100 * second) for second in (1, 2, 3)]
+    # When folded / Then 600 are left, at 100 a second or at 400 in 13 seconds
+    snapshot = folded(*RUNNING, *slow, *fast)
+    assert snapshot.eta_s == pytest.approx((6.0, 600 / (400 / 13)))
+
+
+def test_no_time_left_is_claimed_without_a_rate() -> None:
+    # Given nothing removed yet / When folded / Then no time is claimed
+    assert folded(*RUNNING, sampled(1, 0)).eta_s is None
+
+
+def test_no_time_left_is_claimed_with_an_incomplete_survey() -> None:
+    # Given an unknown whole / When folded / Then no time is claimed
+    them = (started(complete=False), StepStarted(1.0, 0, ()), sampled(1, 10))
+    assert folded(*them).eta_s is None
+
+
+def test_nothing_is_left_when_more_went_than_was_expected() -> None:
+    # Given more removed than expected / When folded / Then zero seconds are left
+    assert folded(*RUNNING, sampled(1, 2000)).eta_s == (0.0, 0.0)
+
+
+def test_a_paused_job_has_no_rate() -> None:
+    # Given a running job / When paused / Then it removes nothing and promises nothing
+    snapshot = folded(*RUNNING, sampled(1, 100, {"x": 5}), Paused(2.5))
+    assert (snapshot.state, snapshot.rate_per_s, snapshot.eta_s) == (JobState.PAUSED, 0.0, None)
+    assert snapshot.call_rates == {}
+
+
+def test_samples_during_a_pause_do_not_change_the_rate() -> None:
+    # Given a paused job / When samples come / Then the rate stays zero, the counts are taken
+    snapshot = folded(*RUNNING, sampled(1, 100), Paused(2.0), sampled(2, 101), sampled(3, 101))
+    assert (snapshot.rate_per_s, snapshot.removed) == (0.0, Removed(101))
+
+
+def test_pauses_do_not_count_as_work() -> None:
+    # Given 100 a second, a pause of 60 s, and 100 a second again
+    before = (*RUNNING, sampled(1, 100), Paused(2.0), Resumed(62.0))
+    # When folded / Then the rate and the time left know no pause
+    snapshot = folded(*before, sampled(62, 200))
+    assert snapshot.paused_s == 60.0
+    assert snapshot.rate_per_s == 100.0
+    assert snapshot.eta_s == (8.0, 8.0)
+
+
+def test_two_pauses_add_up() -> None:
+    # Given two pauses / When folded / Then both are left out
+    pauses = (Paused(2.0), Resumed(5.0), Paused(6.0), Resumed(8.0))
+    snapshot = folded(*RUNNING, *pauses)
+    assert (snapshot.paused_s, snapshot.state) == (5.0, JobState.RUNNING)
+
+
+def test_resuming_what_was_not_paused_changes_no_time() -> None:
+    # Given no pause / When resumed / Then nothing is left out
+    assert folded(*RUNNING, Resumed(5.0)).paused_s == 0.0
+
+
+def test_failures_are_grouped_by_operation_and_errno() -> None:
+    # Given failures of two kinds
+    them = (
+        EntryFailed(1.0, PathStr("/t/a"), "remove", errno.EPERM),
+        EntryFailed(1.0, PathStr("/t/b"), "remove", errno.EACCES),
+        EntryFailed(1.0, PathStr("/t/c"), "remove", errno.EPERM),
+    )
+    # When folded / Then each kind has its number and its paths
+    assert folded(*them).failures == (
+        FailureGroup("remove", errno.EPERM, 2, (PathStr("/t/a"), PathStr("/t/c"))),
+        FailureGroup("remove", errno.EACCES, 1, (PathStr("/t/b"),)),
+    )
+
+
+def test_a_group_keeps_a_limited_number_of_examples() -> None:
+    # Given more failures than examples / When folded / Then all count, the first are kept
+    paths = [PathStr(f"/t/{number}") for number in range(EXAMPLES_PER_GROUP + 5)]
+    (group,) = folded(*(EntryFailed(1.0, path, "remove", 1) for path in paths)).failures
+    assert group.number == EXAMPLES_PER_GROUP + 5
+    assert group.examples == tuple(paths[:EXAMPLES_PER_GROUP])
+
+
+def test_failures_without_paths_are_added_to_their_kind() -> None:
+    # Given one failure with a path and 40 counted ones / When folded / Then 41 failed
+    snapshot = folded(
+        EntryFailed(1.0, PathStr("/t/a"), "remove", 1), FailuresCounted(2.0, "remove", 1, 40)
+    )
+    assert snapshot.failures == (FailureGroup("remove", 1, 41, (PathStr("/t/a"),)),)
+    assert snapshot.failed == 41
+
+
+def test_only_the_last_lines_of_the_tools_are_kept() -> None:
+    # Given many lines / When folded / Then the last ones are kept
+    lines = [str(number) for number in range(TOOL_LINES_KEPT + 3)]
+    assert folded(*(ToolSaid(1.0, line) for line in lines)).tool_lines == tuple(lines[3:])
+
+
+def test_usage_is_paired_with_the_entries_of_its_own_moment() -> None:
+    # Given a usage that is repeated by the next sample, and then a new one
+    first = folded(*RUNNING, sampled(1, 100, usage=usage(1)))
+    repeated = fold(first, sampled(1.25, 150, usage=usage(1)))
+    renewed = fold(repeated, sampled(2, 200, usage=usage(2)))
+    # When folded / Then the entries are those of when the usage was new
+    assert [one.usage_entries for one in (first, repeated, renewed)] == [100, 100, 200]
+
+
+def test_the_largest_memory_seen_or_reported_is_the_peak() -> None:
+    # Given a sample, a smaller one, and what the kernel says at the end / When folded
+    first = folded(*RUNNING, sampled(1, 0, usage=usage(1, 500)), sampled(2, 0, usage=usage(2, 50)))
+    # Then the largest is kept
+    assert first.peak_memory_bytes == 500
+    assert fold(first, StepFinished(3.0, 0, (0,), 0.1, 0.2, 900)).peak_memory_bytes == 900
+
+
+def test_times_and_statuses_of_steps_add_up() -> None:
+    # Given two steps / When folded / Then times are added and statuses kept in order
+    snapshot = folded(
+        StepFinished(1.0, 0, (0, 123), 0.25, 0.5, 1), StepFinished(2.0, 1, (-9,), 0.5, 1.0, 1)
+    )
+    assert (snapshot.finished_user_s, snapshot.finished_system_s) == (0.75, 1.5)
+    assert snapshot.step_statuses == ((0, 123), (-9,))
+
+
+def test_elapsed_time_begins_with_the_first_process() -> None:
+    # Given a job whose first process starts at second 1 / When at 4 / Then 3 s have passed
+    assert folded(*RUNNING, sampled(3, 1)).elapsed_s == 3.0
+
+
+def test_a_second_step_does_not_restart_the_time() -> None:
+    # Given two steps / When folded / Then time runs since the first
+    snapshot = folded(*RUNNING, sampled(3, 1), StepStarted(4.0, 1, (8,)), sampled(5, 2))
+    assert (snapshot.elapsed_s, snapshot.step) == (5.0, 1)
+
+
+def test_elapsed_time_of_a_finished_job_is_the_measured_one() -> None:
+    # Given a finished job / When folded / Then its wall time is what the launcher measured
+    assert folded(*RUNNING, finished(Outcome.DONE)).elapsed_s == 7.5
+
+
+def test_time_never_runs_backwards() -> None:
+    # Given an event that is older than the last / When folded / Then the time stays
+    assert folded(*RUNNING, sampled(3, 1), ToolSaid(2.0, "late")).at_s == 4.0
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_finished_job_is_in_the_state_of_its_outcome(outcome: Outcome) -> None:
+    # Given any outcome / When the job finishes / Then its state is spelled the same
+    snapshot = folded(*RUNNING, Paused(2.0), finished(outcome))
+    assert snapshot.state is not None
+    assert snapshot.state.value == outcome.value
+    assert not snapshot.state.is_live
+    assert (snapshot.paused_at_s, snapshot.eta_s) == (None, None)
+    assert snapshot.space == Space(2000, 20)
+
+
+def test_a_finish_without_space_keeps_the_last_known() -> None:
+    # Given an end at which the file system did not answer / When folded / Then the last one stays
+    assert folded(started(), replace(finished(Outcome.DONE), space=None)).space == SPACE
+
+
+def test_a_refused_job_says_why() -> None:
+    # Given a refusal / When folded / Then the state and the reason are known
+    refusal = JobRefused(0.0, "changed", "It changed.", "Look again.")
+    snapshot = folded(refusal)
+    assert (snapshot.state, snapshot.refused) == (JobState.REFUSED, refusal)
+
+
+def test_a_cancelled_job_goes_on_until_it_has_finished() -> None:
+    # Given a wish to cancel / When folded / Then it is known, and the job still runs
+    snapshot = folded(*RUNNING, CancelRequested(2.0, "asked"))
+    assert (snapshot.state, snapshot.cancel) == (JobState.RUNNING, CancelRequested(2.0, "asked"))
+
+
+def test_the_pressure_shown_is_the_last_one() -> None:
+    # Given a pressure and then none / When folded / Then the screen shows none
+    high = replace(sampled(1, 1), io_pressure_percent=80.0)
+    assert folded(*RUNNING, high).io_pressure_percent == 80.0
+    assert folded(*RUNNING, high, sampled(2, 2)).io_pressure_percent is None
+
+
+def test_rates_are_numbers_even_between_very_close_samples() -> None:
+    # Given two samples a nanosecond apart / When folded / Then the rate is finite
+    snapshot = folded(*RUNNING, sampled(1e-9, 5), sampled(2e-9, 9))
+    assert snapshot.rate_per_s is not None
+    assert math.isfinite(snapshot.rate_per_s)
+
+
+def test_time_held_back_adds_up() -> None:
+    # Given two holds / When folded / Then their lengths add up and nothing is held at the end
+    end = folded(*RUNNING, HeldBack(2.0, 40.0), LetGo(3.5), HeldBack(6.0, 30.0), LetGo(7.0))
+    assert end.held is None
+    assert end.held_s == pytest.approx(2.5)
+
+
+def test_a_hold_is_seen_with_its_reason() -> None:
+    # Given a hold that goes on / When folded / Then the pressure that caused it is there
+    end = folded(*RUNNING, HeldBack(2.0, 40.0))
+    assert end.held == HeldBack(2.0, 40.0)
+    assert end.state is JobState.RUNNING

@@ -1,0 +1,242 @@
+"""Exactly what will run, for each strategy and its options."""
+
+import pytest
+
+from tui_fs.linux.tools import Tool
+from tui_fs.model.strategy import Filters, Options, Step, StrategyName, flatten
+from tui_fs.strategies.base import Progress, find_tests
+from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
+
+TOOLS = {name: f"/bin/{name}" for name in ("rm", "find", "xargs", "rsync", "rmdir")}
+TARGET = "/t/-rf \n[x]"
+EMPTY = "/jobs/1/empty"
+
+
+def steps(name: str, options: Options, output: bool = False) -> tuple[Step, ...]:
+    """Give the steps of a strategy."""
+    strategy = STRATEGIES[StrategyName(name)]
+    build = strategy.steps_with_output if output else strategy.steps
+    return build(TARGET, options, TOOLS, EMPTY)
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Split a command line at blanks; T is the target."""
+    return tuple(TARGET if word == "T" else word for word in text.split())
+
+
+OLD_LOGS = Filters(name_glob="*.log", min_size_bytes=1024, modified_before_s=1700000000)
+LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("rm", Options(), ["/bin/rm -rf --one-file-system -- T"]),
+        (
+            "rm",
+            Options(keep_root=True),
+            [
+                "/bin/find T -xdev -mindepth 1 -maxdepth 1 "
+                "-execdir /bin/rm -rf --one-file-system --preserve-root=all -- {} +"
+            ],
+        ),
+        ("find", Options(), ["/bin/find T -xdev -depth -delete"]),
+        ("find", Options(keep_root=True), ["/bin/find T -xdev -mindepth 1 -depth -delete"]),
+        (
+            "find",
+            Options(filters=OLD_LOGS),
+            [f"/bin/find T -xdev -mindepth 1 -depth {LOG_TESTS} -delete"],
+        ),
+        (
+            "xargs",
+            Options(),
+            [
+                "/bin/find T -xdev ! -type d -print0 | /bin/xargs -0 -r -n 1000 -P 1 /bin/rm -f --",
+                "/bin/find T -xdev -depth -type d -delete",
+            ],
+        ),
+        (
+            "xargs",
+            Options(keep_root=True, batch_size=7, processes=3),
+            [
+                "/bin/find T -xdev ! -type d -print0 | /bin/xargs -0 -r -n 7 -P 3 /bin/rm -f --",
+                "/bin/find T -xdev -mindepth 1 -depth -type d -delete",
+            ],
+        ),
+        (
+            "xargs",
+            Options(filters=OLD_LOGS),
+            [
+                f"/bin/find T -xdev {LOG_TESTS} -print0 | "
+                "/bin/xargs -0 -r -n 1000 -P 1 /bin/rm -f --"
+            ],
+        ),
+        (
+            "rsync",
+            Options(),
+            ["/bin/rsync -r --delete -x /jobs/1/empty/ T/", "/bin/rmdir -- T"],
+        ),
+        ("rsync", Options(keep_root=True), ["/bin/rsync -r --delete -x /jobs/1/empty/ T/"]),
+    ],
+)
+def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> None:
+    # Given a strategy and options / When its steps are built / Then they are exactly these
+    lines = tuple(
+        tuple(
+            tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv))
+            for argv in step.split(" | ")
+        )
+        for step in expected
+    )
+    assert steps(name, options) == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rm", ["/bin/rm -rfv --one-file-system -- T"]),
+        ("find", ["/bin/find T -xdev -depth -delete -printf %y\\n"]),
+        (
+            "xargs",
+            [
+                "/bin/find T -xdev ! -type d -print0",
+                "/bin/xargs -0 -r -n 1000 -P 1 /bin/rm -fv --",
+                "/bin/find T -xdev -depth -type d -delete -printf %y\\n",
+            ],
+        ),
+        (
+            "rsync",
+            ["/bin/rsync -r --delete -x --info=del /jobs/1/empty/ T/", "/bin/rmdir -v -- T"],
+        ),
+    ],
+)
+def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]) -> None:
+    # Given a strategy / When its removals are to be reported / Then only that is added
+    argvs = tuple(
+        tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv)) for argv in expected
+    )
+    assert flatten(steps(name, Options(), output=True)) == argvs
+
+
+def test_no_command_goes_through_a_shell() -> None:
+    # Given every strategy and option / When built / Then each first word is a tool's own path
+    for name in STRATEGIES:
+        for keep_root in (False, True):
+            for argv in flatten(steps(name, Options(keep_root=keep_root))):
+                assert argv[0] in TOOLS.values()
+
+
+@pytest.mark.parametrize(
+    ("filters", "tests"),
+    [
+        (Filters(), ""),
+        (Filters(name_glob="-*"), "! -type d -name -*"),
+        (Filters(min_size_bytes=0), "! -type d -type f"),
+        (Filters(min_size_bytes=1), "! -type d -type f -size +0c"),
+        (Filters(min_size_bytes=1024), "! -type d -type f -size +1023c"),
+        (Filters(modified_before_s=0), "! -type d ! -newermt @0"),
+    ],
+)
+def test_filters_become_tests_of_find(filters: Filters, tests: str) -> None:
+    # Given filters / When translated / Then find selects the same
+    assert find_tests(filters) == words(tests)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) -> None:
+    # Given filters / When asked / Then only find and xargs take them
+    strategy = STRATEGIES[name]
+    reasons = unfit_options(strategy, Options(filters=OLD_LOGS))
+    assert bool(reasons) is (name in (StrategyName.RM, StrategyName.RSYNC))
+    assert unfit_options(strategy, Options()) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "race_safe", "any_depth"),
+    [
+        (StrategyName.RM, True, True),
+        (StrategyName.FIND, True, True),
+        (StrategyName.XARGS, False, False),
+        (StrategyName.RSYNC, False, False),
+    ],
+)
+def test_guarantees_are_what_the_tools_keep(
+    name: StrategyName, race_safe: bool, any_depth: bool
+) -> None:
+    # Given a strategy / When asked what it promises / Then only what its tools keep
+    guarantees = STRATEGIES[name].guarantees
+    assert (guarantees.race_safe, guarantees.any_depth) == (race_safe, any_depth)
+    assert guarantees.mount_safe
+
+
+def gnu(name: str) -> Tool:
+    """Give a GNU tool."""
+    return Tool(name, f"/bin/{name}", f"{name} (GNU something) 9")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_installed_gnu_tools_give_paths_and_no_reason(name: StrategyName) -> None:
+    # Given all tools / When asked / Then each has its path
+    paths, reasons = tools_of(STRATEGIES[name], gnu)
+    assert (set(paths), reasons) == (set(STRATEGIES[name].tools), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "package"),
+    [
+        ("rm", "rm", "coreutils"),
+        ("rm", "find", "findutils"),
+        ("find", "find", "findutils"),
+        ("xargs", "xargs", "findutils"),
+        ("rsync", "rsync", "rsync"),
+        ("rsync", "rmdir", "coreutils"),
+    ],
+)
+def test_a_missing_tool_is_a_reason_with_its_package(name: str, missing: str, package: str) -> None:
+    # Given one tool that is not there / When asked / Then the reason says what to install
+    paths, reasons = tools_of(
+        STRATEGIES[StrategyName(name)], lambda tool: None if tool == missing else gnu(tool)
+    )
+    assert reasons == (f"{missing} is not installed; it comes with the package {package}",)
+    assert missing not in paths
+
+
+@pytest.mark.parametrize("name", ["rm", "find", "xargs"])
+def test_another_build_is_a_reason(name: str) -> None:
+    # Given busybox / When asked / Then each tool whose GNU options are used is a reason
+    strategy = STRATEGIES[StrategyName(name)]
+    _, reasons = tools_of(strategy, lambda tool: Tool(tool, f"/bin/{tool}", "BusyBox v1.37"))
+    assert len(reasons) == len(strategy.gnu_tools)
+    assert all("is not GNU" in reason for reason in reasons)
+
+
+def test_rsync_needs_no_gnu_tools() -> None:
+    # Given tools of another kind / When asked / Then rsync runs with them
+    _, reasons = tools_of(
+        STRATEGIES[StrategyName.RSYNC], lambda tool: Tool(tool, f"/bin/{tool}", "toybox")
+    )
+    assert reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "progress"),
+    [
+        ("rm", b"removed 't/a'", Progress(1, 0)),
+        ("rm", b"removed directory 't/a'", Progress(1, 1)),
+        ("rm", b"removed 't/directory a'", Progress(1, 0)),
+        ("rm", b"something else", None),
+        ("find", b"f", Progress(1, 0)),
+        ("find", b"d", Progress(1, 1)),
+        ("find", b"l", Progress(1, 0)),
+        ("xargs", b"removed 't/a'", Progress(1, 0)),
+        ("xargs", b"d", Progress(1, 1)),
+        ("xargs", b"ed 'torn'", Progress(1, 0)),
+        ("rsync", b"deleting a/b", Progress(1, 0)),
+        ("rsync", b"deleting a/", Progress(1, 1)),
+        ("rsync", b"rmdir: removing directory, 't'", Progress(1, 1)),
+        ("rsync", b"sending incremental file list", None),
+    ],
+)
+def test_lines_of_output_count_removals(name: str, line: bytes, progress: Progress | None) -> None:
+    # Given a line of standard output / When read / Then it counts what it reports
+    assert STRATEGIES[StrategyName(name)].read_output(line) == progress

@@ -1,0 +1,284 @@
+"""Failed entries in the messages of the real tools come back byte for byte."""
+
+import errno
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.needs import lacks, needs_root, needs_tool
+from tests.trees import HOSTILE_NAMES
+from tui_fs.model.strategy import Options, StrategyName, flatten
+from tui_fs.strategies.base import (
+    Failure,
+    Progress,
+    Strategy,
+    errno_of,
+    gnu_failure,
+    unquote_c,
+    unquote_shell,
+)
+from tui_fs.strategies.registry import STRATEGIES
+
+ENVIRONMENT = {"LC_ALL": "C"}
+_TRICKY = [b"'", b"''", b"a'b\"c", b"a: b", b"a: No such file or directory", b"\\", b"\\n", b"'\n'"]
+_TRICKY += [b"\\#012", b"\\\\#012", b"#", b") failed: (1)", b"x) failed: x (13)", b"$'\\n'", b"' '"]
+_TRICKY += [bytes([byte]) for byte in range(1, 256) if byte not in b"/."]
+_TRICKY += [b"x" + bytes([byte]) + b"1" for byte in range(1, 256) if byte != 0x2F]
+NAMES = sorted({*HOSTILE_NAMES, *_TRICKY})
+
+ANY_NAME = (
+    st.one_of(
+        st.binary(min_size=1, max_size=20),
+        st.text(st.sampled_from("'\"\\ \n:$`a1(#)é"), min_size=1).map(str.encode),
+    )
+    .map(lambda name: name.replace(b"/", b"-").replace(b"\0", b"-"))
+    .filter(lambda name: name not in (b".", b".."))
+)
+
+
+def messages(argv: list[str | bytes], directory: str | Path) -> list[bytes]:
+    """Run a tool as the launcher does and give the lines it complains in."""
+    finished = subprocess.run(
+        argv, cwd=directory, env=ENVIRONMENT, capture_output=True, check=False
+    )
+    return finished.stderr.split(b"\n")[:-1]
+
+
+def failures(strategy: StrategyName, lines: list[bytes]) -> list[Failure]:
+    """Give the failures that the strategy reads in these lines; all lines must be."""
+    found = [STRATEGIES[strategy].failure(line) for line in lines]
+    assert None not in found, [line for line, one in zip(lines, found, strict=True) if not one]
+    return [one for one in found if one is not None]
+
+
+def _is_quoted_rightly(name: bytes) -> bool:
+    """Tell whether gnulib quotes it rightly: b"\\1'" loses its $ when something follows."""
+    return b"'" not in name or 0x20 <= name[0] < 0x7F
+
+
+@given(st.lists(ANY_NAME.filter(_is_quoted_rightly), min_size=1, max_size=30, unique=True))
+@example(NAMES)
+@settings(deadline=None, max_examples=80)
+def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
+    # Given names that do not exist
+    rm = needs_tool("rm", package="coreutils")
+    with tempfile.TemporaryDirectory() as nowhere:
+        # When the real rm complains about them
+        lines = messages([rm, "--", *names], nowhere)
+    # Then each line gives back its name and why
+    found = failures(StrategyName.RM, lines)
+    assert [os.fsencode(one.path) for one in found] == names
+    assert {(one.operation, one.error) for one in found} <= {
+        ("remove", errno.ENOENT),
+        ("remove", errno.ENAMETOOLONG),
+    }
+
+
+@given(st.lists(ANY_NAME, min_size=1, max_size=30, unique=True))
+@example(NAMES)
+@settings(deadline=None, max_examples=80)
+def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
+    # Given names that do not exist
+    find = needs_tool("find", package="findutils")
+    with tempfile.TemporaryDirectory() as nowhere:
+        # When the real find complains about them
+        lines = messages([find, *(b"./" + name for name in names)], nowhere)
+    # Then each line gives back its name and why
+    found = failures(StrategyName.FIND, lines)
+    assert [os.fsencode(one.path) for one in found] == [b"./" + name for name in names]
+    assert {one.error for one in found} <= {errno.ENOENT, errno.ENAMETOOLONG}
+
+
+@pytest.fixture
+def undeletable(tmp_path: Path) -> Iterator[Path]:
+    """Give a directory `t` that holds one, `d`, from which no name can be removed."""
+    directory = tmp_path / "t" / "d"
+    directory.mkdir(parents=True)
+    for name in NAMES:
+        with open(os.path.join(os.fsencode(directory), name), "wb"):
+            pass
+    needs_root("making a directory immutable")
+    chattr = needs_tool("chattr", package="e2fsprogs")
+    frozen = subprocess.run([chattr, "+i", directory], capture_output=True, check=False)
+    if frozen.returncode != 0:
+        lacks(f"{tmp_path} has no immutable flag; enable it with: TMPDIR on ext4, xfs or btrfs")
+    yield tmp_path / "t"
+    subprocess.run([chattr, "-i", directory], check=True)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_undeletable_names_come_back_from_every_tool(
+    undeletable: Path, tmp_path: Path, name: StrategyName
+) -> None:
+    # Given hostile names that cannot be deleted
+    strategy: Strategy = STRATEGIES[name]
+    packages = {"rsync": "rsync", "find": "findutils", "xargs": "findutils"}
+    tools = {
+        tool: needs_tool(tool, package=packages.get(tool, "coreutils")) for tool in strategy.tools
+    }
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    # When the real tools try, and their complaints are read
+    found: set[tuple[bytes, int]] = set()
+    for step in strategy.steps(str(undeletable), Options(), tools, str(empty)):
+        piped = b""
+        for argv in step:
+            finished = subprocess.run(
+                argv, input=piped, env=ENVIRONMENT, capture_output=True, check=False
+            )
+            piped = finished.stdout
+            lines = finished.stderr.split(b"\n") + piped.split(b"\n")
+            for line in lines:
+                read = strategy.failure(line) or strategy.read_output(line)
+                if isinstance(read, Failure):
+                    path = os.path.join(os.fsencode(undeletable), os.fsencode(read.path))
+                    found.add((path, read.error))
+    # Then every name is among them byte for byte, with its errno
+    directory = os.path.join(os.fsencode(undeletable), b"d")
+    expected = {(os.path.join(directory, one), errno.EPERM) for one in NAMES}
+    assert {one for one in found if one[0].startswith(directory + b"/")} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "failure"),
+    [
+        ("rm", b"rm: cannot remove 't/d/a': Operation not permitted", (b"t/d/a", "remove", 1)),
+        ("rm", b"/usr/bin/rm: cannot remove 'a: b': Is a directory", (b"a: b", "remove", 21)),
+        ("rm", b'rm: cannot remove "it\'s": Permission denied', (b"it's", "remove", 13)),
+        ("rm", b"rm: cannot remove 'a'$'\\n''b': Permission denied", (b"a\nb", "remove", 13)),
+        ("rm", b"rm: cannot remove ''$'\\377\\001': Permission denied", (b"\xff\1", "remove", 13)),
+        ("rm", b"rm: cannot remove 'it'\\''s'$'\\t': Permission denied", (b"it's\t", "remove", 13)),
+        ("rm", b"rm: cannot remove 'x': Melted", (b"x", "remove", 0)),
+        ("rm", b"rm: cannot open directory 'x': Permission denied", (b"x", "open directory", 13)),
+        ("rm", b"rm: skipping 'x', since it's on a different device", None),
+        ("rm", b"", None),
+        (
+            "find",
+            b"find: cannot delete 't/a\\nb': Operation not permitted",
+            (b"t/a\nb", "delete", 1),
+        ),
+        ("find", b"find: cannot delete 't/it\\'s': Is a directory", (b"t/it's", "delete", 21)),
+        ("find", b"find: 't/\\377\\\\': Permission denied", (b"t/\xff\\", "read", 13)),
+        ("find", b"find: cannot delete 't': Directory not empty", (b"t", "delete", 39)),
+        ("xargs", b"rm: cannot remove 'a'$'\\n''b': Permission denied", (b"a\nb", "remove", 13)),
+        ("xargs", b"/bin/find: 'a\\nb': Permission denied", (b"a\nb", "read", 13)),
+        ("xargs", b"xargs: /bin/rm: terminated by signal 9", None),
+        (
+            "rsync",
+            b"rsync: [generator] delete_file: unlink(d/a\\#134#012b) failed: "
+            b"Operation not permitted (1)",
+            (b"d/a\\#012b", "unlink", 1),
+        ),
+        (
+            "rsync",
+            b"rsync: delete_file: rmdir(caf\\#303\\#251) failed: Permission denied (13)",
+            ("café".encode(), "rmdir", 13),
+        ),
+        (
+            "rsync",
+            b'rsync: [receiver] opendir "/t/d) x" failed: Permission denied (13)',
+            (b"/t/d) x", "opendir", 13),
+        ),
+        (
+            "rsync",
+            b"rmdir: failed to remove '/t': Directory not empty",
+            (b"/t", "remove", 39),
+        ),
+        (
+            "rsync",
+            b"rsync error: some files/attrs were not transferred (see previous errors) (code 23)",
+            None,
+        ),
+    ],
+)
+def test_recorded_messages_are_read(
+    name: str, line: bytes, failure: tuple[bytes, str, int] | None
+) -> None:
+    # Given a message as a tool wrote it / When read / Then path, operation and errno are known
+    read = STRATEGIES[StrategyName(name)].failure(line)
+    found = None if read is None else (os.fsencode(read.path), read.operation, read.error)
+    assert found == failure
+
+
+def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
+    # Given the line of rsync for such a directory / When read / Then it is a failure
+    read = STRATEGIES[StrategyName.RSYNC].read_output(
+        b"cannot delete non-empty directory: d\\#012x"
+    )
+    assert read == Failure(read.path, "rmdir", errno.ENOTEMPTY)  # type: ignore[union-attr]
+    assert isinstance(read, Failure)
+    assert read.path == "d\nx"
+
+
+@given(st.binary())
+@settings(deadline=None)
+def test_no_line_breaks_the_readers(line: bytes) -> None:
+    # Given any bytes on either channel
+    for strategy in STRATEGIES.values():
+        # When read / Then the answer is of the promised kind
+        assert isinstance(strategy.failure(line), Failure | None)
+        assert isinstance(strategy.read_output(line), Progress | Failure | None)
+
+
+@given(st.binary(max_size=30))
+@settings(deadline=None)
+def test_no_quoting_breaks_the_readers(name: bytes) -> None:
+    # Given a message with broken quoting / When read / Then nothing is raised
+    line = b"rm: cannot remove '" + name + b": Permission denied"
+    for unquote in (unquote_shell, unquote_c):
+        assert isinstance(gnu_failure(line, unquote), Failure | None)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "name"),
+    [
+        (b"'a'", b"a"),
+        (b"''", b""),
+        (b'"it\'s"', b"it's"),
+        (b"'a'\\''b'", b"a'b"),
+        (b"''$'\\n'", b"\n"),
+        (b"'a'$'\\a\\b\\f\\r\\v\\t''b'", b"a\a\b\f\r\v\tb"),
+        (b"'\\n'", b"\\n"),
+        (b"''$'\\033''[2J'", b"\x1b[2J"),
+        (b"''$'\\377''1'", b"\xff1"),
+    ],
+)
+def test_shell_quoting_is_undone(quoted: bytes, name: bytes) -> None:
+    # Given a name as coreutils quotes it / When unquoted / Then it is the name
+    assert unquote_shell(quoted) == name
+
+
+@pytest.mark.parametrize(
+    ("quoted", "name"),
+    [
+        (b"'a'", b"a"),
+        (b"'a\\nb'", b"a\nb"),
+        (b"'\\\\n'", b"\\n"),
+        (b"'it\\'s'", b"it's"),
+        (b"'\\0011'", b"\x011"),
+        (b"'\\377'", b"\xff"),
+        (b"'\\033[2J'", b"\x1b[2J"),
+    ],
+)
+def test_c_quoting_is_undone(quoted: bytes, name: bytes) -> None:
+    # Given a name as findutils quotes it / When unquoted / Then it is the name
+    assert unquote_c(quoted) == name
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOENT, errno.ENOTEMPTY, errno.EAGAIN])
+def test_messages_of_the_c_library_have_their_errno(number: int) -> None:
+    # Given a message of the C library / When looked up / Then it is its errno
+    assert errno_of(os.strerror(number)) == number
+
+
+def test_flattened_steps_keep_their_order(tmp_path: Path) -> None:
+    # Given a pipeline and a step after it / When flattened / Then the order is that of the start
+    tools = {tool: tool for tool in ("find", "xargs", "rm")}
+    steps = STRATEGIES[StrategyName.XARGS].steps(str(tmp_path), Options(), tools, "")
+    assert [argv[0] for argv in flatten(steps)] == ["find", "xargs", "find"]

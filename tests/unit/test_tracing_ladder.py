@@ -1,0 +1,187 @@
+"""Which source counts, and what is said where it cannot."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Missing
+from tui_fs.tracing import ladder, perf
+from tui_fs.tracing.bpf import Bpftrace
+from tui_fs.tracing.ladder import open_source, states
+from tui_fs.tracing.strace import Strace
+
+
+def refuse_perf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernel refuse its counters."""
+
+    def refused() -> None:
+        raise Missing("The kernel does not permit counting.", "Run as root.")
+
+    monkeypatch.setattr(ladder, "probe_perf", refused)
+
+
+def install(directory: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Make a PATH of these tools only."""
+    for name in names:
+        (directory / name).write_text("#!/bin/sh\necho 1\n")
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(directory))
+
+
+def test_permitted_counters_are_picked(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a kernel that permits / When nothing is asked for / Then its counters
+    counters = perf.PerfCounters("/nowhere")
+    monkeypatch.setattr(ladder, "probe_perf", lambda: counters)
+    assert open_source(None) is counters
+
+
+def test_refused_counters_fall_back_to_the_output_and_say_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a kernel that refuses / When nothing is asked for / Then the tool's output counts
+    refuse_perf(monkeypatch)
+    source = open_source(None)
+    assert source.kind is TraceSource.OUTPUT
+    assert "The kernel does not permit counting. Run as root." in source.note
+
+
+def test_refused_counters_that_were_asked_for_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a kernel that refuses / When they are asked for / Then nothing else is taken instead
+    refuse_perf(monkeypatch)
+    with pytest.raises(Missing, match="does not permit"):
+        open_source(TraceSource.PERF)
+
+
+@pytest.mark.parametrize("kind", [TraceSource.OUTPUT, TraceSource.OFF])
+def test_sources_without_counts_are_always_there(kind: TraceSource) -> None:
+    # Given any machine / When asked for / Then they count no calls and remove nothing from argv
+    source = open_source(kind)
+    assert source.kind is kind
+    assert source.wrap(("rm", "x")) == ("rm", "x")
+    assert (source.read().calls, source.read().removed) == ({}, None)
+
+
+def test_strace_that_is_not_installed_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a PATH without strace / When asked for / Then the package is named
+    monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "none"))
+    install(tmp_path, monkeypatch)
+    with pytest.raises(Missing, match="strace is not installed"):
+        open_source(TraceSource.STRACE)
+
+
+def test_strace_wraps_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given an installed strace
+    monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "none"))
+    install(tmp_path, monkeypatch, "strace")
+    source = open_source(TraceSource.STRACE)
+    assert isinstance(source, Strace)
+    pipes: list[tuple[int, int]] = []
+    real = os.pipe
+
+    def pipe() -> tuple[int, int]:
+        pipes.append(real())
+        return pipes[-1]
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    # When a command is wrapped / Then it stands unchanged after --
+    argv = source.wrap(("/bin/rm", "--", "x"))
+    for descriptor in (end for ends in pipes for end in ends):
+        os.close(descriptor)
+    assert argv[0] == str(tmp_path / "strace")
+    assert argv[-4:] == ("--", "/bin/rm", "--", "x")
+    assert "-f" in argv
+
+
+@pytest.mark.parametrize(
+    ("scope", "uid", "permitted"),
+    [(0, 1000, True), (1, 1000, True), (2, 1000, False), (2, 0, True), (3, 0, False)],
+)
+def test_yama_may_refuse_strace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: int, uid: int, permitted: bool
+) -> None:
+    # Given a ptrace_scope and a user
+    (tmp_path / "scope").write_text(f"{scope}\n")
+    monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "scope"))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    install(tmp_path, monkeypatch, "strace")
+    # When strace is asked for / Then it is refused where the kernel would
+    if permitted:
+        assert open_source(TraceSource.STRACE).kind is TraceSource.STRACE
+    else:
+        with pytest.raises(Missing, match=f"ptrace_scope = {scope}"):
+            open_source(TraceSource.STRACE)
+
+
+def test_bpftrace_needs_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given another user / When bpftrace is asked for / Then missing, before it is looked up
+    install(tmp_path, monkeypatch, "bpftrace")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(Missing, match="needs root"):
+        open_source(TraceSource.BPF)
+
+
+def test_bpftrace_that_is_not_installed_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given root without bpftrace / When asked for / Then the package is named
+    install(tmp_path, monkeypatch)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(Missing, match="bpftrace is not installed"):
+        open_source(TraceSource.BPF)
+
+
+def test_installed_bpftrace_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given root with bpftrace / When asked for / Then it is the source
+    install(tmp_path, monkeypatch, "bpftrace")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert isinstance(open_source(TraceSource.BPF), Bpftrace)
+
+
+def test_every_source_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a machine where nothing is permitted or installed / When asked / Then each says why
+    refuse_perf(monkeypatch)
+    install(tmp_path, monkeypatch)
+    found = {state.kind: state for state in states()}
+    assert set(found) == set(TraceSource)
+    usable = {kind for kind, state in found.items() if state.usable}
+    assert usable == {TraceSource.OUTPUT, TraceSource.OFF}
+    assert all(state.note for state in found.values())
+
+
+def test_tracefs_is_found_where_it_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given tracefs at its second place / When looked for / Then found
+    event = tmp_path / "debug" / "events" / "raw_syscalls" / "sys_exit"
+    event.mkdir(parents=True)
+    (event / "id").write_text("1\n")
+    monkeypatch.setattr(perf, "TRACEFS", (str(tmp_path / "none"), str(tmp_path / "debug")))
+    assert perf.find_tracefs() == str(tmp_path / "debug")
+
+
+@pytest.mark.parametrize(("uid", "says"), [(0, "mount -t tracefs"), (1000, "needs? root")])
+def test_an_unmounted_tracefs_says_what_would_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, says: str
+) -> None:
+    # Given an empty mount point / When looked for / Then the remedy is named
+    monkeypatch.setattr(perf, "TRACEFS", (str(tmp_path), str(tmp_path / "debug")))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    with pytest.raises(Missing, match=says):
+        perf.find_tracefs()
+
+
+def test_a_kernel_without_tracepoints_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a tracefs without system call events / When looked for / Then that is said
+    (tmp_path / "events").mkdir()
+    monkeypatch.setattr(perf, "TRACEFS", (str(tmp_path),))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(Missing, match="CONFIG_FTRACE_SYSCALLS"):
+        perf.find_tracefs()

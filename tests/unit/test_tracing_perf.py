@@ -1,0 +1,158 @@
+"""Kernel counters on a real process, against strace."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_kernel_counters, needs_tool
+from tests.trees import many_directories
+from tui_fs.model.calls import CallCount, Removed
+from tui_fs.model.errors import Missing
+from tui_fs.tracing import perf
+from tui_fs.tracing.perf import PerfCounters, find_tracefs, why_not
+from tui_fs.tracing.source import Counts
+from tui_fs.tracing.syscalls import SYSCALLS
+
+# A shell that knows PWD looks whether it is right: both runs are to know it.
+ENVIRONMENT = {"LC_ALL": "C", "PWD": "/"}
+
+
+def traced(argv: list[str], only: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> Counts:
+    """Run a command under kernel counters of these calls; closing each takes the kernel 40 ms."""
+    needs_kernel_counters()
+    monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in only})
+    # The shell waits for a line, and then becomes the command
+    waiting = subprocess.Popen(
+        ["/bin/sh", "-c", 'read _; exec "$@"', "sh", *argv],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=ENVIRONMENT,
+    )
+    counters = PerfCounters(find_tracefs())
+    try:
+        counters.attach(waiting.pid)
+        waiting.communicate(b"\n")
+        return counters.read()
+    finally:
+        waiting.kill()
+        waiting.wait()
+        counters.close()
+
+
+def straced(argv: list[str], directory: Path) -> dict[str, CallCount]:
+    """Run the same under strace -f -c."""
+    strace = needs_tool("strace", package="strace")
+    table = directory / "strace"
+    subprocess.run(
+        [strace, "-f", "-c", "-U", "name,calls,errors", "-o", table, *argv],
+        cwd="/",
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    counts: dict[str, CallCount] = {}
+    for line in table.read_text().splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[1].isdigit() and words[0] != "total":
+            counts[words[0]] = CallCount(int(words[1]), int(words[2]) if len(words) > 2 else 0)
+    return counts
+
+
+NAMED = (
+    *("unlinkat", "openat", "getdents64", "newfstatat", "close", "fcntl", "execve"),
+    *("clone", "clone3", "vfork", "wait4"),
+)
+
+
+def plant(target: Path) -> None:
+    """Make the tree that both runs delete."""
+    many_directories(target, 8, 20)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda target: ["/bin/rm", "-rf", "--", target],
+        lambda target: ["/usr/bin/find", target, "-depth", "-delete"],
+        lambda target: ["/bin/sh", "-c", '/bin/rm -r "$1"; /bin/rm "$1"; :', "sh", target],
+        lambda target: ["/usr/bin/find", target, "-depth", "-exec", "/bin/rm", "-rf", "{}", ";"],
+    ],
+    ids=["rm", "find", "shell", "many"],
+)
+def test_counts_are_those_of_strace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[str], list[str]]
+) -> None:
+    # Given a command that deletes a tree, alone or by children of its own
+    target = tmp_path / "t"
+    argv = command(str(target))
+    plant(target)
+    # When run once under kernel counters and once under strace
+    counts = traced(argv, NAMED, monkeypatch)
+    assert not target.exists()
+    plant(target)
+    expected = straced(argv, tmp_path)
+    # Then every counter, errors too, is the same
+    assert {name: counts.calls[name] for name in NAMED if name in counts.calls} == {
+        name: expected[name] for name in NAMED if name in expected
+    }
+    assert "unlinkat" in counts.calls
+    assert set(counts.calls) <= set(NAMED)
+
+
+def test_removed_entries_and_directories_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a tree of 9 directories and 160 files / When deleted / Then that is what was removed
+    plant(tmp_path / "t")
+    argv = ["/bin/rm", "-rf", "--", str(tmp_path / "t")]
+    counts = traced(argv, ("unlinkat", "rmdir"), monkeypatch)
+    assert counts.removed == Removed(169, 9)
+
+
+def test_with_errors_directories_are_not_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a removal that fails: the flag is known at entry, the error at exit
+    argv = ["/usr/bin/find", str(tmp_path / "t"), "-maxdepth", "0", "-delete"]
+    (tmp_path / "t" / "d").mkdir(parents=True)
+    # When counted / Then the failure is an error and no number of directories is claimed
+    counts = traced(argv, ("unlinkat", "rmdir"), monkeypatch)
+    assert counts.calls["unlinkat"] == CallCount(1, 1)
+    assert counts.removed == Removed(0, None)
+
+
+def test_closing_gives_back_every_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given counters on a process / When closed / Then no descriptor is left
+    before = len(os.listdir("/proc/self/fd"))
+    traced(["/bin/true"], ("unlinkat",), monkeypatch)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("code", "says"), [(1, "does not permit"), (13, "does not permit"), (24, "descriptors")]
+)
+def test_refusals_of_the_kernel_are_explained(code: int, says: str) -> None:
+    # Given an errno of perf_event_open / When explained / Then sentence and advice say what helps
+    sentence, advice = why_not(OSError(code, ""))
+    assert says in sentence
+    assert advice
+
+
+def test_a_refused_probe_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a kernel that answers EPERM
+    event = tmp_path / "events" / "raw_syscalls" / "sys_exit"
+    event.mkdir(parents=True)
+    (event / "id").write_text("1\n")
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(perf, "_perf_event_open", refuse)
+    # When probed / Then Missing
+    with pytest.raises(Missing, match="does not permit"):
+        PerfCounters(str(tmp_path)).probe()

@@ -1,0 +1,64 @@
+"""The Textual application: composes the screens and routes between them."""
+
+from collections.abc import Iterable
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.screen import Screen
+
+from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.doctor import DoctorScreen
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.jobs import JobsScreen
+
+_SLOW_LINK_INTERVAL_S = 1.0
+
+
+class TuiFsApp(App[None]):
+    """tui-fs as a person sees it.
+
+    Args:
+        path: canonical absolute path of the directory to open.
+        slow_link: redraw once a second instead of four times.
+        read_only: deleting is switched off.
+    """
+
+    TITLE = "tui-fs"
+    CSS_PATH = "app.tcss"
+    BINDINGS = [
+        Binding("J", "jobs", "jobs", tooltip="List all jobs"),
+        Binding("I", "doctor", "this machine", tooltip="What works on this machine"),
+    ]
+
+    def __init__(self, path: str, *, slow_link: bool = False, read_only: bool = False) -> None:
+        super().__init__()
+        self._path = path
+        self._settings = Settings(read_only=read_only)
+        if slow_link:
+            self._settings = Settings(_SLOW_LINK_INTERVAL_S, read_only)
+        self.animation_level = "none"
+
+    def on_mount(self) -> None:
+        """Open the browser."""
+        self.theme = "nord"
+        self.push_screen(self.first_screen())
+
+    def first_screen(self) -> Screen[None]:
+        """Return the screen to begin with."""
+        return ChooseScreen(self._path, self._settings)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer jobs and machine in the command palette too."""
+        yield from super().get_system_commands(screen)
+        yield SystemCommand("Jobs", "List all jobs", self.action_jobs)
+        yield SystemCommand("This machine", "What works here", self.action_doctor)
+
+    def action_jobs(self) -> None:
+        """Show the jobs, once."""
+        if not isinstance(self.screen, JobsScreen):
+            self.push_screen(JobsScreen(self._settings))
+
+    def action_doctor(self) -> None:
+        """Show what works here, once."""
+        if not isinstance(self.screen, DoctorScreen):
+            self.push_screen(DoctorScreen(self._settings))

@@ -1,0 +1,41 @@
+"""The command line: the only place that parses arguments, prints and chooses exit codes."""
+
+import io
+import os
+import sys
+
+from tui_fs.cli.exit_codes import CANCELLED_BY_INT, PIPE_CLOSED, SOME_FAILED, exit_code_of
+from tui_fs.cli.parser import parse
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable
+
+
+def entry_point() -> None:
+    """Run the command of ``sys.argv`` and exit with its code."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a poor locale must not end a job's view
+    try:
+        parsed = parse(arguments)
+        code: int = parsed.run(parsed)
+        sys.stdout.flush()
+    except TuiFsError as why:
+        print(f"tui-fs: {why}", file=sys.stderr)
+        return exit_code_of(why)
+    except KeyboardInterrupt:
+        return CANCELLED_BY_INT
+    except BrokenPipeError:
+        # Nobody reads on; a job that was started goes on by itself. Python must not
+        # complain when it flushes the closed standard output at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as why:
+        place = f"{displayable(os.fsdecode(why.filename))}: " if why.filename else ""
+        print(f"tui-fs: {place}{os.strerror(why.errno or 0)}.", file=sys.stderr)
+        return SOME_FAILED
+    return code

@@ -1,0 +1,106 @@
+"""Single arguments: their types, and what several commands make of them."""
+
+import argparse
+import os
+import time
+
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.units import parse_age, parse_size
+
+
+def options_of(parsed: argparse.Namespace) -> Options:
+    """Return the strategy's options."""
+    older_than_s = getattr(parsed, "older_than", None)
+    return Options(
+        keep_root=parsed.keep_root,
+        batch_size=parsed.batch_size,
+        processes=parsed.processes,
+        gentle=getattr(parsed, "gentle", False),
+        nice=getattr(parsed, "nice", 0),
+        filters=Filters(
+            name_glob=getattr(parsed, "name", None),
+            min_size_bytes=getattr(parsed, "min_size", None),
+            modified_before_s=None if older_than_s is None else int(time.time()) - older_than_s,
+        ),
+    )
+
+
+def trace_of(parsed: argparse.Namespace) -> TraceSource | None:
+    """Return the wanted source, None for the best one."""
+    return None if parsed.trace == "auto" else TraceSource(parsed.trace)
+
+
+def directory_argument(path: str) -> str:
+    """Return the canonical absolute path of a directory to look into; BadInput otherwise."""
+    parent, name = os.path.split(path.rstrip("/") or "/")
+    if name in ("", ".", ".."):
+        canonical = os.path.realpath(path or ".")
+    else:
+        canonical = os.path.join(os.path.realpath(parent or "."), name)
+    if os.path.islink(canonical):
+        points_to = displayable(os.readlink(canonical))
+        raise BadInput(
+            f"{displayable(path)} is a symbolic link to {points_to}.",
+            "Links are not followed; name the directory itself.",
+        )
+    if not os.path.lexists(canonical):
+        raise BadInput(f"{displayable(path)} does not exist.")
+    if not os.path.isdir(canonical):
+        raise BadInput(f"{displayable(path)} is not a directory.")
+    return canonical
+
+
+def _number(text: str, low: int, high: int) -> int:
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} to {high:,}")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Return a number from 0; as the following, an argparse type."""
+    return _number(text, 0, 1_000_000)
+
+
+def positive(text: str) -> int:
+    """Return a number from 1."""
+    return _number(text, 1, 1_000_000)
+
+
+def nice(text: str) -> int:
+    """Return a niceness."""
+    return _number(text, 0, 19)
+
+
+def size(text: str) -> int:
+    """Return bytes."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def age(text: str) -> int:
+    """Return seconds."""
+    try:
+        return parse_age(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def strategy(text: str) -> StrategyName:
+    """Return a strategy."""
+    try:
+        return StrategyName(text)
+    except ValueError as error:
+        names = ", ".join(StrategyName)
+        raise argparse.ArgumentTypeError(f"there is no {text!r}; there are {names}") from error
+
+
+def glob(text: str) -> str:
+    """Return a shell pattern."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty pattern matches nothing")
+    return text

@@ -1,0 +1,97 @@
+"""``tui-fs delete``: check, survey, ask, start, follow."""
+
+import argparse
+import os
+import sys
+
+from tui_fs.cli.arguments import options_of, trace_of
+from tui_fs.cli.estimate import estimate_as_json
+from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.follow import Interrupts, follow
+from tui_fs.cli.output import SCHEMA, note, print_json
+from tui_fs.cli.survey import count_tree
+from tui_fs.job.planning import make_plan
+from tui_fs.job.start import start
+from tui_fs.job.store import state_directory
+from tui_fs.model.codec import argv_fields, encode, path_fields
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.plan import Plan
+from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.safety.here import surroundings_here
+from tui_fs.safety.refusals import check, name_must_be_typed
+from tui_fs.tracing.ladder import open_source
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Delete the directory, or say why not."""
+    target = check(parsed.path, surroundings_here(state_directory()))
+    asks = not (parsed.yes or parsed.dry_run)
+    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+    options, trace = options_of(parsed), trace_of(parsed)
+    open_source(trace)  # says now, not in the job, that it cannot be had
+    survey = count_tree(target.path, options.filters)
+    plan = make_plan(target, survey, parsed.strategy, options, trace)
+    if parsed.dry_run:
+        _print_plan(plan, as_json=parsed.json)
+        return DONE
+    if asks:
+        _ask(plan)
+    interrupts = Interrupts()
+    folder = start(plan)
+    if parsed.detach:
+        if parsed.json:
+            print_json({"schema": SCHEMA, "id": plan.job_id, **path_fields("target", target.path)})
+        else:
+            print(plan.job_id)
+            note(f"tui-fs: the job runs by itself; follow it with: tui-fs attach {plan.job_id}")
+        return DONE
+    return follow(folder, interrupts, as_json=parsed.json, interrupting_cancels=True)
+
+
+def _print_plan(plan: Plan, *, as_json: bool) -> None:
+    predicted = plan.predicted
+    assert predicted is not None  # make_plan predicts always
+    if as_json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "type": "dry-run",
+                **path_fields("target", plan.target.path),
+                "strategy": plan.strategy.value,
+                **argv_fields("command", predicted.command),
+                "expected": encode(plan.expected),
+                "predicted": estimate_as_json(predicted),
+            }
+        )
+        return
+    print(_what(plan))
+    for argv in predicted.command:
+        print(f"$ {shell_quoted(argv)}")
+    note("tui-fs: dry run, nothing was deleted.")
+
+
+def _what(plan: Plan) -> str:
+    expected, totals, predicted = plan.expected, plan.expected.totals, plan.predicted
+    assert predicted is not None
+    return (
+        f"{displayable(plan.target.path)}: {count(totals.non_directories)} files and "
+        f"{count(totals.directories)} directories, {bytes_iec(expected.freed_bytes_max)}, with "
+        f"{plan.strategy} in {duration(predicted.seconds_low)} to "
+        f"{duration(predicted.seconds_high)}"
+    )
+
+
+def _ask(plan: Plan) -> None:
+    """Return if the person confirms; Refused otherwise."""
+    note(_what(plan))
+    word = os.path.basename(plan.target.path)
+    reason = name_must_be_typed(plan.target.path, plan.expected.totals.entries)
+    if reason is None:
+        question, wanted = "Delete it? Type yes: ", "yes"
+    else:
+        question, wanted = f"Because {reason}, type its name to delete it: ", word
+    print(question, end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().rstrip("\n") != wanted:
+        raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")

@@ -1,0 +1,50 @@
+"""``tui-fs doctor``."""
+
+import argparse
+
+from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.output import SCHEMA, columns, print_json
+from tui_fs.job.examination import Examination, examine
+from tui_fs.model.codec import encode
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Print what works here."""
+    examination = examine()
+    if parsed.json:
+        print_json({"schema": SCHEMA, **encode(examination)})
+    else:
+        print(_as_text(examination))
+    return DONE
+
+
+def _as_text(examination: Examination) -> str:
+    rows: list[tuple[str, ...]] = [
+        (tool.name, tool.path or "not installed", tool.version or tool.remedy)
+        for tool in examination.tools
+    ]
+    tracing, privileges = examination.tracing, examination.privileges
+    lines = ["tools", columns(rows, frozenset()), "", "tracing"]
+    lines.append(f"picked  {tracing.source}: {tracing.note}")
+    lines.append(
+        columns(
+            [(one.kind, "yes" if one.usable else "no", one.note) for one in tracing.sources],
+            frozenset(),
+        )
+    )
+    terminal = examination.terminal
+    lines += [
+        "",
+        "privileges",
+        f"user {privileges.uid}{' (root)' if privileges.is_root else ''}: {privileges.note}",
+        "",
+        "engine",
+        examination.engine.note,
+        "",
+        "terminal",
+        f"TERM={terminal.term or 'not set'}, standard output is "
+        f"{'a terminal' if terminal.is_terminal else 'not a terminal'}, {terminal.encoding}",
+        "",
+        f"jobs are kept in {examination.jobs}",
+    ]
+    return "\n".join(lines)

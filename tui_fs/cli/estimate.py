@@ -1,0 +1,80 @@
+"""``tui-fs estimate``."""
+
+import argparse
+
+from tui_fs.cli.arguments import directory_argument, options_of
+from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.output import SCHEMA, columns, print_json
+from tui_fs.cli.survey import count_tree
+from tui_fs.job.planning import Forecast, forecast
+from tui_fs.model.codec import argv_fields, path_fields
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.units import bytes_iec, count, duration
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Survey the tree and print the estimates of all strategies."""
+    path = directory_argument(parsed.path)
+    survey = count_tree(path)
+    found = forecast(survey, options_of(parsed))
+    if parsed.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                **path_fields("target", path),
+                "entries": survey.totals.entries,
+                "complete": survey.complete,
+                "strategies": [estimate_as_json(one) for one in found.estimates],
+                "recommended": found.recommended,
+            }
+        )
+    else:
+        print(f"{displayable(path)}: {count(survey.totals.entries)} entries")
+        print(estimates_as_text(found))
+    return DONE
+
+
+def estimate_as_json(estimate: Estimate) -> dict[str, object]:
+    """Return one strategy's estimate in the shape of the CLI contract."""
+    return {
+        "strategy": estimate.strategy.value,
+        "seconds_low": round(estimate.seconds_low, 3),
+        "seconds": round(estimate.seconds, 3),
+        "seconds_high": round(estimate.seconds_high, 3),
+        "syscalls": estimate.syscalls,
+        "processes": estimate.processes,
+        "peak_memory_bytes": estimate.peak_memory_bytes,
+        "feasible": estimate.feasible,
+        "race_safe": estimate.race_safe,
+        "mount_safe": estimate.mount_safe,
+        "reasons": list(estimate.reasons),
+        **argv_fields("command", estimate.command),
+        "rests_on": estimate.rests_on,
+    }
+
+
+def estimates_as_text(found: Forecast) -> str:
+    """Return a table of the estimates, then what to know about each strategy."""
+    rows: list[tuple[str, ...]] = [("strategy", "time", "calls", "memory", "processes", "")]
+    for one in found.estimates:
+        if not one.feasible:
+            rows.append((one.strategy, "-", "-", "-", "-", "cannot run here"))
+            continue
+        rows.append(
+            (
+                one.strategy,
+                f"{duration(one.seconds_low)} to {duration(one.seconds_high)}",
+                count(one.total_calls),
+                bytes_iec(one.peak_memory_bytes),
+                count(one.processes),
+                "recommended" if one.strategy is found.recommended else "",
+            )
+        )
+    lines = [columns(rows, frozenset({1, 2, 3, 4})), ""]
+    lines += [f"{one.strategy}: {reason}" for one in found.estimates for reason in one.reasons]
+    lines += [""] if len(lines) > 2 else []
+    for one in found.estimates:
+        lines += [f"$ {shell_quoted(argv)}" for argv in one.command]
+    lines += ["", f"Times rest on {found.estimates[0].rests_on}."]
+    return "\n".join(lines)

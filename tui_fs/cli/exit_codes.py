@@ -1,0 +1,45 @@
+"""Outcomes and errors to exit codes, in one place."""
+
+from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused, TuiFsError
+from tui_fs.model.outcome import JobState
+
+DONE = 0
+SOME_FAILED = 1
+USAGE = 2
+REFUSED = 3
+MISSING = 4
+DIED = 5
+CANCELLED_BY_INT = 130
+CANCELLED_BY_TERM = 143
+PIPE_CLOSED = 141
+
+_BY_STATE = {
+    JobState.RUNNING: DONE,
+    JobState.PAUSED: DONE,
+    JobState.DONE: DONE,
+    JobState.PARTIAL: SOME_FAILED,
+    JobState.CANCELLED: CANCELLED_BY_INT,
+    JobState.REFUSED: REFUSED,
+    JobState.DIED: DIED,
+}
+
+
+def exit_code_of(error: TuiFsError) -> int:
+    """Return the exit code of an error that ends a command."""
+    match error:
+        case BadInput():
+            return USAGE
+        case Refused():
+            return REFUSED
+        case Missing():
+            return MISSING
+        case JobFailed():
+            return DIED
+    return SOME_FAILED
+
+
+def exit_code_of_state(state: JobState, refused_by: str | None) -> int:
+    """Return the exit code of a job; `refused_by` is the rule of a refused one."""
+    if state is JobState.REFUSED and refused_by == "missing":
+        return MISSING
+    return _BY_STATE[state]

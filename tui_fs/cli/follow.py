@@ -1,0 +1,104 @@
+"""Following a job to its end: a line that moves, or its events as a stream, then the report."""
+
+import signal
+import time
+
+from tui_fs.cli.exit_codes import (
+    CANCELLED_BY_INT,
+    CANCELLED_BY_TERM,
+    exit_code_of_state,
+)
+from tui_fs.cli.output import StatusLine, note, print_json_line
+from tui_fs.cli.report import report_as_text
+from tui_fs.job.control import send
+from tui_fs.job.store import JobFolder
+from tui_fs.job.view import JobView
+from tui_fs.model.errors import JobFailed
+from tui_fs.model.events import event_to_json
+from tui_fs.model.outcome import JobState
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.units import clock, count, duration
+
+_POLL_EVERY_S = 0.25
+_EXIT_CODES = {signal.SIGINT: CANCELLED_BY_INT, signal.SIGTERM: CANCELLED_BY_TERM}
+
+
+class Interrupts:
+    """Remembers the first SIGINT or SIGTERM instead of dying of it."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        for number in _EXIT_CODES:
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, _: object) -> None:
+        self.received = self.received or signal.Signals(number)
+
+
+def follow(
+    folder: JobFolder, interrupts: Interrupts, *, as_json: bool, interrupting_cancels: bool
+) -> int:
+    """Follow a job until it is over; return its exit code.
+
+    Args:
+        interrupts: made before the job was started, so that none is missed.
+        interrupting_cancels: SIGINT and SIGTERM cancel the job; otherwise they only end the
+            following.
+    """
+    line = StatusLine()
+    view = JobView(folder)
+    has_cancelled = False
+    while True:
+        for event in view.poll():
+            if as_json:
+                print_json_line(event_to_json(event))
+        if view.is_over:
+            break
+        line.show(status(view.snapshot, view.state))
+        if interrupts.received is not None and not has_cancelled:
+            if not interrupting_cancels:
+                line.clear()
+                note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
+                return _EXIT_CODES[interrupts.received]
+            has_cancelled = _cancel(folder)
+        time.sleep(_POLL_EVERY_S)
+    line.clear()
+    report = view.report()
+    if as_json:
+        print_json_line(report)
+    else:
+        print(report_as_text(report))
+    if view.state is JobState.CANCELLED and interrupts.received is not None:
+        return _EXIT_CODES[interrupts.received]
+    refused = view.snapshot.refused
+    return exit_code_of_state(view.state, refused.rule if refused else None)
+
+
+def status(snapshot: Snapshot, state: JobState) -> str:
+    """Return one line on how a running job stands."""
+    started = snapshot.started
+    if started is None:
+        return "starting"
+    words = [str(started.strategy), str(state)]
+    if snapshot.removed is not None:
+        words.append(f"{count(snapshot.removed.entries)} of {count(snapshot.expected_entries)}")
+    if snapshot.fraction is not None:
+        words.append(f"{100 * snapshot.fraction:.1f} %")
+    if snapshot.rate_per_s:
+        words.append(f"{count(round(snapshot.rate_per_s))} /s")
+    words.append(f"elapsed {clock(snapshot.elapsed_s)}")
+    if snapshot.eta_s is not None:
+        words.append(f"left {duration(snapshot.eta_s[0])} to {duration(snapshot.eta_s[1])}")
+    if snapshot.held is not None:
+        words.append(f"held back, io pressure {snapshot.held.io_pressure_percent:.0f} %")
+    if snapshot.failed:
+        words.append(f"failed {count(snapshot.failed)}")
+    return "  ".join(words)
+
+
+def _cancel(folder: JobFolder) -> bool:
+    try:
+        send(folder, "cancel")
+    except JobFailed:
+        return False  # it has just ended by itself, or is busy: the next round tells
+    return True

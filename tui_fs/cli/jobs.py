@@ -1,0 +1,81 @@
+"""``tui-fs jobs``, ``attach``, ``pause``, ``resume`` and ``cancel``."""
+
+import argparse
+
+from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.follow import Interrupts, follow
+from tui_fs.cli.output import SCHEMA, columns, note, print_json
+from tui_fs.job.control import send
+from tui_fs.job.list import JobSummary, summaries
+from tui_fs.job.store import find
+from tui_fs.job.view import JobView
+from tui_fs.model.codec import path_fields
+from tui_fs.model.errors import BadInput, JobFailed
+from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import displayable
+from tui_fs.model.units import count
+
+_DONE_WORDS = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+
+
+def run_list(parsed: argparse.Namespace) -> int:
+    """Print all jobs."""
+    found, damaged = summaries()
+    for sentence in damaged:
+        note(f"tui-fs: {sentence}")
+    if parsed.json:
+        print_json([_as_json(one) for one in found])
+    elif not found:
+        note("tui-fs: there are no jobs yet.")
+    else:
+        print(_as_text(found))
+    return DONE
+
+
+def run_attach(parsed: argparse.Namespace) -> int:
+    """Follow a job."""
+    return follow(find(parsed.job), Interrupts(), as_json=parsed.json, interrupting_cancels=False)
+
+
+def run_control(parsed: argparse.Namespace) -> int:
+    """Send a command to a job."""
+    folder = find(parsed.job)
+    view = JobView(folder)
+    view.poll()
+    if view.state is JobState.DIED:
+        raise JobFailed(f"Job {parsed.job} has died.", f"See tui-fs attach {parsed.job}.")
+    if not view.state.is_live:
+        raise BadInput(f"Job {parsed.job} has ended already: {view.state}.")
+    send(folder, parsed.command)
+    note(f"tui-fs: job {parsed.job} is {_DONE_WORDS[parsed.command]}.")
+    return DONE
+
+
+def _as_json(one: JobSummary) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "id": one.job_id,
+        **path_fields("target", one.target),
+        "strategy": one.strategy.value,
+        "state": one.state.value,
+        "created_at": one.created_at,
+        "deleted_entries": one.deleted_entries,
+        "expected_entries": one.expected_entries,
+        "failed": one.failed,
+    }
+
+
+def _as_text(found: list[JobSummary]) -> str:
+    rows: list[tuple[str, ...]] = [("job", "state", "strategy", "deleted", "of", "target")]
+    for one in found:
+        rows.append(
+            (
+                one.job_id,
+                one.state,
+                one.strategy,
+                "?" if one.deleted_entries is None else count(one.deleted_entries),
+                count(one.expected_entries),
+                displayable(one.target),
+            )
+        )
+    return columns(rows, frozenset({3, 4}))

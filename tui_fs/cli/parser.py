@@ -1,0 +1,139 @@
+"""The arguments of every command."""
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tui_fs import __version__
+from tui_fs.cli import delete, doctor, estimate, jobs, start_app, survey
+from tui_fs.cli.arguments import age, glob, natural, nice, positive, size, strategy
+from tui_fs.job.control import COMMANDS
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import BadInput
+from tui_fs.model.strategy import StrategyName
+
+_COMMANDS = ("survey", "estimate", "delete", "jobs", "attach", *COMMANDS, "doctor")
+_EPILOG = """commands:
+  survey PATH      what is in a directory
+  estimate PATH    what each strategy would cost
+  delete PATH      delete it (asks first)
+  jobs             what runs and what ran
+  attach JOB       follow a job again
+  pause, resume, cancel JOB
+  doctor           what works here, and what would make the rest work
+
+exit codes: 0 done, 1 some entries failed, 2 usage, 3 refused by a safety rule,
+4 a tool or privilege is missing, 5 the job died, 130 or 143 cancelled
+'tui-fs COMMAND --help' tells more; a directory named like a command is ./COMMAND"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed arguments, the command's function under ``run``."""
+    if arguments and arguments[0] in _COMMANDS:
+        return _command_parser(arguments[0]).parse_args(arguments[1:])
+    return _app_parser().parse_args(arguments)
+
+
+def _app_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tui-fs",
+        usage="tui-fs [PATH] | tui-fs COMMAND ...",
+        description="Look into large directories and delete them well. Without a command: "
+        "the interactive screens, opened on PATH (else on the current directory).",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH")
+    parser.add_argument("--version", action="version", version=f"tui-fs {__version__}")
+    parser.add_argument(
+        "--slow-link", action="store_true", help="redraw once a second, for slow connections"
+    )
+    parser.add_argument("--read-only", action="store_true", help="look only; deleting is off")
+    parser.set_defaults(run=start_app.run)
+    return parser
+
+
+def _command_parser(command: str) -> argparse.ArgumentParser:
+    parser = _Parser(prog=f"tui-fs {command}")
+    match command:
+        case "survey":
+            parser.description = "Count what is in a directory."
+            parser.add_argument("path", metavar="PATH")
+            parser.add_argument(
+                "--top", type=natural, default=10, metavar="N", help="largest directories shown"
+            )
+            parser.set_defaults(run=survey.run)
+        case "estimate":
+            parser.description = "Predict what each strategy would cost."
+            parser.add_argument("path", metavar="PATH")
+            _add_options(parser)
+            parser.set_defaults(run=estimate.run)
+        case "delete":
+            parser.description = "Delete a directory in a job of its own and follow it."
+            parser.add_argument("path", metavar="PATH")
+            _add_delete(parser)
+            parser.set_defaults(run=delete.run)
+        case "jobs":
+            parser.description = "List the jobs, the newest first."
+            parser.set_defaults(run=jobs.run_list)
+        case "attach":
+            parser.description = "Follow a job to its end; Ctrl-C leaves it running."
+            parser.add_argument("job", metavar="JOB")
+            parser.set_defaults(run=jobs.run_attach)
+        case "doctor":
+            parser.description = "Tell what works here, and what would make the rest work."
+            parser.set_defaults(run=doctor.run)
+        case _:
+            parser.description = f"Send {command} to a running job."
+            parser.add_argument("job", metavar="JOB")
+            parser.set_defaults(run=jobs.run_control, command=command)
+    if command not in COMMANDS:
+        parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _add_delete(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strategy", required=True, type=strategy, metavar="S",
+        help=f"one of {', '.join(StrategyName)}",
+    )  # fmt: skip
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="show what would run, then stop")
+    parser.add_argument("--detach", action="store_true", help="start the job and return")
+    parser.add_argument("--name", type=glob, metavar="GLOB", help="only entries whose name matches")
+    parser.add_argument("--min-size", type=size, metavar="SIZE", help="only files this large (10M)")
+    parser.add_argument(
+        "--older-than", type=age, metavar="AGE", help="only entries not modified for AGE (30d)"
+    )
+    parser.add_argument(
+        "--trace", choices=["auto", *(s for s in TraceSource if s is not TraceSource.OUTPUT)],
+        default="auto", metavar="SOURCE",
+        help="who counts system calls: auto, perf, bpf (5 to 10 %% slower), strace (5 to 7 times "
+        "slower), off",
+    )  # fmt: skip
+    parser.add_argument("--nice", type=nice, default=0, metavar="N", help="0 to 19: how nice to be")
+    parser.add_argument(
+        "--gentle",
+        action="store_true",
+        help="hold the deletion back while others wait for the disk (niceness 19)",
+    )
+    _add_options(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep-root", action="store_true", help="empty the directory, but keep the directory"
+    )
+    parser.add_argument(
+        "--batch-size", type=positive, default=1000, metavar="N", help="names per rm (xargs)"
+    )
+    parser.add_argument(
+        "--processes", type=positive, default=1, metavar="P", help="rm processes at once (xargs)"
+    )

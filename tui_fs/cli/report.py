@@ -1,0 +1,91 @@
+"""A report as text."""
+
+from typing import Any
+
+from tui_fs.cli.output import columns
+from tui_fs.model.codec import shown_path
+from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.units import bytes_iec, count, duration
+
+_CALLS_SHOWN = 12
+
+
+def report_as_text(report: dict[str, Any]) -> str:
+    """Return what a person wants to know after a job."""
+    lines = [f"{report['outcome']}: {displayable(report['explanation'])}"]
+    if "target" not in report:
+        return "\n".join(lines)
+    freed, inodes = report["freed_bytes"], report["freed_inodes"]
+    rows: list[tuple[str, ...]] = [
+        ("target", shown_path(report, "target")),
+        ("strategy", report["strategy"]),
+        ("deleted files", _count(report["deleted_files"], report["counts_are"])),
+        ("deleted directories", _count(report["deleted_directories"], report["counts_are"])),
+        ("failed", count(report["failed"])),
+        ("time", _time(report)),
+        ("free space", "not known" if freed is None else f"{bytes_iec(freed)} more"),
+        ("free inodes", "not counted here" if inodes is None else f"{count(inodes)} more"),
+        ("counted by", report["trace_note"]),
+    ]
+    lines.append(columns(rows, frozenset()))
+    if report["syscalls"]:
+        lines += ["", _calls(report)]
+    if report["error_groups"]:
+        lines += ["", _errors(report)]
+    lines += [f"  {displayable(text)}" for text in report["tool_lines"][-5:]]
+    lines += [""]
+    lines += [f"$ {shell_quoted(tuple(argv))}" for argv in report["command"]]
+    return "\n".join(lines)
+
+
+def _count(number: int | None, counts_are: str) -> str:
+    if number is None:
+        return "not counted"
+    return count(number) if counts_are == "exact" else f"{count(number)} ({counts_are})"
+
+
+def _time(report: dict[str, Any]) -> str:
+    predicted = report["predicted"]
+    working_s = max(0.0, report["strategy_wall_s"] - report["paused_s"])
+    text = duration(working_s)
+    deleted = (report["deleted_files"] or 0) + (report["deleted_directories"] or 0)
+    if working_s > 0 and deleted:
+        text += f", {count(round(deleted / working_s))} entries/s"
+    if report["paused_s"]:
+        text += f", and {duration(report['paused_s'])} paused"
+    if report["held_back_s"]:
+        text += f", held back {duration(report['held_back_s'])} of it"
+    if predicted["seconds"] is not None:
+        low, high = duration(predicted["seconds_low"]), duration(predicted["seconds_high"])
+        text += f" (predicted {low} to {high})"
+    return text
+
+
+def _calls(report: dict[str, Any]) -> str:
+    predicted = report["predicted"]["syscalls"]
+    rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
+    ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
+    for name, counted in ordered[:_CALLS_SHOWN]:
+        expected = predicted.get(name)
+        rows.append(
+            (
+                name,
+                count(counted["calls"]),
+                "" if expected is None else count(expected),
+                count(counted["errors"]) if counted["errors"] else "",
+            )
+        )
+    return columns(rows, frozenset({1, 2, 3}))
+
+
+def _errors(report: dict[str, Any]) -> str:
+    lines = []
+    for group in report["error_groups"]:
+        lines.append(f"{count(group['number'])} × {group['operation']}: {group['meaning']}")
+        same = [
+            error
+            for error in report["errors"]
+            if (error["operation"], error["errno"]) == (group["operation"], group["errno"])
+        ]
+        lines += [f"    {shown_path(error, 'path')}" for error in same[:3]]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""What a deletion will cost, predicted from a survey."""

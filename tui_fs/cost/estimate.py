@@ -1,0 +1,108 @@
+"""The estimates of all strategies side by side, and the one to recommend."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tui_fs.cost.calls import (
+    FTS_BYTES_PER_ENTRY,
+    FTS_ENTRIES_AT_ONCE,
+    batches_of,
+    predicted_calls,
+)
+from tui_fs.cost.time import first_estimate, rests_on
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.strategy import Argv, Guarantees, Options, StrategyName
+from tui_fs.model.survey import Survey
+
+PATH_MAX_BYTES = 4_096
+_RSYNC_BYTES_PER_ENTRY = 80
+_BASE_MEMORY = {
+    StrategyName.RM: 2 << 20,
+    StrategyName.FIND: 4 << 20,
+    StrategyName.XARGS: 4 << 20,
+    StrategyName.RSYNC: 5 << 20,
+}
+_SAFEST_FIRST = (StrategyName.RM, StrategyName.FIND, StrategyName.RSYNC, StrategyName.XARGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A strategy as the estimate needs to know it.
+
+    Attributes:
+        unfit: reasons why it cannot run here (its tool is missing, say).
+    """
+
+    guarantees: Guarantees
+    command: tuple[Argv, ...]
+    unfit: tuple[str, ...]
+
+
+def estimate_all(
+    survey: Survey,
+    options: Options,
+    filesystem: str,
+    candidates: Mapping[StrategyName, Candidate],
+) -> tuple[Estimate, ...]:
+    """Return an estimate for each candidate, in their order."""
+    return tuple(
+        _estimate(survey, options, filesystem, name, candidate)
+        for name, candidate in candidates.items()
+    )
+
+
+def recommended(estimates: tuple[Estimate, ...]) -> StrategyName | None:
+    """Return the safest of the strategies that can run; rm and find are equally fast."""
+    feasible = {estimate.strategy for estimate in estimates if estimate.feasible}
+    for name in _SAFEST_FIRST:
+        if name in feasible:
+            return name
+    return None
+
+
+def _estimate(
+    survey: Survey, options: Options, filesystem: str, name: StrategyName, candidate: Candidate
+) -> Estimate:
+    guarantees = candidate.guarantees
+    hindrances = list(candidate.unfit)
+    if survey.max_path_bytes >= PATH_MAX_BYTES and not guarantees.any_depth:
+        hindrances.append(
+            f"{name} works by path and stops at 4,096 bytes; "
+            f"the longest here has {survey.max_path_bytes:,}"
+        )
+    notes = [] if guarantees.race_safe else ["not safe where somebody else can write in the tree"]
+    seconds = first_estimate(survey, name, options, filesystem)
+    return Estimate(
+        strategy=name,
+        seconds_low=seconds.low,
+        seconds=seconds.expected,
+        seconds_high=seconds.high,
+        syscalls=predicted_calls(survey, name, options),
+        processes=_processes(survey, options, name),
+        peak_memory_bytes=_peak_memory_bytes(survey, name),
+        feasible=not hindrances,
+        race_safe=guarantees.race_safe,
+        mount_safe=guarantees.mount_safe,
+        reasons=(*hindrances, *notes),
+        command=candidate.command,
+        rests_on=rests_on(filesystem),
+    )
+
+
+def _processes(survey: Survey, options: Options, name: StrategyName) -> int:
+    match name:
+        case StrategyName.RM:
+            return 2 if options.keep_root else 1
+        case StrategyName.FIND:
+            return 1
+        case StrategyName.XARGS:
+            return 3 + batches_of(survey, options)
+        case StrategyName.RSYNC:
+            return 3 if options.keep_root else 4
+
+
+def _peak_memory_bytes(survey: Survey, name: StrategyName) -> int:
+    largest = survey.max_entries_in_directory
+    if name is StrategyName.RSYNC:
+        return _BASE_MEMORY[name] + largest * _RSYNC_BYTES_PER_ENTRY
+    return _BASE_MEMORY[name] + min(largest, FTS_ENTRIES_AT_ONCE) * FTS_BYTES_PER_ENTRY

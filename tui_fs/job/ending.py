@@ -1,0 +1,123 @@
+"""What a job has come to: its outcome, its counts, and the sentence that explains them."""
+
+import errno
+import signal
+from dataclasses import dataclass
+
+from tui_fs.job.aftermath import Aftermath
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.plan import Plan
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import Argv, flatten
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """See `JobFinished` for the counts."""
+
+    outcome: Outcome
+    explanation: str
+    deleted_files: int | None
+    deleted_directories: int | None
+    split_is_exact: bool
+
+
+def ending_of(plan: Plan, snapshot: Snapshot, aftermath: Aftermath, problem: str) -> Ending:
+    """Return how the job ended.
+
+    "Done" needs both: nothing is left, and no entry failed but by being gone already.
+    """
+    files, directories, exact = _deleted(plan, snapshot, aftermath)
+    failures = sum(g.number for g in snapshot.failures if g.error != errno.ENOENT)
+    if aftermath.is_all_gone and not failures:
+        outcome = Outcome.DONE
+        sentence = _nothing_is_left(plan)
+    elif snapshot.cancel is not None:
+        outcome = Outcome.CANCELLED
+        sentence = f"Stopped before the end: {snapshot.cancel.reason}."
+    else:
+        outcome = Outcome.PARTIAL
+        sentence = "" if aftermath.is_all_gone else _what_is_left(aftermath)
+        if snapshot.failed:
+            plural = "entry" if snapshot.failed == 1 else "entries"
+            sentence += f" {snapshot.failed:,} {plural} could not be deleted."
+    notes = [sentence, problem, _killed(snapshot), aftermath.note]
+    if outcome is Outcome.DONE:
+        notes.append(_disagreement(plan, snapshot))
+    explanation = " ".join(note.strip() for note in notes if note)
+    return Ending(outcome, explanation, files, directories, exact)
+
+
+def _deleted(
+    plan: Plan, snapshot: Snapshot, aftermath: Aftermath
+) -> tuple[int | None, int | None, bool]:
+    """Counted where a source counted; told apart by difference where it could not."""
+    removed, expected = snapshot.removed, plan.expected
+    if removed is not None and removed.directories is not None and _counts_are_whole(snapshot):
+        return removed.entries - removed.directories, removed.directories, True
+    if not expected.complete or aftermath.survivors is None:
+        return (None if removed is None else removed.entries), None, False
+    directories = max(0, expected.totals.directories - aftermath.survivors.directories)
+    if removed is None:
+        gone = expected.totals.non_directories - aftermath.survivors.non_directories
+        return max(0, gone), directories, False
+    if not _counts_are_whole(snapshot):
+        gone = expected.totals.entries - aftermath.survivors.entries
+        return max(0, gone - directories), directories, False
+    directories = min(directories, removed.entries)
+    return removed.entries - directories, directories, False
+
+
+def _counts_are_whole(snapshot: Snapshot) -> bool:
+    """What a killed tool or strace had not written out yet is lost; the kernel loses nothing."""
+    if snapshot.started is None or snapshot.started.source in (TraceSource.PERF, TraceSource.BPF):
+        return True
+    was_killed = any(status < 0 for step in snapshot.step_statuses for status in step)
+    return snapshot.cancel is None and not was_killed
+
+
+def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
+    """A number that does not add up is said, not smoothed over."""
+    surveyed = plan.expected.totals.entries
+    if snapshot.removed is None or not plan.expected.complete:
+        return ""
+    if snapshot.removed.entries == surveyed:
+        return ""
+    return (
+        f"The survey had counted {surveyed:,} entries, the job removed "
+        f"{snapshot.removed.entries:,}: somebody else wrote or deleted there too."
+    )
+
+
+def _nothing_is_left(plan: Plan) -> str:
+    if plan.options.filters.active:
+        return "Nothing that matched is left."
+    if plan.options.keep_root:
+        return "The directory is empty."
+    return "Nothing of it is left."
+
+
+def _what_is_left(aftermath: Aftermath) -> str:
+    if aftermath.survivors is None:
+        return "Not everything is gone; what is left was not counted."
+    number = aftermath.survivors.entries
+    return f"{number:,} {'entry is' if number == 1 else 'entries are'} left."
+
+
+def _killed(snapshot: Snapshot) -> str:
+    if snapshot.cancel is not None or snapshot.started is None:
+        return ""
+    argvs: tuple[Argv, ...] = snapshot.started.command
+    statuses = [status for step in snapshot.step_statuses for status in step]
+    for argv, status in zip(flatten((argvs,)), statuses, strict=False):
+        if status < 0 and status != -signal.SIGPIPE:
+            return f"{argv[0]} was ended by {_signal_name(-status)} from outside."
+    return ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"  # real-time signals have no names

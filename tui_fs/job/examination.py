@@ -1,0 +1,122 @@
+"""What works on this machine, and what would make the rest work."""
+
+import locale
+import os
+from dataclasses import dataclass
+
+from tui_fs.job.store import jobs_directory
+from tui_fs.linux.tools import find_tool
+from tui_fs.model.calls import TraceSource
+from tui_fs.strategies.registry import STRATEGIES, package_of
+from tui_fs.tracing.ladder import SourceState, open_source, states
+
+_TRACING_TOOLS = ("strace", "bpftrace")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolState:
+    """A tool that a strategy or a source of counts uses.
+
+    Attributes:
+        path: empty if it is not installed.
+        remedy: what to do if it is missing or not the build that is needed.
+    """
+
+    name: str
+    path: str
+    version: str
+    needed_by: tuple[str, ...]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracingState:
+    """The source that is picked without being asked, and all sources."""
+
+    source: TraceSource
+    note: str
+    sources: tuple[SourceState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Privileges:
+    """Who runs this."""
+
+    uid: int
+    is_root: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """The native engine."""
+
+    is_present: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where the screens would be drawn."""
+
+    term: str
+    is_terminal: bool
+    encoding: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything `doctor` tells."""
+
+    tools: tuple[ToolState, ...]
+    tracing: TracingState
+    privileges: Privileges
+    engine: EngineState
+    terminal: Terminal
+    jobs: str
+
+
+def examine() -> Examination:
+    """Return what works here."""
+    picked = open_source(None)
+    is_root = os.geteuid() == 0
+    return Examination(
+        tools=_tools(),
+        tracing=TracingState(picked.kind, picked.note, states()),
+        privileges=Privileges(
+            os.geteuid(),
+            is_root,
+            "may delete everything and count with the kernel's counters"
+            if is_root
+            else "may delete what this user may; the kernel's counters need root",
+        ),
+        engine=EngineState(False, "not part of this version; the four strategies need none"),
+        terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), locale.getencoding()),
+        jobs=jobs_directory(),
+    )
+
+
+def _tools() -> tuple[ToolState, ...]:
+    users: dict[str, list[str]] = {}
+    for strategy in STRATEGIES.values():
+        for tool in strategy.tools:
+            users.setdefault(tool, []).append(f"strategy {strategy.name}")
+    for tool in _TRACING_TOOLS:
+        users[tool] = [f"--trace {tool.removesuffix('trace') if tool == 'bpftrace' else tool}"]
+    gnu = {tool for strategy in STRATEGIES.values() for tool in strategy.gnu_tools}
+    states_of_tools: list[ToolState] = []
+    for name, needed_by in users.items():
+        tool_found = find_tool(name)
+        remedy = "" if tool_found else f"install the package {package_of(name)}"
+        if tool_found and name in gnu and not tool_found.is_gnu:
+            remedy = f"not the GNU build; install the package {package_of(name)}"
+        states_of_tools.append(
+            ToolState(
+                name,
+                tool_found.path if tool_found else "",
+                tool_found.version if tool_found else "",
+                tuple(needed_by),
+                remedy,
+            )
+        )
+    return tuple(states_of_tools)

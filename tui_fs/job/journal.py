@@ -1,0 +1,67 @@
+"""The append-only file of events: written by one supervisor, read by any number of viewers."""
+
+import json
+import os
+
+from tui_fs.model.errors import BadInput
+from tui_fs.model.events import Event, event_from_json, event_to_json
+
+READ_AT_ONCE_BYTES = 4 << 20
+
+
+class JournalWriter:
+    """Appends events; each is one line, written whole or not at all as far as readers see."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, 0o600)
+
+    def write(self, event: Event) -> None:
+        """Append one event."""
+        line = json.dumps(event_to_json(event), separators=(",", ":")).encode("ascii") + b"\n"
+        whole = os.fstat(self._descriptor).st_size
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+        except OSError:
+            os.ftruncate(self._descriptor, whole)  # a torn line would spoil the next one
+            raise
+
+    def sync(self) -> None:
+        """Wait until everything written so far is on the disk."""
+        os.fsync(self._descriptor)
+
+
+class JournalReader:
+    """Reads a journal that may still grow; a last line without its end is left for later."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._offset = 0
+
+    def poll(self) -> list[Event]:
+        """Return the whole events written since the last call.
+
+        Raises:
+            BadInput: a whole line is not an event; later lines are not read.
+        """
+        events: list[Event] = []
+        try:
+            file = open(self._path, "rb")  # noqa: SIM115  closed below, absent is no error
+        except FileNotFoundError:
+            return events
+        with file:
+            file.seek(self._offset)
+            chunk = file.read(READ_AT_ONCE_BYTES)
+        whole, newline, _ = chunk.rpartition(b"\n")
+        for line in whole.split(b"\n") if newline else ():
+            try:
+                events.append(event_from_json(json.loads(line)))
+            except (ValueError, RecursionError, BadInput) as error:
+                if events:
+                    break  # what is whole is told now, the damage at the next call
+                raise BadInput(
+                    f"{self._path} is damaged at byte {self._offset}: {error}."
+                ) from error
+            self._offset += len(line) + 1
+        return events

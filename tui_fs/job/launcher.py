@@ -1,0 +1,333 @@
+"""The process between supervisor and tools: starts each step, and ends it if nobody watches.
+
+It is forked from the supervisor, is the parent of every tool, and never executes anything
+itself. The tools form a process group of their own, so that they are paused and killed
+together. If the supervisor dies, the socket between them closes and the group is killed. If
+the launcher dies, the kernel kills its children, and the supervisor, which inherits the rest,
+kills those. A step has ended only when the last process of its group has.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tui_fs.model.strategy import Step
+
+_MESSAGE_BYTES = 1 << 16
+_ENVIRONMENT = {
+    "LC_ALL": "C",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+}
+"""All that a tool sees: no variable of the person's may change what it does."""
+
+_NOT_STARTED = 127
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+_HIGH_DESCRIPTOR = 1_000
+"""Above every counter: a strategy has at most three processes at a time, 100 counters each."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """How a step went: see `StepFinished`; wall_s is from its release to its last exit."""
+
+    statuses: tuple[int, ...]
+    wall_s: float
+    user_s: float
+    system_s: float
+    peak_memory_bytes: int
+
+
+class Launcher:
+    """The supervisor's side: forks the launcher process and speaks with it.
+
+    Args:
+        steps: what will run; nothing runs before `release`.
+        nice: niceness added to the tools.
+    """
+
+    def __init__(self, steps: tuple[Step, ...], nice: int) -> None:
+        self.out, out_end = os.pipe()
+        self.err, err_end = os.pipe()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours = _on_a_high_descriptor(ours)
+        set_child_subreaper()
+        self._leader = 0
+        self.pid = os.fork()
+        if self.pid == 0:
+            ours.close()
+            os.close(self.out)
+            os.close(self.err)
+            _Process(theirs, steps, nice, out_end, err_end).run()
+        theirs.close()
+        os.close(out_end)
+        os.close(err_end)
+        os.set_blocking(self.out, False)
+        os.set_blocking(self.err, False)
+        self._socket = ours
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable when a step has ended."""
+        return self._socket.fileno()
+
+    def fork_step(self, step: int) -> tuple[int, ...]:
+        """Fork the processes of a step; they wait before they execute their tools."""
+        self._socket.send(json.dumps({"fork": step}).encode())
+        answer = self._receive()
+        pids = tuple(int(pid) for pid in answer["forked"])
+        self._leader = pids[0]
+        return pids
+
+    def release(self) -> None:
+        """Let the forked processes execute their tools."""
+        self._socket.send(b'{"go": true}')
+
+    def ended(self) -> StepEnd:
+        """Return how the step ended; call it when `fileno` is readable.
+
+        Raises:
+            EOFError: the launcher itself has died.
+        """
+        answer = self._receive()
+        self._leader = 0
+        return StepEnd(
+            statuses=tuple(int(status) for status in answer["statuses"]),
+            wall_s=float(answer["wall_s"]),
+            user_s=float(answer["user_s"]),
+            system_s=float(answer["system_s"]),
+            peak_memory_bytes=int(answer["peak_memory_bytes"]),
+        )
+
+    def signal_tools(self, number: signal.Signals) -> None:
+        """Send a signal to every process of the running step, if one is running."""
+        self._socket.send(json.dumps({"signal": int(number)}).encode())
+
+    def close(self) -> None:
+        """End the launcher and whatever it still runs; return when all of it has ended."""
+        self._socket.close()
+        os.waitpid(self.pid, 0)
+        if self._leader:
+            # The launcher was killed. Its tools are now this process's children, and until
+            # they are waited for nobody else can have their numbers.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._leader, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-self._leader, 0)
+
+    def _receive(self) -> dict[str, Any]:
+        message = self._socket.recv(_MESSAGE_BYTES)
+        if not message:
+            raise EOFError("the launcher has died")
+        answer: dict[str, Any] = json.loads(message)
+        return answer
+
+
+class _Process:
+    """The launcher's side."""
+
+    def __init__(
+        self, connection: socket.socket, steps: tuple[Step, ...], nice: int, out: int, err: int
+    ) -> None:
+        self._socket = connection
+        self._steps = steps
+        self._nice = nice
+        self._out = out
+        self._err = err
+        self._gate = -1
+        self._waiting: list[int] = []
+        self._statuses: dict[int, int] = {}
+        self._user_s = self._system_s = 0.0
+        self._peak_memory_bytes = 0
+        self._released_at_s = 0.0
+        self._wakeup, wakeup_end = os.pipe()
+        os.set_blocking(wakeup_end, False)
+        set_child_subreaper()  # an rm whose xargs was killed is waited for here
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+
+    def run(self) -> NoReturn:
+        """Serve until the supervisor closes the connection; then kill what still runs."""
+        try:
+            self._serve()
+        finally:
+            self._signal(signal.SIGKILL)
+            os._exit(0)
+
+    def _serve(self) -> None:
+        while True:
+            readable, _, _ = select.select([self._socket.fileno(), self._wakeup], [], [])
+            if self._wakeup in readable:
+                os.read(self._wakeup, 4096)
+                self._reap()
+            if self._socket.fileno() in readable:
+                message = self._socket.recv(_MESSAGE_BYTES)
+                if not message:
+                    return
+                request = json.loads(message)
+                if "fork" in request:
+                    self._fork(self._steps[request["fork"]])
+                elif "signal" in request:
+                    self._signal(request["signal"])
+                else:
+                    self._release()
+
+    def _fork(self, step: Step) -> None:
+        gate, self._gate = os.pipe()
+        self._statuses = {}
+        self._user_s = self._system_s = 0.0
+        self._peak_memory_bytes = 0
+        source = os.open(os.devnull, os.O_RDONLY)
+        launcher, pids = os.getpid(), list[int]()
+        for position, argv in enumerate(step):
+            following, sink = (-1, self._out) if position == len(step) - 1 else os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.close(self._gate)
+                _become(
+                    argv,
+                    pids[0] if pids else 0,
+                    gate,
+                    (source, sink, self._err),
+                    self._nice,
+                    launcher,
+                )
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.setpgid(pid, pids[0] if pids else pid)
+            pids.append(pid)
+            os.close(source)
+            if sink != self._out:
+                os.close(sink)
+            source = following
+        os.close(gate)
+        self._waiting = pids
+        self._socket.send(json.dumps({"forked": pids}).encode())
+
+    def _release(self) -> None:
+        self._released_at_s = time.monotonic()
+        os.write(self._gate, b"g" * len(self._waiting))
+        os.close(self._gate)
+        self._gate = -1
+
+    def _reap(self) -> None:
+        """Collect ended tools, the group's first process last: until then its number is ours."""
+        if not self._waiting:
+            return
+        leader, *others = self._waiting
+        for pid in others:
+            if pid not in self._statuses:
+                self._collect(pid)
+        if any(pid not in self._statuses for pid in others):
+            return
+        if os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return
+        self._signal(signal.SIGKILL)  # what a killed tool has left behind must not run on
+        self._collect(leader)
+        self._collect_orphans()
+        answer = {
+            "statuses": [self._statuses[pid] for pid in self._waiting],
+            "wall_s": time.monotonic() - self._released_at_s,
+            "user_s": self._user_s,
+            "system_s": self._system_s,
+            "peak_memory_bytes": self._peak_memory_bytes,
+        }
+        self._waiting = []
+        self._socket.send(json.dumps(answer).encode())
+
+    def _collect(self, pid: int) -> None:
+        ended, status, used = os.wait4(pid, os.WNOHANG)
+        if ended == 0:
+            return
+        self._statuses[pid] = os.waitstatus_to_exitcode(status)
+        self._user_s += used.ru_utime
+        self._system_s += used.ru_stime
+        self._peak_memory_bytes = max(self._peak_memory_bytes, used.ru_maxrss * 1024)
+
+    def _collect_orphans(self) -> None:
+        """Wait for the rest of the group, which was killed: a long unlink ends by itself."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                _, _, used = os.wait4(-1, 0)
+                self._user_s += used.ru_utime
+                self._system_s += used.ru_stime
+
+    def _signal(self, number: int) -> None:
+        if self._waiting:
+            with contextlib.suppress(ProcessLookupError):  # they have just ended
+                os.killpg(self._waiting[0], number)
+
+
+def set_child_subreaper() -> None:
+    """Become the parent of descendants whose own parents end (prctl(2))."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _on_a_high_descriptor(connection: socket.socket) -> socket.socket:
+    """Move a socket above all counters.
+
+    A dying process gives up its highest descriptors first, and each perf counter takes the
+    kernel some ten milliseconds: with the socket below them the tools would go on for seconds.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _HIGH_DESCRIPTOR + 2
+    if soft < wanted and (hard == resource.RLIM_INFINITY or hard >= wanted):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    lowest = min(_HIGH_DESCRIPTOR, soft - 2)
+    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, lowest)
+    connection.close()
+    return socket.socket(fileno=moved)
+
+
+def _become(
+    argv: tuple[str, ...],
+    group: int,
+    gate: int,
+    channels: tuple[int, int, int],
+    nice: int,
+    launcher: int,
+) -> NoReturn:
+    """In the forked child: wait at the gate, then execute the tool."""
+    try:
+        signal.set_wakeup_fd(-1)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != launcher:
+            os._exit(_NOT_STARTED)
+        os.setpgid(0, group)
+        for number in (
+            signal.SIGCHLD,
+            signal.SIGPIPE,
+            signal.SIGHUP,
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):
+            signal.signal(number, signal.SIG_DFL)
+        for target, channel in enumerate(channels):
+            os.dup2(channel, target, inheritable=True)
+        if nice:
+            os.nice(nice)
+        os.chdir("/")
+        if os.read(gate, 1) != b"g":
+            os._exit(_NOT_STARTED)
+        os.execve(argv[0], argv, _ENVIRONMENT)
+    except OSError as error:
+        os.write(2, f"tui-fs: cannot execute {argv[0]}: {error.strerror}\n".encode())
+    finally:
+        os._exit(_NOT_STARTED)

@@ -1,0 +1,444 @@
+"""The detached process of one job: checks, starts, watches, obeys, and writes it all down.
+
+Run as ``python -m tui_fs.job.supervisor FOLDER``.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+
+from tui_fs.job.aftermath import Aftermath, look
+from tui_fs.job.control import ControlServer
+from tui_fs.job.ending import ending_of
+from tui_fs.job.gentleness import GENTLE_NICE, Gentleness
+from tui_fs.job.journal import JournalWriter
+from tui_fs.job.launcher import Launcher, StepEnd
+from tui_fs.job.lock import SupervisorLock
+from tui_fs.job.report import report_of
+from tui_fs.job.start import GO, READY
+from tui_fs.job.store import JobFolder, load_plan, state_directory, write_json
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.linux.filesystem import settle, space_of
+from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.linux.pressure import PressureMeter, io_pressure_percent
+from tui_fs.linux.processes import UsageMeter
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.errors import Missing, Refused, TuiFsError
+from tui_fs.model.events import (
+    CancelRequested,
+    EntryFailed,
+    Event,
+    HeldBack,
+    JobFinished,
+    JobRefused,
+    JobStarted,
+    LetGo,
+    Paused,
+    Resumed,
+    Sampled,
+    Space,
+    StepFinished,
+    StepStarted,
+    Usage,
+)
+from tui_fs.model.outcome import JobState
+from tui_fs.model.plan import Plan
+from tui_fs.model.snapshot import Snapshot, fold
+from tui_fs.model.strategy import Step, flatten
+from tui_fs.safety.here import surroundings_here
+from tui_fs.safety.refusals import check_again
+from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.source import CallSource
+
+SAMPLE_EVERY_S = 0.25
+_LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
+LOOK_AT_PROCESSES_EVERY_S = 1.0
+"""Listing processes costs milliseconds on a busy server; four times a second would be felt."""
+
+
+@dataclass(slots=True)
+class _Slow:
+    """What is looked at less often than the counters."""
+
+    at_s: float = -LOOK_AT_PROCESSES_EVERY_S
+    usage: Usage | None = None
+    space: Space | None = None
+    space_answers: bool = True
+
+
+class Supervisor:
+    """One run of one plan."""
+
+    def __init__(self, folder: JobFolder, plan: Plan) -> None:
+        self._folder = folder
+        self._plan = plan
+        self._began = time.monotonic()
+        self._journal = JournalWriter(folder.journal)
+        self._snapshot = Snapshot()
+        self._strategy: Strategy = STRATEGIES[plan.strategy]
+        self._output = ToolOutput(self._strategy, plan.target.path)
+        self._errors: list[EntryFailed] = []
+        self._selector = selectors.DefaultSelector()
+        self._calls: dict[str, CallCount] = {}
+        self._slow = _Slow()
+        self._pressure = PressureMeter()
+        self._gentleness = Gentleness()
+        self._is_paused = self._is_cancelled = self._is_terminated = False
+        signal.signal(signal.SIGTERM, self._note_terminated)
+        self._wall_s = 0.0
+        self._ends: list[StepEnd] = []
+        self._has_begun = False
+
+    def run(self) -> None:
+        """Run the plan from the last check to the report."""
+        try:
+            source, steps, launcher, held = self._make_ready()
+        except TuiFsError as why:
+            self._refuse(why)
+            tell_ready()
+            return
+        server = ControlServer(self._folder, self._obey)
+        self._launcher, self._source = launcher, source
+        self._selector.register(server, selectors.EVENT_READ, server.answer)
+        self._selector.register(launcher.out, selectors.EVENT_READ, self._read_output)
+        self._selector.register(launcher.err, selectors.EVENT_READ, self._read_errors)
+        self._meter = UsageMeter(launcher.pid)
+        self._note_start(steps, source)
+        tell_ready()
+        problem: TuiFsError | None = None
+        if not may_begin():
+            problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
+        for number in range(len(steps)):
+            problem = problem or self._run_step(number)
+            if problem is not None or self._is_cancelled:
+                break
+        if problem is not None and not self._has_begun:
+            self._launcher.close()
+            self._refuse(problem)
+        else:
+            self._finish(source, held, problem)
+        server.close()
+
+    def _refuse(self, why: TuiFsError) -> None:
+        rule = why.rule if isinstance(why, Refused) else type(why).__name__.lower()
+        self._note(JobRefused(self._now(), rule, why.sentence, why.advice))
+        self._journal.sync()
+        self._write_report()
+
+    def _make_ready(self) -> tuple[CallSource, tuple[Step, ...], Launcher, int]:
+        """Check everything again and prepare the counters; nothing is touched yet."""
+        plan = self._plan
+        self._check_target()
+        for tool in plan.tools.values():
+            if not os.access(tool, os.X_OK):
+                raise Missing(f"{tool} is not there any more.", "Plan the job again.")
+        source = open_source(plan.trace)
+        build = (
+            self._strategy.steps_with_output
+            if source.kind is TraceSource.OUTPUT
+            else self._strategy.steps
+        )
+        plain = build(plan.target.path, plan.options, plan.tools, self._folder.empty_directory)
+        steps = tuple(tuple(source.wrap(argv) for argv in step) for step in plain)
+        try:
+            nice = GENTLE_NICE if plan.options.gentle else plan.options.nice
+            launcher = Launcher(steps, nice)
+            source.prepare(launcher.pid)
+            held = open_directory(plan.target.path)
+        except OSError as error:
+            raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error
+        if pin_of(held) != plan.target.pin:
+            raise Refused("The directory was replaced in this very moment.", rule="changed")
+        return source, steps, launcher, held
+
+    def _check_target(self) -> None:
+        """Raise unless the target is still what was confirmed, with nothing mounted in it."""
+        surroundings = surroundings_here(state_directory(), self._plan.confirmed_from)
+        check_again(self._plan.target, surroundings)
+
+    def _note_start(self, steps: tuple[Step, ...], source: CallSource) -> None:
+        plan, predicted = self._plan, self._plan.predicted
+        self._slow.space = space_of(plan.target.path)
+        self._space_place = os.path.dirname(plan.target.path)
+        self._note(
+            JobStarted(
+                at_s=self._now(),
+                job_id=plan.job_id,
+                started_at=time.time(),
+                supervisor_pid=os.getpid(),
+                target=plan.target.path,
+                strategy=plan.strategy,
+                keep_root=plan.options.keep_root,
+                command=flatten(steps),
+                expected=plan.expected,
+                predicted_calls=predicted.syscalls if predicted else {},
+                predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
+                if predicted
+                else None,
+                source=source.kind,
+                source_note=source.note,
+                space=self._slow.space,
+                gentle=plan.options.gentle,
+            )
+        )
+        self._journal.sync()
+
+    def _run_step(self, number: int) -> TuiFsError | None:
+        """Run one step to its end; return what forbids it and all that follow, or nothing."""
+        waiting_since = time.monotonic()
+        while self._is_paused and not self._is_cancelled:
+            self._wait(SAMPLE_EVERY_S)
+        self._wall_s += time.monotonic() - waiting_since if number else 0.0
+        if self._is_cancelled:
+            return None
+        try:
+            pids = self._launcher.fork_step(number)
+            for pid in pids:
+                self._source.attach(pid)
+            self._check_target()  # as late as possible: the tools wait at their gate
+        except (EOFError, OSError):
+            return TuiFsError(_LAUNCHER_KILLED)
+        except TuiFsError as why:
+            return why
+        self._note(StepStarted(self._now(), number, pids))
+        self._step_began = time.monotonic()
+        self._selector.register(self._launcher, selectors.EVENT_READ, self._step_ended)
+        self._has_begun = True
+        self._launcher.release()
+        next_sample = self._step_began + SAMPLE_EVERY_S
+        try:
+            while len(self._ends) <= number:
+                self._wait(max(0.0, next_sample - time.monotonic()))
+                if time.monotonic() >= next_sample and len(self._ends) <= number:
+                    self._sample(time.monotonic() - self._step_began)
+                    next_sample = time.monotonic() + SAMPLE_EVERY_S
+        except (EOFError, BrokenPipeError):
+            self._wall_s += time.monotonic() - self._step_began
+            return TuiFsError(_LAUNCHER_KILLED)
+        finally:
+            self._selector.unregister(self._launcher)
+        end = self._ends[number]
+        self._wall_s += end.wall_s
+        self._sample(0.0)
+        self._note(
+            StepFinished(
+                self._now(),
+                number,
+                end.statuses,
+                end.user_s,
+                end.system_s,
+                end.peak_memory_bytes,
+            )
+        )
+        return None
+
+    def _wait(self, timeout_s: float) -> None:
+        for key, _ in self._selector.select(timeout_s):
+            key.data()
+        if self._is_terminated:
+            self._cancel("the supervisor was told to end")
+
+    def _note_terminated(self, *_: object) -> None:
+        self._is_terminated = True
+
+    def _step_ended(self) -> None:
+        self._ends.append(self._launcher.ended())
+
+    def _obey(self, command: str, uid: int) -> str | None:
+        if command == "cancel":
+            self._cancel(f"cancelled by user {uid}")
+            return None
+        if self._is_cancelled:
+            return "The job is being cancelled."
+        if command == "pause" and not self._is_paused:
+            self._let_go()
+            self._launcher.signal_tools(signal.SIGSTOP)
+            self._is_paused = True
+            self._note(Paused(self._now()))
+        elif command == "resume" and self._is_paused:
+            try:
+                self._check_target()
+            except TuiFsError as why:
+                return f"{why} The job stays paused; cancel it."
+            self._launcher.signal_tools(signal.SIGCONT)
+            self._is_paused = False
+            self._note(Resumed(self._now()))
+        else:
+            return "The job is paused already." if self._is_paused else "The job is not paused."
+        return None
+
+    def _cancel(self, reason: str) -> None:
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            self._launcher.signal_tools(signal.SIGKILL)
+            self._note(CancelRequested(self._now(), reason))
+
+    def _sample(self, step_s: float) -> None:
+        counts = self._source.read()
+        changed = {
+            name: count for name, count in counts.calls.items() if self._calls.get(name) != count
+        }
+        self._calls.update(changed)
+        removed: Removed | None = counts.removed
+        if self._source.kind is TraceSource.OUTPUT:
+            removed = self._output.removed()
+        self._look_at_processes()
+        if step_s > 0:
+            self._be_gentle()
+        for event in self._output.counted_failures(self._now()):
+            self._note(event)
+        self._note(
+            Sampled(
+                at_s=self._now(),
+                strategy_s=self._wall_s + step_s,
+                calls=changed,
+                removed=removed,
+                usage=self._slow.usage,
+                space=self._slow.space,
+                io_pressure_percent=io_pressure_percent(),
+            )
+        )
+
+    def _be_gentle(self) -> None:
+        """Stop the tools while others wait for the disk, and let them go again."""
+        pressure = self._pressure.percent()
+        if not self._plan.options.gentle or self._is_paused or self._is_cancelled:
+            return
+        held_before = self._gentleness.holds
+        if self._gentleness.decide(pressure) == held_before:
+            return
+        if held_before:
+            self._launcher.signal_tools(signal.SIGCONT)
+            self._note(LetGo(self._now()))
+        else:
+            self._launcher.signal_tools(signal.SIGSTOP)
+            self._note(HeldBack(self._now(), pressure or 0.0))
+
+    def _let_go(self) -> None:
+        """End a hold, because the person's pause takes its place."""
+        if self._gentleness.holds:
+            self._gentleness.reset()
+            self._note(LetGo(self._now()))
+
+    def _look_at_processes(self) -> None:
+        slow = self._slow
+        if self._now() - slow.at_s < LOOK_AT_PROCESSES_EVERY_S:
+            return
+        slow.at_s = self._now()
+        slow.usage = self._meter.measure() or slow.usage
+        if slow.space_answers:
+            space = space_of(self._space_place)
+            slow.space_answers = space is not None
+            slow.space = space or slow.space
+
+    def _read_output(self) -> None:
+        while chunk := _read(self._launcher.out):
+            for event in self._output.take_output(chunk, self._now()):
+                self._note(event)
+
+    def _read_errors(self) -> None:
+        while chunk := _read(self._launcher.err):
+            for event in self._output.take_errors(chunk, self._now()):
+                self._note(event)
+
+    def _finish(self, source: CallSource, held: int, problem: TuiFsError | None) -> None:
+        self._launcher.close()  # first: what is looked at must not change any more
+        self._read_output()
+        self._read_errors()
+        for event in self._output.take_rest(self._now()):
+            self._note(event)
+        aftermath: Aftermath = look(self._plan, held)
+        os.close(held)
+        settle(self._space_place)
+        self._slow.at_s = -LOOK_AT_PROCESSES_EVERY_S
+        self._sample(0.0)
+        if source.kind in (TraceSource.STRACE, TraceSource.BPF):
+            source.close()  # these tell their last counts when they end
+            self._source, last = source, source.read()
+            self._note_last(last.calls, last.removed)
+        ending = ending_of(self._plan, self._snapshot, aftermath, str(problem or ""))
+        finished = JobFinished(
+            at_s=self._now(),
+            outcome=ending.outcome,
+            explanation=ending.explanation,
+            strategy_wall_s=self._wall_s,
+            deleted_files=ending.deleted_files,
+            deleted_directories=ending.deleted_directories,
+            split_is_exact=ending.split_is_exact,
+            surviving_entries=aftermath.survivors.entries if aftermath.survivors else None,
+            space=self._slow.space,
+        )
+        self._note(finished)
+        self._journal.sync()
+        self._write_report()
+
+    def _note_last(self, calls: dict[str, CallCount], removed: Removed | None) -> None:
+        event = Sampled(self._now(), self._wall_s, calls, removed, None, self._slow.space, None)
+        self._note(event)
+
+    def _write_report(self) -> None:
+        state = self._snapshot.state or JobState.DIED
+        write_json(self._folder.report, report_of(self._snapshot, state, self._errors))
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, EntryFailed):
+            self._errors.append(event)
+        self._journal.write(event)
+        self._snapshot = fold(self._snapshot, event)
+
+    def _now(self) -> float:
+        return round(time.monotonic() - self._began, 4)
+
+
+def _read(descriptor: int) -> bytes:
+    """Return what a non-blocking pipe holds now, nothing if it is empty."""
+    try:
+        return os.read(descriptor, 1 << 20)
+    except BlockingIOError:
+        return b""
+
+
+def tell_ready() -> None:
+    """Tell the starter that the journal has its first line; nobody may be listening any more."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, READY)
+    os.dup2(2, 1)
+
+
+def may_begin() -> bool:
+    """Wait for the starter's word; False if it has gone without giving it."""
+    return os.read(0, 1) == GO
+
+
+def main() -> None:
+    """Detach and run the job of the folder given as first argument."""
+    folder = JobFolder(sys.argv[1])
+    if os.fork():
+        os._exit(0)  # the starter waits for this one only; the job belongs to nobody
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    status = 1
+    try:
+        lock = SupervisorLock(folder.lock)
+        os.umask(0o077)
+        Supervisor(folder, load_plan(folder)).run()
+        lock.release()
+        status = 0
+    except BaseException:  # noqa: BLE001  a bug is logged, and below nothing may run on
+        traceback.print_exc()
+    finally:
+        # At once: no thread is waited for, the launcher sees its socket close and kills the
+        # tools. The kernel closes the counters, 40 ms each; nobody waits for that.
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

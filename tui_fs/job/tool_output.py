@@ -1,0 +1,82 @@
+"""What the tools print, turned into removals and failures; nothing that is said gets lost."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+from tui_fs.model.calls import Removed
+from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
+from tui_fs.model.paths import PathStr
+from tui_fs.strategies.base import Failure, Progress, Strategy
+
+PATHS_KEPT = 10_000
+"""Failed entries are journalled with their paths up to this many, then counted by kind."""
+LINES_KEPT = 1_000
+_LONGEST_LINE_BYTES = 65_536
+
+
+class ToolOutput:
+    """Reads a strategy's standard output and standard error as they come."""
+
+    def __init__(self, strategy: Strategy, target: str) -> None:
+        self._strategy = strategy
+        self._target = target
+        self._output_rest = self._error_rest = b""
+        self._entries = self._directories = 0
+        self._kept = self._said = 0
+        self._counted: Counter[tuple[str, int]] = Counter()
+        self._unsaid = 0
+
+    def removed(self) -> Removed:
+        """Return the removals reported so far."""
+        return Removed(self._entries, self._directories)
+
+    def take_output(self, chunk: bytes, at_s: float) -> Iterator[Event]:
+        """Take a piece of standard output; yield the failures it names."""
+        *lines, self._output_rest = (self._output_rest + chunk).split(b"\n")
+        self._output_rest = self._output_rest[-_LONGEST_LINE_BYTES:]
+        for line in lines:
+            match self._strategy.read_output(line):
+                case Progress(entries, directories):
+                    self._entries += entries
+                    self._directories += directories
+                case Failure() as failure:
+                    yield from self._failed(failure, at_s)
+
+    def take_errors(self, chunk: bytes, at_s: float) -> Iterator[Event]:
+        """Take a piece of standard error; yield the failures and whatever else it says."""
+        *lines, self._error_rest = (self._error_rest + chunk).split(b"\n")
+        self._error_rest = self._error_rest[-_LONGEST_LINE_BYTES:]
+        for line in lines:
+            failure = self._strategy.failure(line)
+            if failure is not None:
+                yield from self._failed(failure, at_s)
+            elif line.strip():
+                self._said += 1
+                if self._said <= LINES_KEPT:
+                    yield ToolSaid(at_s, line.decode("utf-8", "replace"))
+                else:
+                    self._unsaid += 1
+
+    def take_rest(self, at_s: float) -> Iterator[Event]:
+        """Take the last lines of tools that were killed before they ended them."""
+        yield from self.take_output(b"\n" if self._output_rest else b"", at_s)
+        yield from self.take_errors(b"\n" if self._error_rest else b"", at_s)
+
+    def counted_failures(self, at_s: float) -> Iterator[Event]:
+        """Yield the failures beyond `PATHS_KEPT` since the last call, counted by kind."""
+        for (operation, error), number in self._counted.items():
+            yield FailuresCounted(at_s, operation, error, number)
+        self._counted.clear()
+        if self._unsaid:
+            yield ToolSaid(at_s, f"({self._unsaid:,} more lines of this kind are not kept)")
+            self._unsaid = 0
+
+    def _failed(self, failure: Failure, at_s: float) -> Iterator[Event]:
+        self._kept += 1
+        if self._kept <= PATHS_KEPT:
+            # rsync, and rm inside the target, name entries as they lie below it
+            path = PathStr(os.path.join(self._target, failure.path.removeprefix("./")))
+            yield EntryFailed(at_s, path, failure.operation, failure.error)
+        else:
+            self._counted[failure.operation, failure.error] += 1

@@ -1,0 +1,1 @@
+"""What the kernel tells about mounts, file systems and processes."""

@@ -1,0 +1,95 @@
+"""The file system a path lies on: its type, its room, its inodes."""
+
+import ctypes
+import os
+import threading
+import time
+from dataclasses import dataclass
+
+from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
+from tui_fs.model.events import Space
+
+SETTLE_LIMIT_S = 1.0
+_SETTLE_STEP_S = 0.05
+STATVFS_TIMEOUT_S = 2.0
+"""statvfs on a dead network mount never returns; this long is waited for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """Type and room of a file system; counts are None where it has none or did not answer."""
+
+    kind: str
+    source: str
+    mount_point: str
+    is_read_only: bool
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    available_bytes: int | None = None
+    total_inodes: int | None = None
+    free_inodes: int | None = None
+
+
+def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
+    """Return what is known about the file system of the absolute `path`."""
+    mount = mount_of(path, read_mounts(mountinfo))
+    kind, source, mount_point, read_only = (
+        (mount.filesystem, mount.source, mount.mount_point, mount.is_read_only)
+        if mount
+        else ("unknown", "unknown", "", False)
+    )
+    room = _statvfs(path)
+    if room is None:
+        return FileSystem(kind, source, mount_point, read_only)
+    return FileSystem(
+        kind,
+        source,
+        mount_point,
+        read_only,
+        total_bytes=room.f_blocks * room.f_frsize,
+        free_bytes=room.f_bfree * room.f_frsize,
+        available_bytes=room.f_bavail * room.f_frsize,
+        total_inodes=room.f_files or None,
+        free_inodes=room.f_ffree if room.f_files else None,
+    )
+
+
+def space_of(path: str) -> Space | None:
+    """Return the free space and inodes at `path`, None if the file system does not answer."""
+    room = _statvfs(path)
+    if room is None:
+        return None
+    return Space(room.f_bfree * room.f_frsize, room.f_ffree if room.f_files else None)
+
+
+def settle(path: str) -> None:
+    """Make the file system count what was freed, where it does so late (btrfs, xfs)."""
+    mount = mount_of(path, read_mounts())
+    if mount is None or mount.filesystem not in ("btrfs", "xfs"):
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        ctypes.CDLL(None).syncfs(descriptor)
+    finally:
+        os.close(descriptor)
+    # xfs inactivates inodes in the background, and statvfs itself makes it hurry.
+    before, deadline = None, time.monotonic() + SETTLE_LIMIT_S
+    while (now := space_of(path)) != before and time.monotonic() < deadline:
+        before = now
+        time.sleep(_SETTLE_STEP_S)
+
+
+def _statvfs(path: str) -> os.statvfs_result | None:
+    """statvfs in a thread that is left behind if it hangs."""
+    answers: list[os.statvfs_result] = []
+
+    def ask() -> None:
+        try:
+            answers.append(os.statvfs(path))
+        except OSError:
+            return  # no answer; the caller shows that the counts are unknown
+
+    thread = threading.Thread(target=ask, name="statvfs", daemon=True)
+    thread.start()
+    thread.join(STATVFS_TIMEOUT_S)
+    return answers[0] if answers else None

@@ -1,0 +1,123 @@
+"""The mount table of this process, from /proc/self/mountinfo (see proc(5))."""
+
+import os
+import re
+from dataclasses import dataclass
+
+from tui_fs.model.paths import PathStr, is_within
+
+MOUNTINFO = "/proc/self/mountinfo"
+
+PSEUDO_TYPES = frozenset(
+    [
+        "autofs",
+        "binfmt_misc",
+        "bpf",
+        "cgroup",
+        "cgroup2",
+        "configfs",
+        "debugfs",
+        "devpts",
+        "devtmpfs",
+        "efivarfs",
+        "functionfs",
+        "fuse.lxcfs",
+        "fuse.portal",
+        "fusectl",
+        "hugetlbfs",
+        "mqueue",
+        "nfsd",
+        "nsfs",
+        "proc",
+        "pstore",
+        "resctrl",
+        "rpc_pipefs",
+        "securityfs",
+        "selinuxfs",
+        "smackfs",
+        "sysfs",
+        "tracefs",
+        "xenfs",
+    ]
+)
+"""File systems whose entries are the kernel's own objects, not stored files."""
+
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of the mount table.
+
+    Attributes:
+        device: "major:minor", as mountinfo writes it.
+        root: the directory of the file system that is mounted (not "/" for bind mounts).
+    """
+
+    mount_id: int
+    parent_id: int
+    device: str
+    root: PathStr
+    mount_point: PathStr
+    options: frozenset[str]
+    filesystem: str
+    source: PathStr
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be deleted through this mount."""
+        return "ro" in self.options
+
+    @property
+    def is_pseudo(self) -> bool:
+        """Whether its entries are kernel objects."""
+        return self.filesystem in PSEUDO_TYPES
+
+
+def read_mounts(mountinfo: str = MOUNTINFO) -> tuple[Mount, ...]:
+    """Return the mount table in the kernel's order (later lines cover earlier ones)."""
+    with open(mountinfo, "rb") as file:
+        return tuple(_parse(line) for line in file.read().split(b"\n") if line)
+
+
+def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
+    """Return the mount that holds the absolute `path`, None if the table lacks it."""
+    best: Mount | None = None
+    for mount in mounts:
+        if is_within(path, mount.mount_point) and (
+            best is None or len(mount.mount_point) >= len(best.mount_point)
+        ):
+            best = mount
+    return best
+
+
+def mounts_below(path: str, mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
+    """Return the mounts strictly below the absolute `path`, bind mounts included."""
+    return tuple(
+        mount
+        for mount in mounts
+        if mount.mount_point != path and is_within(mount.mount_point, path)
+    )
+
+
+def _parse(line: bytes) -> Mount:
+    head, _, tail = line.partition(b" - ")
+    fields = head.split(b" ")
+    filesystem, source, superblock_options = tail.split(b" ", 2)
+    return Mount(
+        mount_id=int(fields[0]),
+        parent_id=int(fields[1]),
+        device=fields[2].decode("ascii"),
+        root=_unescape(fields[3]),
+        mount_point=_unescape(fields[4]),
+        options=frozenset(
+            option.decode("utf-8", "replace")
+            for option in (*fields[5].split(b","), *superblock_options.split(b","))
+        ),
+        filesystem=filesystem.decode("utf-8", "replace"),
+        source=_unescape(source),
+    )
+
+
+def _unescape(field: bytes) -> PathStr:
+    return PathStr(os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field)))

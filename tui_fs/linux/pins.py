@@ -1,0 +1,42 @@
+"""Taking and checking the identity of a directory without following symlinks."""
+
+import os
+
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.target import Pin
+
+
+def take_pin(path: str) -> Pin:
+    """Return the pin of the directory at `path`.
+
+    Raises:
+        OSError: it cannot be opened, is a symlink (ELOOP) or not a directory (ENOTDIR).
+    """
+    descriptor = open_directory(path)
+    try:
+        return pin_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_directory(path: str) -> int:
+    """Return a descriptor that stands for the directory; raises as `take_pin`."""
+    return os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def pin_of(descriptor: int) -> Pin:
+    """Return the pin of an open directory."""
+    status = os.fstat(descriptor)
+    return Pin(status.st_dev, status.st_ino, _mount_id(descriptor))
+
+
+def _mount_id(descriptor: int) -> int:
+    """Return the mount of an open descriptor (fdinfo has it since Linux 3.15)."""
+    path = f"/proc/self/fdinfo/{descriptor}"
+    with open(path, encoding="ascii") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name == "mnt_id":
+                return int(value)
+    raise TuiFsError(f"The kernel does not tell the mount of {displayable(path)}.")

@@ -1,0 +1,73 @@
+"""What a tree of processes uses, summed over the living and the ended."""
+
+import os
+import time
+from collections.abc import Callable
+
+import psutil
+
+from tui_fs.model.events import Usage
+
+_CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+class UsageMeter:
+    """Measures all descendants of one process, that process itself left out.
+
+    CPU time of descendants that have ended is in their parents' ``children`` times, so the
+    sums never fall. Bytes read and written by ended processes are kept as last seen.
+    """
+
+    def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root = psutil.Process(root_pid)
+        self._clock = clock
+        self._io: dict[tuple[int, float], tuple[int, int]] = {}
+        self._last: tuple[float, float] | None = None
+
+    def measure(self) -> Usage | None:
+        """Return the usage now, None when the processes are gone."""
+        try:
+            ended = self._root.cpu_times()
+            children = self._root.children(recursive=True)
+        except psutil.Error:
+            return None
+        user, system, rss = ended.children_user, ended.children_system, 0
+        busiest, busiest_s = "", -1.0
+        for child in children:
+            try:
+                with child.oneshot():
+                    times = child.cpu_times()
+                    rss += child.memory_info().rss
+                    own = times.user + times.system
+                    if own > busiest_s:
+                        busiest, busiest_s = f"{child.name()} {child.pid}", own
+                    user += times.user + times.children_user
+                    system += times.system + times.children_system
+                self._note_io(child)
+            except psutil.Error:
+                continue  # it ended between listing and looking: its parent has its times
+        return Usage(
+            cpu_s=user + system,
+            system_s=system,
+            cpu_percent=self._percent(user + system),
+            rss_bytes=rss,
+            read_bytes=sum(read for read, _ in self._io.values()),
+            written_bytes=sum(written for _, written in self._io.values()),
+            processes=len(children),
+            busiest=busiest,
+        )
+
+    def _note_io(self, child: psutil.Process) -> None:
+        try:
+            counters = child.io_counters()
+        except psutil.AccessDenied:
+            return  # another user's process: its bytes are not ours to see
+        key = (child.pid, child.create_time())
+        self._io[key] = (counters.read_bytes, counters.write_bytes)
+
+    def _percent(self, cpu_s: float) -> float | None:
+        now = self._clock()
+        last, self._last = self._last, (now, cpu_s)
+        if last is None or now - last[0] < _CLOCK_TICK_S:
+            return None
+        return max(0.0, 100.0 * (cpu_s - last[1]) / (now - last[0]))

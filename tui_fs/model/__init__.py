@@ -1,0 +1,1 @@
+"""The vocabulary every room speaks: values and events, without input or output."""

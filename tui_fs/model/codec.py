@@ -1,0 +1,163 @@
+"""Frozen dataclasses to JSON values and back, checked on the way in.
+
+Paths (`PathStr`) become a readable string, and where their bytes are not UTF-8 a second
+field ``NAME_b64`` holds the exact bytes.
+"""
+
+import dataclasses
+import enum
+import os
+import types
+import typing
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr, displayable, from_base64, is_utf8, to_base64
+
+T = TypeVar("T")
+_ARGVS = tuple[tuple[str, ...], ...]
+Json = Any  # JSON has no closed type in Python; values are checked by `decode`
+
+
+def path_fields(name: str, path: str) -> dict[str, Json]:
+    """Return the one or two JSON fields that carry `path` under `name`."""
+    if is_utf8(path):
+        return {name: path}
+    return {name: displayable(path), f"{name}_b64": to_base64(path)}
+
+
+def shown_path(record: Mapping[str, Json], name: str) -> str:
+    """Return the path under `name` as it may be shown (it is escaped already beside a _b64)."""
+    text = str(record[name])
+    return text if f"{name}_b64" in record else displayable(text)
+
+
+def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json]:
+    """Return the JSON fields for argv lists; ``NAME_b64`` where an argument is not UTF-8."""
+    fields: dict[str, Json] = {
+        name: [[arg if is_utf8(arg) else displayable(arg) for arg in argv] for argv in argvs]
+    }
+    if not all(is_utf8(arg) for argv in argvs for arg in argv):
+        fields[f"{name}_b64"] = [[to_base64(arg) for arg in argv] for argv in argvs]
+    return fields
+
+
+def encode(value: Any) -> Json:
+    """Return the JSON value of a dataclass, enum, mapping, sequence or scalar."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields: dict[str, Json] = {}
+        for field, hint in _hints(type(value)).items():
+            item = getattr(value, field)
+            if hint is PathStr:
+                fields.update(path_fields(field, item))
+            elif hint == _ARGVS:
+                fields.update(argv_fields(field, item))
+            else:
+                fields[field] = encode(item)
+        return fields
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(kind: type[T], value: Json) -> T:
+    """Return `value` as a `kind`; BadInput says which field is wrong."""
+    decoded = _decode(kind, value, kind.__name__)
+    assert isinstance(decoded, kind)
+    return decoded
+
+
+@lru_cache(maxsize=128)
+def _hints(kind: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _decode(hint: Any, value: Json, where: str) -> Any:
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _decode_dataclass(hint, value, where)
+    origin = typing.get_origin(hint)
+    if origin in (types.UnionType, typing.Union):
+        options = typing.get_args(hint)
+        if value is None and type(None) in options:
+            return None
+        (inner,) = [option for option in options if option is not type(None)]
+        return _decode(inner, value, where)
+    if origin is tuple:
+        item_hint, *rest = typing.get_args(hint)
+        items = _expect(list, value, where)
+        if rest != [...] and len(items) != 1 + len(rest):
+            raise BadInput(f"{where} has {len(items)} items, expected {1 + len(rest)}.")
+        hints = [item_hint] * len(items) if rest == [...] else [item_hint, *rest]
+        return tuple(_decode(one, item, where) for one, item in zip(hints, items, strict=True))
+    if origin is dict:
+        _, item_hint = typing.get_args(hint)
+        mapping = _expect(dict, value, where)
+        return {key: _decode(item_hint, item, f"{where}.{key}") for key, item in mapping.items()}
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        try:
+            return hint(value)
+        except ValueError as error:
+            raise BadInput(f"{where} is not one of {[one.value for one in hint]}.") from error
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise BadInput(f"{where} is too large.") from error
+    if hint is PathStr:
+        return _path(_expect(str, value, where), where)
+    return _expect(hint, value, where)
+
+
+def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
+    mapping = _expect(dict, value, where)
+    arguments: dict[str, Any] = {}
+    defaults = {
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is not dataclasses.MISSING
+        or field.default_factory is not dataclasses.MISSING
+    }
+    for name, hint in _hints(kind).items():
+        if name not in mapping:
+            if name in defaults:
+                continue
+            raise BadInput(f"{where} lacks the field {name}.")
+        if hint is PathStr and f"{name}_b64" in mapping:
+            arguments[name] = _exact(mapping[f"{name}_b64"], f"{where}.{name}_b64")
+        else:
+            arguments[name] = _decode(hint, mapping[name], f"{where}.{name}")
+            if hint == _ARGVS and f"{name}_b64" in mapping:
+                exact = _decode(hint, mapping[f"{name}_b64"], f"{where}.{name}_b64")
+                arguments[name] = tuple(
+                    tuple(_exact(argument, where) for argument in argv) for argv in exact
+                )
+    return kind(**arguments)
+
+
+def _path(value: str, where: str) -> PathStr:
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{where} holds half a character.") from error
+    return PathStr(value)
+
+
+def _exact(value: Json, where: str) -> PathStr:
+    try:
+        return from_base64(_expect(str, value, where))
+    except ValueError as error:
+        raise BadInput(f"{where} is not base64.") from error
+
+
+def _expect(kind: Any, value: Json, where: str) -> Any:
+    wrong_bool = isinstance(value, bool) and kind is not bool
+    if wrong_bool or not isinstance(value, kind):
+        raise BadInput(f"{where} is {type(value).__name__}, expected {kind.__name__}.")
+    return value

@@ -1,0 +1,39 @@
+"""What a deletion is predicted to cost."""
+
+from dataclasses import dataclass
+
+from tui_fs.model.strategy import Argv, StrategyName
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The predicted cost of one strategy on one target.
+
+    Attributes:
+        seconds_low: nine of ten runs should take longer.
+        seconds_high: nine of ten runs should take less.
+        syscalls: predicted calls by name, of all processes together.
+        peak_memory_bytes: the largest single process.
+        feasible: whether the strategy can be run here at all.
+        reasons: why it cannot be run, or what to know about it.
+        rests_on: where the time comes from, in words.
+    """
+
+    strategy: StrategyName
+    seconds_low: float
+    seconds: float
+    seconds_high: float
+    syscalls: dict[str, int]
+    processes: int
+    peak_memory_bytes: int
+    feasible: bool
+    race_safe: bool
+    mount_safe: bool
+    reasons: tuple[str, ...]
+    command: tuple[Argv, ...]
+    rests_on: str
+
+    @property
+    def total_calls(self) -> int:
+        """All predicted system calls."""
+        return sum(self.syscalls.values())

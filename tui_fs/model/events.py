@@ -1,0 +1,268 @@
+"""What a supervisor writes down while it works; the journal is a list of these.
+
+Every ``at_s`` is seconds since the job's start by the monotonic clock.
+"""
+
+from dataclasses import dataclass
+
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.codec import Json, decode, encode
+from tui_fs.model.errors import BadInput
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Expected
+from tui_fs.model.strategy import Argv, StrategyName
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the strategy's processes use at one moment, all of them together.
+
+    Attributes:
+        cpu_s, system_s: user plus kernel time, and kernel time alone, since the start.
+        cpu_percent: since the last sample, 100 is one core; None for the first sample.
+        rss_bytes: resident memory now.
+        read_bytes, written_bytes: since the start, as the kernel accounts to processes.
+        busiest: name and number of the process that uses the most CPU.
+    """
+
+    cpu_s: float
+    system_s: float
+    cpu_percent: float | None
+    rss_bytes: int
+    read_bytes: int
+    written_bytes: int
+    processes: int
+    busiest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Free space and inodes of the target's file system; None where it has no such count."""
+
+    free_bytes: int
+    free_inodes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """The pin was checked again, the counters stand ready; nothing is deleted yet."""
+
+    at_s: float
+    job_id: str
+    started_at: float
+    supervisor_pid: int
+    target: PathStr
+    strategy: StrategyName
+    keep_root: bool
+    command: tuple[Argv, ...]
+    expected: Expected
+    predicted_calls: dict[str, int]
+    predicted_seconds: tuple[float, float, float] | None
+    source: TraceSource
+    source_note: str
+    space: Space | None
+    gentle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobRefused:
+    """The job was not started; nothing was touched."""
+
+    at_s: float
+    rule: str
+    sentence: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step's processes were started."""
+
+    at_s: float
+    step: int
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A step's processes have ended.
+
+    Attributes:
+        statuses: exit codes, negative for the signal that ended it.
+        peak_memory_bytes: the largest single process of the step.
+    """
+
+    at_s: float
+    step: int
+    statuses: tuple[int, ...]
+    user_s: float
+    system_s: float
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A look at the counters.
+
+    Attributes:
+        strategy_s: time since the first process was started, pauses included.
+        calls: the counts that changed since the last sample, as totals.
+        removed: None where the source does not count.
+    """
+
+    at_s: float
+    strategy_s: float
+    calls: dict[str, CallCount]
+    removed: Removed | None
+    usage: Usage | None
+    space: Space | None
+    io_pressure_percent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFailed:
+    """An entry could not be deleted; the run goes on.
+
+    Attributes:
+        error: errno, 0 where the tool's message is not understood.
+    """
+
+    at_s: float
+    path: PathStr
+    operation: str
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresCounted:
+    """Further failures of one kind whose paths are not kept."""
+
+    at_s: float
+    operation: str
+    error: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSaid:
+    """A line of a tool's standard error that names no entry."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The strategy's processes were stopped."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The strategy's processes go on."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A gentle job has stopped its tools, because somebody waits for the disk."""
+
+    at_s: float
+    io_pressure_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """The tools of a gentle job run again."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """Somebody asked for the end of the job; its processes were killed.
+
+    Attributes:
+        reason: who or what asked, in words.
+    """
+
+    at_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFinished:
+    """All processes have ended and what is left was looked at.
+
+    Attributes:
+        deleted_entries: None where nothing could count them.
+        split_is_exact: files and directories were told apart by counting, not by difference.
+        surviving_entries: names still below the target (and the target itself, unless it was
+            to be kept); None if that could not be counted.
+    """
+
+    at_s: float
+    outcome: Outcome
+    explanation: str
+    strategy_wall_s: float
+    deleted_files: int | None
+    deleted_directories: int | None
+    split_is_exact: bool
+    surviving_entries: int | None
+    space: Space | None
+
+
+Event = (
+    JobStarted
+    | JobRefused
+    | StepStarted
+    | StepFinished
+    | Sampled
+    | EntryFailed
+    | FailuresCounted
+    | ToolSaid
+    | Paused
+    | Resumed
+    | HeldBack
+    | LetGo
+    | CancelRequested
+    | JobFinished
+)
+
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        JobStarted,
+        JobRefused,
+        StepStarted,
+        StepFinished,
+        Sampled,
+        EntryFailed,
+        FailuresCounted,
+        ToolSaid,
+        Paused,
+        Resumed,
+        HeldBack,
+        LetGo,
+        CancelRequested,
+        JobFinished,
+    )
+}
+
+
+def event_to_json(event: Event) -> dict[str, Json]:
+    """Return the JSON object of one event, its kind under ``type``."""
+    return {"type": type(event).__name__, **encode(event)}
+
+
+def event_from_json(value: Json) -> Event:
+    """Return the event of a JSON object; BadInput if it is none."""
+    if not isinstance(value, dict):
+        raise BadInput("A journal line is not a JSON object.")
+    kind = _KINDS.get(str(value.get("type")))
+    if kind is None:
+        raise BadInput(f"A journal line has the unknown type {value.get('type')!r}.")
+    return decode(kind, value)

@@ -1,0 +1,30 @@
+"""How a job stands and how it ended."""
+
+import enum
+
+
+class Outcome(enum.StrEnum):
+    """How a job ended, in rising order of seriousness."""
+
+    DONE = "done"
+    PARTIAL = "partial"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    DIED = "died"
+
+
+class JobState(enum.StrEnum):
+    """How a job stands now; the ended states are spelled as their outcomes."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    DONE = "done"
+    PARTIAL = "partial"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    DIED = "died"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a supervisor is at work on it."""
+        return self in (JobState.RUNNING, JobState.PAUSED)

@@ -1,0 +1,50 @@
+"""A plan: everything a supervisor needs to know to run a job, and nothing it could guess."""
+
+from dataclasses import dataclass
+
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import Totals
+from tui_fs.model.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the survey says will be deleted.
+
+    Attributes:
+        totals: with filters, only what matches them; without the target's own directory
+            when that is kept.
+        complete: the survey had counted everything.
+    """
+
+    totals: Totals
+    freed_bytes_min: int
+    freed_bytes_max: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A confirmed deletion.
+
+    Attributes:
+        created_at: seconds since the epoch.
+        confirmed_from: the directory the person stood in; it must not be deleted.
+        tools: absolute path of each tool the strategy starts, found when planning.
+        trace: the source the person asked for; None lets the supervisor pick the best.
+    """
+
+    job_id: str
+    created_at: float
+    target: Target
+    strategy: StrategyName
+    options: Options
+    tools: dict[str, str]
+    expected: Expected
+    predicted: Estimate | None
+    confirmed_from: PathStr
+    requested_by_uid: int
+    trace: TraceSource | None = None

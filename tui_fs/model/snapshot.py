@@ -1,0 +1,270 @@
+"""The one picture of a job that every view draws, folded from its events."""
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from tui_fs.model.calls import CallCount, Removed
+from tui_fs.model.events import (
+    CancelRequested,
+    EntryFailed,
+    Event,
+    FailuresCounted,
+    HeldBack,
+    JobFinished,
+    JobRefused,
+    JobStarted,
+    LetGo,
+    Paused,
+    Resumed,
+    Sampled,
+    Space,
+    StepFinished,
+    StepStarted,
+    ToolSaid,
+    Usage,
+)
+from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import PathStr
+
+RATE_WINDOW_S = 3.0
+"""Rates are means over this long: short enough to follow, long enough not to jitter."""
+
+EXAMPLES_PER_GROUP = 20
+TOOL_LINES_KEPT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Entries that failed in the same operation with the same errno."""
+
+    operation: str
+    error: int
+    number: int
+    examples: tuple[PathStr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Counts at a moment, kept as long as rates need them.
+
+    Attributes:
+        working_s: time of the strategy without its pauses.
+    """
+
+    working_s: float
+    removed: int | None
+    calls: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything known about a job after its events so far.
+
+    Attributes:
+        state: None before the first event.
+        paused_s: how long it has been paused before the current pause.
+        paused_at_s: since when it is paused now.
+        held: the last time a gentle job held its tools back, None while they run.
+        held_s: how long it has held them back before that.
+        rate_per_s: entries removed per second over the last seconds; None while unknown.
+        usage_entries: entries removed when the usage was measured (less often than the rest).
+        call_rates: calls per second by name, likewise.
+        eta_s: low and high seconds left; None while unknown.
+    """
+
+    state: JobState | None = None
+    started: JobStarted | None = None
+    refused: JobRefused | None = None
+    finished: JobFinished | None = None
+    at_s: float = 0.0
+    first_step_at_s: float | None = None
+    step: int | None = None
+    step_statuses: tuple[tuple[int, ...], ...] = ()
+    calls: dict[str, CallCount] = field(default_factory=dict)
+    removed: Removed | None = None
+    usage: Usage | None = None
+    usage_entries: int = 0
+    space: Space | None = None
+    io_pressure_percent: float | None = None
+    peak_memory_bytes: int = 0
+    finished_user_s: float = 0.0
+    finished_system_s: float = 0.0
+    paused_s: float = 0.0
+    paused_at_s: float | None = None
+    held: HeldBack | None = None
+    held_s: float = 0.0
+    cancel: CancelRequested | None = None
+    failures: tuple[FailureGroup, ...] = ()
+    tool_lines: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    rate_per_s: float | None = None
+    peak_rate_per_s: float = 0.0
+    call_rates: dict[str, float] = field(default_factory=dict)
+    eta_s: tuple[float, float] | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many entries could not be deleted."""
+        return sum(group.number for group in self.failures)
+
+    @property
+    def expected_entries(self) -> int:
+        """How many entries the survey says are to be deleted."""
+        return self.started.expected.totals.entries if self.started else 0
+
+    @property
+    def fraction(self) -> float | None:
+        """Removed entries over expected ones; None where either is not known."""
+        if self.removed is None or self.started is None or not self.expected_entries:
+            return None
+        if not self.started.expected.complete:
+            return None
+        return min(1.0, self.removed.entries / self.expected_entries)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the strategy's first process, pauses included."""
+        if self.finished is not None:
+            return self.finished.strategy_wall_s
+        return self.at_s - self.first_step_at_s if self.first_step_at_s is not None else 0.0
+
+
+def fold(snapshot: Snapshot, event: Event) -> Snapshot:
+    """Return the snapshot after one more event."""
+    if not isinstance(event, JobStarted | JobRefused) and snapshot.at_s < event.at_s:
+        snapshot = replace(snapshot, at_s=event.at_s)
+    match event:
+        case JobStarted():
+            return replace(snapshot, state=JobState.RUNNING, started=event, space=event.space)
+        case JobRefused():
+            return replace(snapshot, state=JobState.REFUSED, refused=event)
+        case StepStarted():
+            first = snapshot.first_step_at_s
+            marks = snapshot.marks or (Mark(0.0, 0, {}),)
+            first = event.at_s if first is None else first
+            return replace(snapshot, step=event.step, first_step_at_s=first, marks=marks)
+        case StepFinished():
+            return replace(
+                snapshot,
+                step_statuses=(*snapshot.step_statuses, event.statuses),
+                finished_user_s=snapshot.finished_user_s + event.user_s,
+                finished_system_s=snapshot.finished_system_s + event.system_s,
+                peak_memory_bytes=max(snapshot.peak_memory_bytes, event.peak_memory_bytes),
+            )
+        case Sampled():
+            return _fold_sample(snapshot, event)
+        case EntryFailed():
+            return _fold_failure(snapshot, event.operation, event.error, 1, event.path)
+        case FailuresCounted():
+            return _fold_failure(snapshot, event.operation, event.error, event.number, None)
+        case ToolSaid():
+            lines = (*snapshot.tool_lines, event.text)[-TOOL_LINES_KEPT:]
+            return replace(snapshot, tool_lines=lines)
+        case Paused():
+            return replace(
+                snapshot,
+                state=JobState.PAUSED,
+                paused_at_s=event.at_s,
+                rate_per_s=0.0,
+                call_rates={},
+                eta_s=None,
+            )
+        case Resumed():
+            since = snapshot.paused_at_s if snapshot.paused_at_s is not None else event.at_s
+            return replace(
+                snapshot,
+                state=JobState.RUNNING,
+                paused_at_s=None,
+                paused_s=snapshot.paused_s + event.at_s - since,
+            )
+        case HeldBack():
+            return replace(snapshot, held=event)
+        case LetGo():
+            since = snapshot.held.at_s if snapshot.held is not None else event.at_s
+            return replace(snapshot, held=None, held_s=snapshot.held_s + event.at_s - since)
+        case CancelRequested():
+            return replace(snapshot, cancel=event)
+        case JobFinished():
+            return replace(
+                snapshot,
+                state=JobState(event.outcome.value),
+                finished=event,
+                paused_at_s=None,
+                held=None,
+                space=event.space or snapshot.space,
+                eta_s=None,
+            )
+    assert_never(event)
+
+
+def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
+    calls = {**snapshot.calls, **event.calls}
+    if event.usage is not None and event.usage != snapshot.usage and event.removed is not None:
+        snapshot = replace(snapshot, usage_entries=event.removed.entries)
+    peak = max(snapshot.peak_memory_bytes, event.usage.rss_bytes if event.usage else 0)
+    snapshot = replace(
+        snapshot,
+        calls=calls,
+        removed=event.removed if event.removed is not None else snapshot.removed,
+        usage=event.usage or snapshot.usage,
+        space=event.space or snapshot.space,
+        io_pressure_percent=event.io_pressure_percent,
+        peak_memory_bytes=peak,
+    )
+    if snapshot.paused_at_s is not None:
+        return snapshot
+    now_s = event.strategy_s - snapshot.paused_s
+    removed = snapshot.removed.entries if snapshot.removed else None
+    mark = Mark(now_s, removed, {name: one.calls for name, one in calls.items()})
+    marks = (*snapshot.marks, mark)
+    while len(marks) > 2 and marks[1].working_s <= now_s - RATE_WINDOW_S:
+        marks = marks[1:]
+    oldest = marks[0]
+    span_s = now_s - oldest.working_s
+    if span_s <= 0:
+        return replace(snapshot, marks=marks)
+    rates = {
+        name: (number - oldest.calls.get(name, 0)) / span_s for name, number in mark.calls.items()
+    }
+    rate = None
+    if removed is not None and oldest.removed is not None:
+        rate = (removed - oldest.removed) / span_s
+    return replace(
+        snapshot,
+        marks=marks,
+        call_rates=rates,
+        rate_per_s=rate,
+        peak_rate_per_s=max(snapshot.peak_rate_per_s, rate or 0.0),
+        eta_s=_eta(snapshot, now_s, removed, rate),
+    )
+
+
+def _eta(
+    snapshot: Snapshot, working_s: float, removed: int | None, rate: float | None
+) -> tuple[float, float] | None:
+    """Seconds left, between the recent rate and the mean rate of the whole run."""
+    if (
+        removed is None
+        or not rate
+        or rate < 0
+        or snapshot.fraction is None
+        or working_s <= 0
+        or removed <= 0
+    ):
+        return None
+    left = max(0, snapshot.expected_entries - removed)
+    mean = removed / working_s
+    return left / max(rate, mean), left / min(rate, mean)
+
+
+def _fold_failure(
+    snapshot: Snapshot, operation: str, error: int, number: int, path: PathStr | None
+) -> Snapshot:
+    groups = {(group.operation, group.error): group for group in snapshot.failures}
+    group = groups.get((operation, error), FailureGroup(operation, error, 0, ()))
+    examples = group.examples
+    if path is not None and len(examples) < EXAMPLES_PER_GROUP:
+        examples = (*examples, path)
+    number += group.number
+    groups[operation, error] = replace(group, number=number, examples=examples)
+    return replace(snapshot, failures=tuple(groups.values()))

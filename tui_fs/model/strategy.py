@@ -1,0 +1,81 @@
+"""Strategies by name, their options, and what each promises."""
+
+import enum
+from dataclasses import dataclass
+
+
+class StrategyName(enum.StrEnum):
+    """A way to delete."""
+
+    RM = "rm"
+    FIND = "find"
+    XARGS = "xargs"
+    RSYNC = "rsync"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which entries to delete; directories are kept whenever a filter is set.
+
+    Attributes:
+        name_glob: shell pattern on the last component, as find -name.
+        min_size_bytes: files of at least this apparent size.
+        modified_before_s: entries last modified at or before this moment (epoch seconds).
+    """
+
+    name_glob: str | None = None
+    min_size_bytes: int | None = None
+    modified_before_s: int | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is filtered at all."""
+        return (self.name_glob, self.min_size_bytes, self.modified_before_s) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a strategy is to run.
+
+    Attributes:
+        keep_root: empty the target, but keep the directory itself.
+        batch_size: names that xargs gives to one rm.
+        processes: rm processes that xargs runs side by side.
+        gentle: hold the tools back while others wait for the disk.
+        nice: niceness added to the strategy's processes.
+    """
+
+    keep_root: bool = False
+    batch_size: int = 1000
+    processes: int = 1
+    gentle: bool = False
+    nice: int = 0
+    filters: Filters = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantees:
+    """What a strategy promises whatever is in the tree.
+
+    Attributes:
+        race_safe: a hostile writer in the tree cannot lead it outside.
+        mount_safe: it stops at other file systems.
+        any_depth: it deletes paths longer than PATH_MAX.
+        processes: how many processes it starts, in words.
+    """
+
+    race_safe: bool
+    mount_safe: bool
+    any_depth: bool
+    takes_filters: bool
+    processes: str
+
+
+Argv = tuple[str, ...]
+Step = tuple[Argv, ...]
+"""Processes connected by pipes; the steps of a strategy run one after the other."""
+
+
+def flatten(steps: tuple[Step, ...]) -> tuple[Argv, ...]:
+    """Return every argv list in the order of its start."""
+    return tuple(argv for step in steps for argv in step)

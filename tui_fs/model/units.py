@@ -1,0 +1,90 @@
+"""Numbers as a person reads them, and sizes and ages as a person writes them."""
+
+import re
+
+_IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])i?)?b?", re.IGNORECASE | re.ASCII)
+_SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+_AGE = re.compile(r"(\d+)\s*([smhdw])", re.IGNORECASE | re.ASCII)
+_AGE_FACTORS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LARGEST_PARSED = 1 << 63
+
+
+def count(number: int) -> str:
+    """Return `number` with thousands separators."""
+    return f"{number:,}"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with its noun: ``1 directory``, ``4,112 directories``."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def short_count(number: float) -> str:
+    """Return `number` in at most six characters: ``9,950``, ``12.3 k``, ``1.21 M``."""
+    if number < 9_999.5:
+        return f"{number:,.0f}"
+    for factor, suffix in ((1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")):
+        scaled = number / factor
+        for limit, digits in ((9.995, 2), (99.95, 1), (999.5, 0)):
+            if scaled < limit:
+                return f"{scaled:.{digits}f} {suffix}"
+    return f"{number:.0e}"
+
+
+def bytes_iec(number: int) -> str:
+    """Return a size in bytes with an IEC unit: ``812.0 MiB``. Negative sizes keep their sign."""
+    scaled = float(abs(number))
+    for unit in _IEC_UNITS:
+        if scaled < 1023.95 or unit == _IEC_UNITS[-1]:
+            break
+        scaled /= 1024
+    sign = "-" if number < 0 else ""
+    return f"{sign}{abs(number)} B" if unit == "B" else f"{sign}{scaled:,.1f} {unit}"
+
+
+def clock(seconds: float) -> str:
+    """Return elapsed seconds as a clock: ``0:08``, ``12:31``, ``1:12:31``."""
+    whole = int(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, second = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time for estimates: ``0.4 s``, ``8 s``, ``12 min``, ``1 h 12 min``."""
+    if seconds < 0.095:
+        return "<0.1 s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02} min"
+    return f"{hours / 24:.0f} d"
+
+
+def parse_size(text: str) -> int:
+    """Return bytes for ``512``, ``10k``, ``1M``, ``2GiB`` (powers of 1024), or ValueError."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write for example 512, 10k, 1M or 2GiB")
+    size = int(match[1]) * _SIZE_FACTORS.get((match[2] or "").lower(), 1)
+    if size >= _LARGEST_PARSED:
+        raise ValueError(f"{text!r} is larger than any file can be")
+    return size
+
+
+def parse_age(text: str) -> int:
+    """Return seconds for ``90s``, ``15m``, ``12h``, ``30d``, ``2w``; ValueError otherwise."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not an age; write for example 15m, 12h, 30d or 2w")
+    age = int(match[1]) * _AGE_FACTORS[match[2].lower()]
+    if age >= _LARGEST_PARSED:
+        raise ValueError(f"{text!r} is longer than any file is old")
+    return age

@@ -1,0 +1,1 @@
+"""What must not be deleted, and how a confirmed directory is recognised again."""

@@ -1,0 +1,37 @@
+"""The surroundings of this very process."""
+
+import os
+import sys
+import sysconfig
+
+import psutil
+
+import tui_fs
+from tui_fs.model.paths import PathStr
+from tui_fs.safety.refusals import Surroundings
+
+
+def surroundings_here(state: str, standing_in: str | None = None) -> Surroundings:
+    """Return what must survive a deletion asked for by this process.
+
+    Args:
+        state: the directory of the jobs.
+        standing_in: where the person stands; None for this process's current directory,
+            which counts as nowhere if it no longer exists.
+    """
+    if standing_in is None:
+        try:
+            standing_in = os.getcwd()
+        except FileNotFoundError:
+            standing_in = ""
+    package = os.path.dirname(os.path.abspath(tui_fs.__file__))
+    libraries = os.path.dirname(os.path.dirname(os.path.abspath(psutil.__file__)))
+    program = {package, libraries, sysconfig.get_path("stdlib")}
+    interpreter = {sys.prefix, sys.base_prefix}
+    interpreter |= {os.path.dirname(e) for e in (sys.executable, os.path.realpath(sys.executable))}
+    return Surroundings(
+        standing_in=PathStr(standing_in),
+        program=tuple(PathStr(place) for place in sorted(program)),
+        interpreter=tuple(PathStr(place) for place in sorted(interpreter)),
+        state=PathStr(state),
+    )

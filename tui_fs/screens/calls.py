@@ -1,0 +1,44 @@
+"""The predicted system calls of one strategy."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+
+from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.units import count
+from tui_fs.screens.frame import FramedScreen, Settings
+from widgets.call_table import CallRow, CallTable
+
+
+class CallsScreen(FramedScreen):
+    """Predicted calls by name, the most frequent first."""
+
+    KEYS: ClassVar = (("esc", "back"),)
+    EXPLANATION = "How often each system call is expected, all processes of the strategy together."
+
+    BINDINGS = [Binding("escape,q,c,left,h", "app.pop_screen", tooltip="Go back")]
+
+    def __init__(self, estimate: Estimate, settings: Settings) -> None:
+        super().__init__(settings)
+        self._estimate = estimate
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the table."""
+        with VerticalScroll(id="body"):
+            yield CallTable(id="calls")
+
+    def on_mount(self) -> None:
+        """Fill the table."""
+        estimate = self._estimate
+        self.show_place("Calls of", estimate.strategy)
+        table = self.query_one(CallTable)
+        table.title = "system calls · predicted by formula"
+        ordered = sorted(estimate.syscalls.items(), key=lambda item: (-item[1], item[0]))
+        table.rows = tuple(
+            CallRow(name, count(number), emphasised=name in REMOVING_CALLS)
+            for name, number in ordered
+        )
+        table.footer = f"{count(estimate.total_calls)} calls in all"

@@ -1,0 +1,73 @@
+"""What all screens share: a line of place at the top, a line of keys at the bottom."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.screen import Screen
+
+from tui_fs.screens.help import HelpScreen
+from widgets.key_line import KeyLine
+from widgets.place_line import PlaceLine
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the person wants the screens to behave.
+
+    Attributes:
+        interval_s: time between two redraws.
+        read_only: deleting is switched off.
+    """
+
+    interval_s: float = 0.25
+    read_only: bool = False
+
+
+class FramedScreen(Screen[None]):
+    """A screen between the line of place and the line of keys.
+
+    Attributes:
+        KEYS: what the bottom line names.
+        EXPLANATION: what is to be seen here, in a few sentences, for the help screen.
+    """
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    EXPLANATION: ClassVar[str] = ""
+
+    BINDINGS = [
+        Binding("question_mark", "help", "help", id="frame.help", tooltip="Show all keys"),
+    ]
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def compose(self) -> ComposeResult:
+        """Lay out the frame around `compose_body`."""
+        yield PlaceLine(id="place")
+        yield from self.compose_body()
+        line = KeyLine(id="keys")
+        line.keys = (*self.KEYS, ("?", "help"))
+        yield line
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the widgets between the lines; overridden by every screen."""
+        yield from ()
+
+    def show_place(self, verb: str, place: str, note: Text | str = "") -> None:
+        """Set the line at the top: what is done, where (displayable), and a note."""
+        line = self.query_one("#place", PlaceLine)
+        line.verb, line.place = verb, place
+        line.note = Text(note) if isinstance(note, str) else note
+
+    def action_help(self) -> None:
+        """Show what is here and all keys."""
+        self.app.push_screen(HelpScreen(self.EXPLANATION, self.active_bindings.values()))
+
+
+def muted(text: str) -> Text:
+    """Return text of less importance."""
+    return Text(text, style="dim")

@@ -1,0 +1,109 @@
+"""All jobs: what runs, and what ran."""
+
+import time
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.worker import get_current_worker
+
+from tui_fs.job.list import JobSummary, summaries
+from tui_fs.job.store import find
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import displayable
+from tui_fs.model.units import count, duration
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.report import ReportScreen
+from tui_fs.screens.run import RunScreen
+from widgets.bar_list import BarList, BarRow, Column
+
+_COLUMNS = (
+    Column("job", 6),
+    Column("state", 9),
+    Column("strategy", 8),
+    Column("deleted", 13, right=True),
+    Column("ago", 10, right=True),
+    Column("directory", 0),
+)
+_LOOK_EVERY_S = 1.0
+_BAD = (JobState.DIED, JobState.PARTIAL)
+
+
+class JobsScreen(FramedScreen):
+    """A list of jobs, the newest first."""
+
+    KEYS: ClassVar = (("enter", "open"), ("↑↓", "choose"), ("esc", "back"))
+    EXPLANATION = (
+        "Every job of yours. A job runs by itself; enter shows it at work, or its report when "
+        "it has ended. Died means that its supervisor was killed or the machine went down."
+    )
+
+    BINDINGS = [Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back")]
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._states: dict[str, JobState] = {}
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list."""
+        yield BarList(_COLUMNS, empty_text="reading…", id="jobs")
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.show_place("", "jobs")
+        self.query_one(BarList).focus()
+        self._look()
+
+    @work(thread=True, exclusive=True)
+    def _look(self) -> None:
+        worker = get_current_worker()
+        ended: dict[str, JobSummary] = {}
+        while not worker.is_cancelled:
+            if self.is_current:
+                found, damaged = summaries(ended)
+                ended = {one.job_id: one for one in found if not one.state.is_live}
+                self.app.call_from_thread(self._show, found, damaged)
+            time.sleep(_LOOK_EVERY_S)
+
+    def _show(self, found: list[JobSummary], damaged: list[str]) -> None:
+        if not self.is_attached:
+            return
+        self._states = {one.job_id: one.state for one in found}
+        rows = self.query_one(BarList)
+        rows.empty_text = "no jobs yet"
+        rows.set_rows([_row(one) for one in found])
+        live = sum(one.state.is_live for one in found)
+        note = f"{count(live)} running, {count(len(found) - live)} ended"
+        if damaged:
+            note += f", {count(len(damaged))} unreadable !"
+        self.show_place("", "jobs", note)
+
+    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+        """Show the job at work, or its report."""
+        try:
+            folder = find(message.row.key)
+        except TuiFsError as why:
+            self.notify(str(why), markup=False)
+            return
+        is_live = self._states[message.row.key].is_live
+        screen = RunScreen if is_live else ReportScreen
+        self.app.push_screen(screen(folder, self.settings))
+
+
+def _row(one: JobSummary) -> BarRow:
+    deleted = "?" if one.deleted_entries is None else count(one.deleted_entries)
+    return BarRow(
+        key=one.job_id,
+        cells=(
+            one.job_id,
+            str(one.state),
+            str(one.strategy),
+            deleted,
+            duration(max(0.0, time.time() - one.created_at)),
+            displayable(one.target),
+        ),
+        flag=f"! {count(one.failed)} failed" if one.failed else "",
+        tone="warning" if one.state in _BAD else "normal",
+    )

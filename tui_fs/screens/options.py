@@ -1,0 +1,140 @@
+"""The options of a deletion."""
+
+from dataclasses import dataclass, field, replace
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.validation import Integer
+from textual.widgets import Checkbox, Input, Label, Select, Static
+
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Missing
+from tui_fs.model.strategy import Options
+from tui_fs.tracing.ladder import open_source
+
+_LARGEST_BATCH = 1_000_000
+_MOST_PROCESSES = 256
+_SOURCES: tuple[tuple[str, str], ...] = (
+    ("automatic: kernel counters if permitted", "auto"),
+    ("bpftrace: times too, 5 to 10 % slower", TraceSource.BPF.value),
+    ("strace: times too, 5 to 7 TIMES slower", TraceSource.STRACE.value),
+    ("do not count", TraceSource.OFF.value),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Options and the source of counts; None for the best source."""
+
+    options: Options = field(default_factory=Options)
+    trace: TraceSource | None = None
+
+
+class _Box(Checkbox, inherit_bindings=False):
+    """A checkbox whose state is seen without colour; space switches it, enter is the form's."""
+
+    BINDINGS = [Binding("space", "toggle_button", "switch", show=False)]
+
+    BUTTON_INNER = " "
+
+    def on_mount(self) -> None:
+        """Draw the state it begins with."""
+        self._draw()
+
+    def on_checkbox_changed(self) -> None:
+        """Draw the new state."""
+        self._draw()
+
+    def _draw(self) -> None:
+        self.BUTTON_INNER = "x" if self.value else " "
+        self.refresh(layout=True)
+
+
+class OptionsDialog(ModalScreen[Choices | None]):
+    """A form; escape leaves everything as it was."""
+
+    BINDINGS = [
+        Binding("escape", "dismiss(None)", "back"),
+        Binding("ctrl+s", "accept", "accept"),
+    ]
+
+    def __init__(self, choices: Choices) -> None:
+        super().__init__()
+        self._choices = choices
+
+    def compose(self) -> ComposeResult:
+        """Lay out the form."""
+        options, trace = self._choices.options, self._choices.trace
+        with Vertical(classes="box form") as box:
+            box.border_title = "options"
+            box.border_subtitle = "enter accepts · tab next · esc back"
+            yield _Box("keep the directory itself, only empty it", options.keep_root, id="keep")
+            yield _Box("gentle: wait while others wait for the disk", options.gentle, id="gentle")
+            yield from _number("names per rm (xargs)", "batch", options.batch_size, _LARGEST_BATCH)
+            yield from _number(
+                "rm processes at once (xargs)", "processes", options.processes, _MOST_PROCESSES
+            )
+            yield from _number("niceness, 0 to 19", "nice", options.nice, 19, minimum=0)
+            yield Label("who counts the system calls")
+            yield Select(
+                _SOURCES, value=trace.value if trace else "auto", allow_blank=False, id="source"
+            )
+            yield Static(Text(""), id="problem")
+
+    def on_input_submitted(self) -> None:
+        """Enter in a field accepts the form."""
+        self.action_accept()
+
+    def on_key(self, event: object) -> None:
+        """Enter on a checkbox accepts, space switches it."""
+        if getattr(event, "key", "") == "enter" and isinstance(self.focused, Checkbox):
+            self.action_accept()
+
+    def action_accept(self) -> None:
+        """Take the values over, or say what is wrong with them."""
+        for number in self.query(Input):
+            result = number.validate(number.value)
+            if result is not None and not result.is_valid:
+                self._say(f"{number.name}: {', '.join(result.failure_descriptions)}")
+                number.focus()
+                return
+        chosen = str(self.query_one("#source", Select).value)
+        trace = None if chosen == "auto" else TraceSource(chosen)
+        try:
+            open_source(trace)
+        except Missing as why:
+            self._say(str(why))
+            return
+        options = replace(
+            self._choices.options,
+            keep_root=self.query_one("#keep", Checkbox).value,
+            gentle=self.query_one("#gentle", Checkbox).value,
+            batch_size=self._value("batch"),
+            processes=self._value("processes"),
+            nice=self._value("nice"),
+        )
+        self.dismiss(Choices(options, trace))
+
+    def _say(self, problem: str) -> None:
+        self.query_one("#problem", Static).update(Text(problem, style="bold"))
+
+    def _value(self, name: str) -> int:
+        return int(self.query_one(f"#{name}", Input).value)
+
+
+def _number(label: str, name: str, value: int, maximum: int, minimum: int = 1) -> ComposeResult:
+    with Horizontal(classes="form-row"):
+        yield Label(label)
+        yield Input(
+            str(value),
+            id=name,
+            name=label,
+            type="integer",
+            compact=True,
+            select_on_focus=True,
+            validators=[Integer(minimum, maximum)],
+            valid_empty=False,
+        )

@@ -1,0 +1,35 @@
+"""The file system of a place in a few words."""
+
+from rich.text import Text
+
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.paths import displayable
+from tui_fs.model.units import bytes_iec, short_count
+
+_NEARLY_FULL = 0.95
+
+
+def place_note(filesystem: FileSystem) -> Text:
+    """Return type, source, free space and free inodes; what is nearly gone is marked with !."""
+    source = displayable(filesystem.source)
+    where = f"{filesystem.kind} on {source}" if source.startswith("/") else filesystem.kind
+    note = Text(where)
+    if filesystem.is_read_only:
+        note.append(" · read-only !", "bold")
+    if filesystem.free_bytes is None or not filesystem.total_bytes:
+        note.append(" · free space not known", "dim")
+        return note
+    available = filesystem.available_bytes or 0
+    used = 1 - filesystem.free_bytes / filesystem.total_bytes
+    _append(note, f"{bytes_iec(available)} free", used)
+    if filesystem.total_inodes and filesystem.free_inodes is not None:
+        used = 1 - filesystem.free_inodes / filesystem.total_inodes
+        _append(note, f"{short_count(filesystem.free_inodes)} inodes", used)
+    return note
+
+
+def _append(note: Text, words: str, used: float) -> None:
+    note.append(" · ", "dim")
+    note.append(words, "bold" if used >= _NEARLY_FULL else "")
+    if used >= _NEARLY_FULL:
+        note.append(" !", "bold")

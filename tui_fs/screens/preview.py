@@ -1,0 +1,222 @@
+"""What deleting a directory will cost, strategy by strategy; from here it can be confirmed."""
+
+import os
+import re
+import unicodedata
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from tui_fs.job.planning import Forecast, forecast, make_plan
+from tui_fs.job.start import start
+from tui_fs.job.store import JobFolder, state_directory
+from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.survey import Survey
+from tui_fs.model.target import Target
+from tui_fs.safety.here import surroundings_here
+from tui_fs.safety.refusals import check, name_must_be_typed
+from tui_fs.screens.calls import CallsScreen
+from tui_fs.screens.counting import CountingScreen
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.messages import Failed, SurveyUpdated
+from tui_fs.screens.options import Choices, OptionsDialog
+from tui_fs.screens.preview_text import (
+    COLUMNS,
+    about_command,
+    about_options,
+    about_target,
+    confirmation,
+    largest_directories,
+    rows_of,
+)
+from tui_fs.screens.run import RunScreen
+from widgets.bar_list import BarList
+from widgets.confirm_dialog import ConfirmDialog
+from widgets.typable_text import TYPABLE
+
+
+class PreviewScreen(CountingScreen):
+    """The target's counts, and a table of strategies to choose from."""
+
+    KEYS: ClassVar = (
+        ("enter", "confirm…"),
+        ("↑↓", "strategy"),
+        ("o", "options"),
+        ("c", "calls"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "What is in the directory and what deleting it would cost with each strategy. Times are "
+        "ranges; see below the table what they rest on. Races: safe even if somebody hostile "
+        "writes in the tree meanwhile. Mounts: stops at other file systems. Enter asks for "
+        "confirmation; nothing is deleted before that."
+    )
+
+    BINDINGS = [
+        Binding("escape,left,h,q", "app.pop_screen", tooltip="Go back; nothing is deleted"),
+        Binding("o", "options", tooltip="Keep the directory, batch size, processes, counting"),
+        Binding("c", "calls", tooltip="Predicted system calls in detail"),
+    ]
+
+    def __init__(self, path: str, settings: Settings) -> None:
+        super().__init__(settings)
+        self._path = path
+        self._target: Target | None = None
+        self._survey: Survey | None = None
+        self._forecast: Forecast | None = None
+        self._choices = Choices()
+        self._chosen_by_person = False
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out counts, strategies, and the highlighted strategy's command."""
+        yield Static(Text("counting…"), id="about")
+        yield BarList(COLUMNS, empty_text="counting…", id="strategies")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="command")
+            yield Static(Text(""), id="options")
+            yield Static(Text(""), id="largest")
+
+    def on_mount(self) -> None:
+        """Check the safety rules first; what is refused is not even counted."""
+        self.show_place("Delete", displayable(self._path), "?")
+        self.query_one(BarList).focus()
+        try:
+            self._target = check(self._path, surroundings_here(state_directory()))
+        except TuiFsError as why:
+            self._refuse(why)
+            return
+        self.count(self._target.path)
+
+    def told(self, survey: Survey) -> SurveyUpdated:
+        """Return the survey with what it makes of the strategies."""
+        return SurveyUpdated(survey, forecast(survey, self._choices.options))
+
+    def on_survey_updated(self, message: SurveyUpdated) -> None:
+        """Show the counts so far and what they make of the strategies."""
+        self._survey, self._forecast = message.survey, message.forecast
+        self._show()
+
+    def on_failed(self, message: Failed) -> None:
+        """Say why it cannot be counted or started."""
+        self._refuse(message.error)
+
+    def _refuse(self, why: TuiFsError) -> None:
+        self._target = None
+        words = "Refused: " if isinstance(why, Refused) else "Not possible: "
+        text = Text(f"{words}{why.sentence}\n", style="bold")
+        text.append(why.advice, "not bold")
+        about = self.query_one("#about", Static)
+        about.update(text)
+        about.add_class("refused")
+        rows = self.query_one(BarList)
+        rows.set_rows(())
+        rows.empty_text = "nothing was touched; esc goes back"
+
+    def _show(self) -> None:
+        survey, found = self._survey, self._forecast
+        if survey is None or found is None or self._target is None:
+            return
+        counted = Text("counted" if survey.complete else "not complete !", style="dim")
+        if not survey.finished:
+            counted = Text("counting ~", style="bold")
+        self.show_place("Delete", displayable(self._path), counted)
+        self.query_one("#about", Static).update(about_target(survey, self._choices.options))
+        rows = self.query_one(BarList)
+        rows.set_rows(rows_of(found))
+        if not self._chosen_by_person and found.recommended is not None:
+            rows.move_to(found.recommended)
+        self._show_strategy()
+
+    def _show_strategy(self) -> None:
+        strategy, survey = self._strategy(), self._survey
+        if strategy is None or survey is None or self._forecast is None:
+            return
+        about = about_command(self._forecast.of(strategy), self._forecast)
+        self.query_one("#command", Static).update(about)
+        self.query_one("#options", Static).update(about_options(self._choices, strategy))
+        self.query_one("#largest", Static).update(largest_directories(survey))
+
+    def on_bar_list_highlighted(self) -> None:
+        """The person has chosen; keep that when the counts change."""
+        self._chosen_by_person = True
+        self._show_strategy()
+
+    def on_bar_list_opened(self) -> None:
+        """Ask for confirmation of the highlighted strategy."""
+        strategy, survey, found = self._strategy(), self._survey, self._forecast
+        if self._target is None or strategy is None or survey is None or found is None:
+            return
+        estimate = found.of(strategy)
+        if self.settings.read_only:
+            self.notify("Deleting is switched off (--read-only).", markup=False)
+            return
+        if not estimate.feasible:
+            self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)
+            return
+        options = self._choices.options
+        reason = name_must_be_typed(self._target.path, survey.totals.entries)
+        if not survey.finished:
+            reason = "it has not been counted to the end"
+        lines, consequence = confirmation(self._target.path, survey, estimate, options, reason)
+        word = _word_for(self._target.path) if reason is not None else None
+        label = "Empty it" if options.keep_root else "Delete"
+        dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
+        self.app.push_screen(dialog, self._confirmed)
+
+    def _confirmed(self, yes: bool | None) -> None:
+        strategy, survey, target = self._strategy(), self._survey, self._target
+        if not yes or strategy is None or survey is None or target is None:
+            return
+        self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
+        self._start(target, survey, strategy, self._choices)
+
+    @work(thread=True, exclusive=True, group="start")
+    def _start(
+        self, target: Target, survey: Survey, strategy: StrategyName, choices: Choices
+    ) -> None:
+        try:
+            folder = start(make_plan(target, survey, strategy, choices.options, choices.trace))
+        except TuiFsError as why:
+            self.post_message(Failed(why))
+            return
+        self.app.call_from_thread(self._watch, folder)
+
+    def _watch(self, folder: JobFolder) -> None:
+        self.app.switch_screen(RunScreen(folder, self.settings))
+
+    def _strategy(self) -> StrategyName | None:
+        row = self.query_one(BarList).cursor_row
+        return StrategyName(row.key) if row is not None else None
+
+    def action_options(self) -> None:
+        """Change the options."""
+        self.app.push_screen(OptionsDialog(self._choices), self._options_chosen)
+
+    def _options_chosen(self, choices: Choices | None) -> None:
+        if choices is None:
+            return
+        self._choices = replace(choices)
+        if self._survey is not None:
+            self._forecast = forecast(self._survey, choices.options)
+            self._show()
+
+    def action_calls(self) -> None:
+        """Show the predicted calls of the highlighted strategy."""
+        strategy = self._strategy()
+        if strategy is not None and self._forecast is not None:
+            self.app.push_screen(CallsScreen(self._forecast.of(strategy), self.settings))
+
+
+def _word_for(path: str) -> str:
+    """Return what to type: the directory's name, or a plain word where no keyboard has it."""
+    name = displayable(os.path.basename(path))
+    is_typable = re.fullmatch(TYPABLE, name) and unicodedata.is_normalized("NFC", name)
+    return name if is_typable else "delete"

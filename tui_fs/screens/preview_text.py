@@ -1,0 +1,159 @@
+"""The words and rows of the preview, made from survey and forecast."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from tui_fs.job.planning import Forecast
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import Survey
+from tui_fs.model.units import bytes_iec, count, counted, duration, short_count
+from tui_fs.screens.options import Choices
+from widgets.bar_list import BarRow, Column
+
+COLUMNS = (
+    Column("strategy", 8),
+    Column("time", 15, right=True),
+    Column("calls", 7, right=True),
+    Column("memory", 8, right=True),
+    Column("proc.", 6, right=True),
+    Column("safe against", 0),
+)
+_LARGEST_SHOWN = 3
+
+
+def about_target(survey: Survey, options: Options) -> Text:
+    """Return what is in the target and what comes back, in three lines."""
+    totals = survey.totals
+    so_far = "" if survey.finished else "~"
+    text = Text()
+    text.append(so_far + counted(totals.files, "file", "files"), "bold")
+    text.append(" · ")
+    text.append(so_far + counted(totals.directories, "directory", "directories"), "bold")
+    symlinks = counted(totals.symlinks, "symlink", "symlinks")
+    text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
+    text.append("frees ")
+    text.append(_freed(survey), "bold")
+    text.append(f" · {count(totals.entries - options.keep_root)} names · apparent ")
+    text.append(f"{bytes_iec(totals.apparent_bytes)}\n")
+    text.append(
+        f"deepest level {count(survey.max_depth)} · largest directory "
+        f"{count(survey.max_entries_in_directory)} entries"
+    )
+    if survey.unreadable:
+        text.append(f" · {count(survey.unreadable)} unreadable, not counted !", "bold")
+    return text
+
+
+def rows_of(found: Forecast) -> list[BarRow]:
+    """Return one row for each strategy."""
+    return [_row(estimate, found) for estimate in found.estimates]
+
+
+def _row(estimate: Estimate, found: Forecast) -> BarRow:
+    if not estimate.feasible:
+        cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run here: see below")
+        return BarRow(estimate.strategy, cells, tone="muted")
+    safe = " · ".join(
+        word
+        for word, holds in (("races", estimate.race_safe), ("mounts", estimate.mount_safe))
+        if holds
+    )
+    recommended = estimate.strategy is found.recommended
+    return BarRow(
+        key=estimate.strategy,
+        cells=(
+            str(estimate.strategy),
+            f"{_short(estimate.seconds_low)}–{_short(estimate.seconds_high)}",
+            short_count(estimate.total_calls),
+            bytes_iec(estimate.peak_memory_bytes),
+            short_count(estimate.processes),
+            safe,
+        ),
+        flag="best" if recommended else "" if estimate.race_safe else "! races",
+        tone="warning" if not estimate.race_safe else "normal",
+    )
+
+
+def _short(seconds: float) -> str:
+    return duration(seconds).replace(" ", "\u00a0")
+
+
+def about_command(estimate: Estimate, found: Forecast) -> Text:
+    """Return the highlighted strategy's command lines and what to know about it."""
+    text = Text()
+    for argv in estimate.command:
+        text.append("$ ", "dim")
+        text.append(f"{shell_quoted(argv)}\n")
+    for reason in estimate.reasons:
+        text.append(f"! {reason}\n", "bold")
+    if estimate.strategy is found.recommended:
+        text.append("recommended: safe against races and as fast as any strategy here\n")
+    text.append(f"time rests on {estimate.rests_on}", "dim")
+    return text
+
+
+def about_options(choices: Choices, strategy: StrategyName) -> Text:
+    """Return the options in force."""
+    options = choices.options
+    words = [f"keep directory {'[x]' if options.keep_root else '[ ]'}"]
+    if strategy is StrategyName.XARGS:
+        words += [f"batch size {count(options.batch_size)}", f"processes {options.processes}"]
+    words.append(f"gentle {'[x]' if options.gentle else '[ ]'}")
+    if options.nice:
+        words.append(f"nice {options.nice}")
+    text = Text("options  ", style="dim")
+    text.append(" · ".join(words), "not dim")
+    match choices.trace:
+        case TraceSource.STRACE:
+            text.append(" · strace counts: 5 to 7 times slower !", "not dim bold")
+        case TraceSource.BPF:
+            text.append(" · bpftrace counts: 5 to 10 % slower", "not dim")
+        case TraceSource.OFF:
+            text.append(" · calls are not counted", "not dim")
+    return text
+
+
+def largest_directories(survey: Survey) -> Text:
+    """Return the directories with the most names of their own."""
+    text = Text("", no_wrap=True, overflow="ellipsis")
+    for directory in survey.largest[:_LARGEST_SHOWN]:
+        if directory.entries:
+            below = directory.path.removeprefix(survey.path).lstrip("/")
+            text.append(f"{count(directory.entries):>13}", "bold")
+            text.append(f"  {displayable(below) or 'in the directory itself'}\n", "dim")
+    return text
+
+
+def confirmation(
+    path: str, survey: Survey, estimate: Estimate, options: Options, reason: str | None
+) -> tuple[Sequence[str | Text], str]:
+    """Return the lines and the consequence of the confirmation."""
+    totals = survey.totals
+    at_least = "" if survey.finished else "at least "
+    directories = totals.directories - options.keep_root
+    lines: list[str | Text] = [
+        Text(displayable(path), style="bold"),
+        Text(
+            f"{at_least}{counted(totals.non_directories, 'file', 'files')}, "
+            f"{counted(directories, 'directory', 'directories')}, "
+            f"{bytes_iec(totals.allocated_bytes)}"
+        ),
+        Text(
+            f"with {estimate.strategy} in {duration(estimate.seconds_low)} to "
+            f"{duration(estimate.seconds_high)}"
+        ),
+    ]
+    if options.keep_root:
+        lines.append(Text("the directory itself is kept, empty"))
+    if reason is not None:
+        lines.append(Text(f"Type its name because {reason}."))
+    return lines, "What is deleted cannot be brought back."
+
+
+def _freed(survey: Survey) -> str:
+    low, high = bytes_iec(survey.freed_bytes_min), bytes_iec(survey.freed_bytes_max)
+    return high if low == high else f"{low} to {high} (hard links outside)"

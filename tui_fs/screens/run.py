@@ -1,0 +1,163 @@
+"""A job at work: progress, rate, what its processes use, and every system call."""
+
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from tui_fs.job.control import send
+from tui_fs.job.store import JobFolder
+from tui_fs.job.view import JobView
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.outcome import JobState
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.screens.errors import ErrorsScreen
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.messages import Failed, SnapshotChanged
+from tui_fs.screens.report import ReportScreen
+from tui_fs.screens.run_text import (
+    call_footer,
+    call_rows,
+    call_title,
+    figures_of,
+    more_figures_of,
+    place_of,
+    progress_caption,
+    rate_caption,
+    usage_line,
+)
+from widgets.call_table import CallTable
+from widgets.confirm_dialog import ConfirmDialog
+from widgets.figure_line import FigureLine
+from widgets.progress_line import ProgressLine
+from widgets.rate_graph import RateGraph, RateHistory
+
+
+class RunScreen(FramedScreen):
+    """A view of a job; leaving it does not stop the job."""
+
+    KEYS: ClassVar = (
+        ("p", "pause/resume"),
+        ("c", "cancel…"),
+        ("e", "errors"),
+        ("q", "leave (the job goes on)"),
+    )
+    EXPLANATION = (
+        "A job at work. It runs in a process of its own: leave this screen, quit, or lose the "
+        "connection, and it goes on; J lists all jobs. The table counts every system call of "
+        "the strategy's processes beside what was predicted; its title says who counts."
+    )
+
+    BINDINGS = [
+        Binding("p", "pause", tooltip="Stop the strategy's processes, or let them go on"),
+        Binding("c", "cancel", tooltip="End the job for good (asks first)"),
+        Binding("e", "errors", tooltip="Show what could not be deleted"),
+        Binding("q,escape", "leave", tooltip="Leave; the job goes on"),
+    ]
+
+    def __init__(self, folder: JobFolder, settings: Settings) -> None:
+        super().__init__(settings)
+        self._folder = folder
+        self._snapshot = Snapshot()
+        self._state: JobState | None = None
+        self._history = RateHistory(bucket_s=settings.interval_s)
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out progress above the table of calls."""
+        yield ProgressLine(id="progress")
+        yield FigureLine(id="figures")
+        yield FigureLine(id="more-figures")
+        yield RateGraph(id="rate")
+        yield CallTable(id="calls")
+        yield Static(Text(""), id="usage")
+
+    def on_mount(self) -> None:
+        """Begin to follow the journal."""
+        self.show_place("", "starting…")
+        self._follow()
+
+    @work(thread=True, exclusive=True, group="follow")
+    def _follow(self) -> None:
+        """Read the journal until the job is over or the screen is left."""
+        worker = get_current_worker()
+        try:
+            view = JobView(self._folder)
+            while not worker.is_cancelled:
+                if view.poll() or view.is_over:
+                    message = SnapshotChanged(view.snapshot, view.state, view.is_over)
+                    self.post_message(message)
+                if view.is_over:
+                    return
+                time.sleep(self.settings.interval_s)
+        except TuiFsError as why:
+            self.post_message(Failed(why))
+
+    def on_snapshot_changed(self, message: SnapshotChanged) -> None:
+        """Draw the job as it stands, or its report when it has ended."""
+        if message.is_over:
+            self.app.switch_screen(ReportScreen(self._folder, self.settings))
+            return
+        snapshot, self._state = message.snapshot, message.state
+        self._snapshot = snapshot
+        self.show_place(*place_of(snapshot, message.state))
+        progress = self.query_one(ProgressLine)
+        progress.fraction = snapshot.fraction
+        progress.caption = progress_caption(snapshot)
+        self.query_one("#figures", FigureLine).figures = figures_of(snapshot, message.state)
+        self.query_one("#more-figures", FigureLine).figures = more_figures_of(snapshot)
+        if message.state is JobState.RUNNING and snapshot.rate_per_s is not None:
+            self._history.add(snapshot.elapsed_s - snapshot.paused_s, snapshot.rate_per_s)
+        graph = self.query_one(RateGraph)
+        graph.values = self._history.values
+        graph.caption = rate_caption(snapshot)
+        table = self.query_one(CallTable)
+        table.title = call_title(snapshot)
+        table.rows = call_rows(snapshot)
+        table.footer = call_footer(snapshot)
+        self.query_one("#usage", Static).update(usage_line(snapshot))
+
+    def on_failed(self, message: Failed) -> None:
+        """Say what went wrong with the view or a command."""
+        self.notify(str(message.error), severity="warning", markup=False)
+
+    def action_pause(self) -> None:
+        """Pause or resume."""
+        self._send("resume" if self._state is JobState.PAUSED else "pause")
+
+    def action_cancel(self) -> None:
+        """Ask, then cancel."""
+        dialog = ConfirmDialog(
+            "Cancel this job?",
+            ["What has been deleted so far stays deleted; the rest stays."],
+            "The job cannot be resumed afterwards; p pauses it instead.",
+            None,
+            yes_label="Cancel the job",
+            no_label="No, let it run",
+        )
+        self.app.push_screen(dialog, self._cancel_confirmed)
+
+    def _cancel_confirmed(self, yes: bool | None) -> None:
+        if yes:
+            self._send("cancel")
+
+    def action_errors(self) -> None:
+        """List the failures so far."""
+        self.app.push_screen(ErrorsScreen(self._snapshot, self.settings))
+
+    def action_leave(self) -> None:
+        """Go back; the job goes on."""
+        self.app.pop_screen()
+        if self._state is not None and self._state.is_live:
+            self.app.notify("The job goes on; J lists the jobs.", markup=False)
+
+    @work(thread=True, group="control")
+    def _send(self, command: str) -> None:
+        try:
+            send(self._folder, command)
+        except TuiFsError as why:
+            self.post_message(Failed(why))

@@ -1,0 +1,1 @@
+"""Ways to delete: pure functions from a target to command lines."""

@@ -1,0 +1,159 @@
+"""What every strategy is, and the parts their command lines share."""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Filters, Guarantees, Options, Step, StrategyName
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An entry that a tool could not delete, as its message says it.
+
+    Attributes:
+        error: errno, 0 if the message is not one of the C library's.
+    """
+
+    path: PathStr
+    operation: str
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Entries that a line of a tool's output reports as removed."""
+
+    entries: int
+    directories: int
+
+
+class Strategy(Protocol):
+    """A way to delete.
+
+    Attributes:
+        tools: names of the programs it starts.
+        gnu_tools: those of them whose GNU options it uses.
+    """
+
+    @property
+    def name(self) -> StrategyName: ...
+
+    @property
+    def tools(self) -> tuple[str, ...]: ...
+
+    @property
+    def gnu_tools(self) -> tuple[str, ...]: ...
+
+    @property
+    def guarantees(self) -> Guarantees: ...
+
+    def steps(
+        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+    ) -> tuple[Step, ...]:
+        """Return exactly what will run.
+
+        Args:
+            target: canonical absolute path.
+            tools: absolute path of each tool.
+            empty_directory: an empty directory of the job's own.
+        """
+        ...
+
+    def steps_with_output(
+        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+    ) -> tuple[Step, ...]:
+        """Return the same steps with each removal reported on standard output."""
+        ...
+
+    def read_output(self, line: bytes) -> Progress | Failure | None:
+        """Return what a line of standard output reports, None if nothing that counts."""
+        ...
+
+    def failure(self, line: bytes) -> Failure | None:
+        """Return the failed entry that a line of standard error names, None if it names none."""
+        ...
+
+
+def find_tests(filters: Filters) -> tuple[str, ...]:
+    """Return the find tests that select what the filters select."""
+    tests: list[str] = []
+    if filters.active:
+        tests += ["!", "-type", "d"]
+    if filters.name_glob is not None:
+        tests += ["-name", filters.name_glob]
+    if filters.min_size_bytes is not None:
+        tests += ["-type", "f"]
+    if filters.min_size_bytes:
+        tests += ["-size", f"+{filters.min_size_bytes - 1}c"]
+    if filters.modified_before_s is not None:
+        tests += ["!", "-newermt", f"@{filters.modified_before_s}"]
+    return tuple(tests)
+
+
+def below_root(options: Options) -> tuple[str, ...]:
+    """Return the find option that spares the target itself where it is to be kept."""
+    return ("-mindepth", "1") if options.keep_root or options.filters.active else ()
+
+
+def errno_of(text: str) -> int:
+    """Return the errno whose message in the C locale is `text`, 0 if there is none."""
+    return _ERRNO_BY_TEXT.get(text.strip(), 0)
+
+
+_ERRNO_BY_TEXT = {os.strerror(number): number for number in sorted(errno.errorcode, reverse=True)}
+
+_GNU_MESSAGE = re.compile(
+    rb"[^:]*: (?:(?:cannot|failed to) ([a-z ]+?) )?(['\"$].*): ([^:]+)", re.DOTALL
+)
+_SHELL_PART = re.compile(rb"\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\"([^\"]*)\"|\\(.)", re.DOTALL)
+_C_PART = re.compile(rb"\\([0-7]{1,3})|\\(.)|([^\\]+)", re.DOTALL)
+_C_ESCAPES = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"v": b"\v",
+}
+
+
+def gnu_failure(line: bytes, unquote: Callable[[bytes], bytes]) -> Failure | None:
+    """Return the failure in a GNU tool's message, ``TOOL: cannot OPERATION 'NAME': REASON``.
+
+    Args:
+        unquote: undoes the quoting of the name that this tool uses.
+    """
+    match = _GNU_MESSAGE.fullmatch(line)
+    if match is None:
+        return None
+    return Failure(
+        PathStr(os.fsdecode(unquote(match[2]))),
+        (match[1] or b"read").decode("ascii"),
+        errno_of(match[3].decode("utf-8", "replace")),
+    )
+
+
+def unquote_shell(quoted: bytes) -> bytes:
+    """Undo coreutils' shell-escape quoting: ``'a'$'\\n''b'`` is a, newline, b."""
+    return b"".join(
+        _unescape_c(dollar) if dollar else single or double or backslashed
+        for dollar, single, double, backslashed in _SHELL_PART.findall(quoted)
+    )
+
+
+def unquote_c(quoted: bytes) -> bytes:
+    """Undo findutils' quoting in the C locale: ``'a\\nb'``."""
+    return _unescape_c(quoted[1:-1])
+
+
+def _unescape_c(text: bytes) -> bytes:
+    return b"".join(
+        bytes([int(octal, 8) & 0xFF]) if octal else _C_ESCAPES.get(letter, letter) or plain
+        for octal, letter, plain in _C_PART.findall(text)
+    )

@@ -1,0 +1,48 @@
+"""All strategies by name, and which of them can run here."""
+
+from collections.abc import Callable, Mapping
+
+from tui_fs.linux.tools import Tool, find_tool
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.find import Find
+from tui_fs.strategies.rm import Rm
+from tui_fs.strategies.rsync import Rsync
+from tui_fs.strategies.xargs import Xargs
+
+_ALL: tuple[Strategy, ...] = (Rm(), Find(), Xargs(), Rsync())
+STRATEGIES: Mapping[StrategyName, Strategy] = {strategy.name: strategy for strategy in _ALL}
+
+FinderOfTools = Callable[[str], Tool | None]
+
+_PACKAGES = {"rm": "coreutils", "rmdir": "coreutils", "find": "findutils", "xargs": "findutils"}
+
+
+def tools_of(
+    strategy: Strategy, find: FinderOfTools = find_tool
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the absolute paths of a strategy's tools, and a reason for each that is unfit."""
+    paths: dict[str, str] = {}
+    reasons: list[str] = []
+    for name in strategy.tools:
+        tool = find(name)
+        package = package_of(name)
+        if tool is None:
+            reasons.append(f"{name} is not installed; it comes with the package {package}")
+            continue
+        paths[name] = tool.path
+        if name in strategy.gnu_tools and not tool.is_gnu:
+            reasons.append(f"{tool.path} is not GNU {name}; install {package}")
+    return paths, tuple(reasons)
+
+
+def package_of(tool: str) -> str:
+    """Return the name of the package that a tool comes with."""
+    return _PACKAGES.get(tool, tool)
+
+
+def unfit_options(strategy: Strategy, options: Options) -> tuple[str, ...]:
+    """Return why the strategy cannot do what the options ask."""
+    if options.filters.active and not strategy.guarantees.takes_filters:
+        return (f"{strategy.name} cannot filter by name, size or age; find and xargs can",)
+    return ()

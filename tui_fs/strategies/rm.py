@@ -1,0 +1,56 @@
+"""GNU rm: one process, descends by descriptors, sorts large directories by inode."""
+
+from collections.abc import Mapping
+
+from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
+from tui_fs.strategies.base import Failure, Progress, gnu_failure, unquote_shell
+
+
+class Rm:
+    """``rm -rf --one-file-system``; to keep the target, find hands its entries to rm.
+
+    find's -execdir starts rm inside the directory itself, so no path is walked twice.
+    """
+
+    name = StrategyName.RM
+    tools = ("rm", "find")
+    gnu_tools = ("rm", "find")
+    guarantees = Guarantees(
+        race_safe=True, mount_safe=True, any_depth=True, takes_filters=False, processes="1"
+    )
+
+    def steps(
+        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+    ) -> tuple[Step, ...]:
+        """See `Strategy.steps`."""
+        del empty_directory
+        return self._steps(target, options, tools, "-rf")
+
+    def steps_with_output(
+        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+    ) -> tuple[Step, ...]:
+        """See `Strategy.steps_with_output`."""
+        del empty_directory
+        return self._steps(target, options, tools, "-rfv")
+
+    def read_output(self, line: bytes) -> Progress | Failure | None:
+        """See `Strategy.read_output`."""
+        if not line.startswith(b"removed "):
+            return None
+        return Progress(1, 1 if line.startswith(b"removed directory ") else 0)
+
+    def failure(self, line: bytes) -> Failure | None:
+        """See `Strategy.failure`."""
+        return gnu_failure(line, unquote_shell)
+
+    @staticmethod
+    def _steps(
+        target: str, options: Options, tools: Mapping[str, str], flags: str
+    ) -> tuple[Step, ...]:
+        rm: Argv = (tools["rm"], flags, "--one-file-system")
+        if not options.keep_root:
+            return (((*rm, "--", target),),)
+        # each entry is an argument here, and only this keeps rm from one that is a mount point
+        rm = (*rm, "--preserve-root=all", "--")
+        top = (tools["find"], target, "-xdev", "-mindepth", "1", "-maxdepth", "1")
+        return (((*top, "-execdir", *rm, "{}", "+"),),)

@@ -1,0 +1,1 @@
+"""Counting a tree and finding its pathologies."""

@@ -1,0 +1,1 @@
+"""Live counters of system calls; one file per source, and the ladder that picks one."""

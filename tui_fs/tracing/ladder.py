@@ -1,0 +1,95 @@
+"""Which source counts: the best that is permitted, or the one the person asked for."""
+
+import os
+from dataclasses import dataclass
+
+from tui_fs.linux.tools import find_tool
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Missing
+from tui_fs.tracing.bpf import Bpftrace
+from tui_fs.tracing.perf import PerfCounters, find_tracefs
+from tui_fs.tracing.source import CallSource, NoCounts
+from tui_fs.tracing.strace import Strace
+
+PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """Whether a source can be used here, and what would enable it."""
+
+    kind: TraceSource
+    usable: bool
+    note: str
+
+
+def open_source(wanted: TraceSource | None) -> CallSource:
+    """Return a source ready to be attached.
+
+    Args:
+        wanted: None for the best that costs nothing noticeable.
+
+    Raises:
+        Missing: the wanted source cannot be used here.
+    """
+    match wanted:
+        case TraceSource.PERF:
+            return probe_perf()
+        case TraceSource.BPF:
+            return Bpftrace(_tool("bpftrace", "Counting with bpftrace needs root."))
+        case TraceSource.STRACE:
+            _check_ptrace()
+            return Strace(_tool("strace", None))
+        case TraceSource.OUTPUT:
+            return NoCounts(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
+        case TraceSource.OFF:
+            return NoCounts(TraceSource.OFF, "not counted, as asked")
+        case None:
+            try:
+                return probe_perf()
+            except Missing as why:
+                return NoCounts(
+                    TraceSource.OUTPUT, f"counted from the tool's own output. {why}".rstrip()
+                )
+
+
+def probe_perf() -> PerfCounters:
+    """Return perf counters after trying one on this very process; Missing if not permitted."""
+    counters = PerfCounters(find_tracefs())
+    counters.probe()
+    return counters
+
+
+def states() -> tuple[SourceState, ...]:
+    """Return for every source whether it can be used here; for `doctor`."""
+    found: list[SourceState] = []
+    for kind in TraceSource:
+        try:
+            source = open_source(kind)
+        except Missing as why:
+            found.append(SourceState(kind, False, str(why)))
+        else:
+            found.append(SourceState(kind, True, source.note))
+    return tuple(found)
+
+
+def _tool(name: str, only_root: str | None) -> str:
+    if only_root is not None and os.geteuid() != 0:
+        raise Missing(only_root, "Run with sudo.")
+    tool = find_tool(name)
+    if tool is None:
+        raise Missing(f"{name} is not installed.", f"Install the package {name}.")
+    return tool.path
+
+
+def _check_ptrace() -> None:
+    try:
+        with open(PTRACE_SCOPE, encoding="ascii") as file:
+            scope = int(file.read())
+    except OSError:
+        return  # a kernel without Yama permits tracing one's own children
+    if scope >= 2 and (os.geteuid() != 0 or scope >= 3):
+        raise Missing(
+            f"strace is refused by kernel.yama.ptrace_scope = {scope}.",
+            "sysctl kernel.yama.ptrace_scope=1",
+        )

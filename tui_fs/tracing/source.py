@@ -1,0 +1,77 @@
+"""What every source of system call counts offers."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.strategy import Argv
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Totals since the start.
+
+    Attributes:
+        removed: entries removed by successful unlink, unlinkat and rmdir calls; None where
+            the source does not count calls.
+    """
+
+    calls: dict[str, CallCount] = field(default_factory=dict)
+    removed: Removed | None = None
+
+
+class CallSource(Protocol):
+    """A way to count the system calls of a strategy's processes.
+
+    The life of a source: `wrap` each command line; `prepare` once, before the launcher has
+    started anything; `attach` to each process that is about to execute a tool; `read` as often
+    as wanted; `close` once.
+    """
+
+    kind: TraceSource
+    note: str
+
+    def wrap(self, argv: Argv) -> Argv:
+        """Return the command line that runs `argv` under this source."""
+        ...
+
+    def prepare(self, launcher_pid: int) -> None:
+        """Get ready for the children of the launcher; Missing if that is not permitted."""
+        ...
+
+    def attach(self, pid: int) -> None:
+        """Count the process `pid` from its next execve on, and all its descendants."""
+        ...
+
+    def read(self) -> Counts:
+        """Return the counts so far."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was taken; may wait for the kernel."""
+        ...
+
+
+class NoCounts:
+    """The source that counts no calls; `kind` tells whether the tool's output counts instead."""
+
+    def __init__(self, kind: TraceSource, note: str) -> None:
+        self.kind = kind
+        self.note = note
+
+    def wrap(self, argv: Argv) -> Argv:
+        """See `CallSource.wrap`."""
+        return argv
+
+    def prepare(self, launcher_pid: int) -> None:
+        """See `CallSource.prepare`."""
+
+    def attach(self, pid: int) -> None:
+        """See `CallSource.attach`."""
+
+    def read(self) -> Counts:
+        """See `CallSource.read`."""
+        return Counts()
+
+    def close(self) -> None:
+        """See `CallSource.close`."""

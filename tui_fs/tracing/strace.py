@@ -1,0 +1,145 @@
+"""Counts and times per call from strace, for those who choose to pay for them."""
+
+import os
+import re
+import selectors
+import threading
+from collections.abc import Sequence
+
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
+from tui_fs.model.strategy import Argv
+from tui_fs.tracing.source import Counts
+from tui_fs.tracing.syscalls import AT_REMOVEDIR
+
+# With raw arguments no line can hold a file name: PID NAME(ARGS) = RESULT <SECONDS>
+_RETURNED = re.compile(
+    rb"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed>)(.*)\) += (\?|-?[0-9a-fx]+)[^<]*(?:<([0-9.]+)>)?"
+)
+_ENTERED = re.compile(rb"(\d+) +(\w+)\((.*) <unfinished \.\.\.>")
+_PID = re.compile(rb"\d+")
+_LAST_NUMBER = re.compile(rb"(?:0x[0-9a-f]+|\d+)\s*$")
+
+
+class StraceParser:
+    """Adds up lines of ``strace -f -T -e raw=all -o FILE``."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, list[float]] = {}
+        self._removed = self._directories = 0
+        self._unfinished: dict[bytes, bytes] = {}
+
+    def line(self, line: bytes) -> None:
+        """Take one line; lines of signals and exits are passed over."""
+        entered = _ENTERED.match(line)
+        if entered is not None:
+            self._unfinished[entered[1]] = entered[3]
+            return
+        match = _RETURNED.match(line)
+        if match is None or match[3] == b"?":
+            return
+        name, arguments = match[1].decode("ascii"), match[2]
+        if b"resumed>" in line:
+            pid = _PID.match(line)
+            assert pid is not None
+            arguments = self._unfinished.pop(pid[0], b"") + arguments
+        failed = match[3].startswith(b"-")
+        entry = self._calls.setdefault(name, [0, 0, 0.0])
+        entry[0] += 1
+        entry[1] += failed
+        entry[2] += float(match[4] or 0)
+        if not failed and name in REMOVING_CALLS:
+            self._removed += 1
+            flags = _LAST_NUMBER.search(arguments)
+            if name == "rmdir" or (
+                name == "unlinkat" and flags is not None and int(flags[0], 0) & AT_REMOVEDIR
+            ):
+                self._directories += 1
+
+    def counts(self) -> Counts:
+        """Return the sums."""
+        calls = {
+            name: CallCount(int(number), int(errors), seconds)
+            for name, (number, errors, seconds) in list(self._calls.items())
+        }
+        return Counts(calls, Removed(self._removed, self._directories))
+
+
+class Strace:
+    """strace around every command, the lines of each read from a pipe of its own as they come.
+
+    Two straces must not share a pipe: they write lines in pieces.
+    """
+
+    kind = TraceSource.STRACE
+    note = "strace: slows the deletion 5 to 7 times, its times are distorted"
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._parsers: dict[int, StraceParser] = {}
+        self._writing: list[int] = []
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._collect, name="strace", daemon=True)
+
+    def wrap(self, argv: Argv) -> Argv:
+        """See `CallSource.wrap`; the launcher inherits the pipe that is made here."""
+        reading, writing = os.pipe()
+        os.set_inheritable(writing, True)
+        self._parsers[reading] = StraceParser()
+        self._writing.append(writing)
+        options = ("-f", "-qq", "-T", "-e", "raw=all", "-e", "signal=none")
+        return (self._path, *options, "-o", f"/dev/fd/{writing}", "--", *argv)
+
+    def prepare(self, launcher_pid: int) -> None:
+        """See `CallSource.prepare`; from now on only the launcher's children hold the pipes."""
+        del launcher_pid
+        while self._writing:
+            os.close(self._writing.pop())
+        self._thread.start()
+
+    def attach(self, pid: int) -> None:
+        """See `CallSource.attach`; strace itself follows what it starts."""
+
+    def read(self) -> Counts:
+        """See `CallSource.read`."""
+        with self._lock:
+            return add_up([parser.counts() for parser in self._parsers.values()])
+
+    def close(self) -> None:
+        """See `CallSource.close`; waits for the last lines."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _collect(self) -> None:
+        """Read all pipes until the last strace and the launcher have closed them."""
+        rests = dict.fromkeys(self._parsers, b"")
+        with selectors.DefaultSelector() as selector:
+            for reading in rests:
+                selector.register(reading, selectors.EVENT_READ)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    chunk = os.read(key.fd, 1 << 16)
+                    if not chunk:
+                        selector.unregister(key.fd)
+                        os.close(key.fd)
+                        continue
+                    *lines, rests[key.fd] = (rests[key.fd] + chunk).split(b"\n")
+                    with self._lock:
+                        for line in lines:
+                            self._parsers[key.fd].line(line)
+
+
+def add_up(counts: Sequence[Counts]) -> Counts:
+    """Return the sums of several counts."""
+    calls: dict[str, CallCount] = {}
+    entries = directories = 0
+    for one in counts:
+        for name, count in one.calls.items():
+            before = calls.get(name, CallCount(0, 0, 0.0))
+            seconds = (before.seconds or 0.0) + (count.seconds or 0.0)
+            calls[name] = CallCount(
+                before.calls + count.calls, before.errors + count.errors, seconds
+            )
+        if one.removed is not None:
+            entries += one.removed.entries
+            directories += one.removed.directories or 0
+    return Counts(calls, Removed(entries, directories))

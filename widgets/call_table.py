@@ -1,0 +1,240 @@
+"""A live table of counters, one system call a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from widgets.cell_drawing import fit_cells
+
+INDENT = 2
+GAP = 2
+
+TITLES = ("call", "calls", "predicted", "done", "errors ", "/s", "share", "")
+
+_NAME, _CALLS, _PREDICTED, _DONE, _ERRORS, _RATE, _SHARE, _NOTE = range(8)
+
+# Room for 9,999,999 calls and for newfstatat, so that an ordinary run never moves a column.
+_FIRST_WIDTHS = (12, 9, 0, 0, 0, 0, 0, 0)
+
+# What a line that is too narrow gives up, in this order; errors and calls always stay.
+_DROPPED_FIRST = (_SHARE, _DONE, _RATE, _PREDICTED)
+
+Component = Literal["", "header", "strong", "error", "muted"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A row of formatted counters; an empty text leaves its cell blank.
+
+    Attributes:
+        name: The system call.
+        calls: Number of calls so far.
+        predicted: Number of calls expected.
+        done: Part of the predicted calls.
+        errors: Number of calls that failed.
+        rate: Calls per second.
+        share: Part of the time or of all calls.
+        note: Displayable remark after the figures.
+        emphasised: Drawn bold.
+    """
+
+    name: str
+    calls: str
+    predicted: str = ""
+    done: str = ""
+    errors: str = ""
+    rate: str = ""
+    share: str = ""
+    note: str = ""
+    emphasised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A line of the table as coloured pieces of text."""
+
+    parts: tuple[tuple[Component, str], ...]
+
+    @property
+    def text(self) -> str:
+        """The line without colours."""
+        return "".join(text for _, text in self.parts)
+
+
+def grow_widths(rows: Sequence[CallRow], widths: Sequence[int]) -> tuple[int, ...]:
+    """Widen columns to what the rows need; none shrinks, so that a live table never jumps.
+
+    Args:
+        rows: The rows to be drawn.
+        widths: Cells per column so far, 0 for a column not yet drawn.
+    """
+    lines = [_cells(row) for row in rows]
+    grown: list[int] = []
+    for column, width in enumerate(widths or _FIRST_WIDTHS):
+        texts = [line[column] for line in lines if line[column]]
+        grown.append(max([width, *map(cell_len, [TITLES[column], *texts] if texts else [])]))
+    return tuple(grown)
+
+
+def layout_rows(
+    rows: Sequence[CallRow], width: int, height: int, widths: Sequence[int] = ()
+) -> list[TableLine]:
+    """Draw a header and as many rows as fit.
+
+    Args:
+        rows: The rows from top to bottom.
+        width: Cells of a line.
+        height: Lines for header and rows; what does not fit is counted in the last line.
+        widths: Cells per column so far, as `grow_widths` returned them.
+    """
+    if not rows or height <= 0:
+        return []
+    widths = _fit_columns(grow_widths(rows, widths), width)
+    shown = len(rows) if len(rows) < height else max(0, height - 2)
+    lines = [_line(TITLES, widths, "header")]
+    lines += [_row_line(row, widths) for row in rows[:shown]]
+    if shown < len(rows):
+        more = f"{' ' * INDENT}… {len(rows) - shown:,} more"
+        lines.append(TableLine((("muted", fit_cells(more, width)),)))
+    return lines[:height]
+
+
+class CallTable(Widget):
+    """A title, the table and a footer below its last row."""
+
+    COMPONENT_CLASSES = {
+        "call-table--header",
+        "call-table--strong",
+        "call-table--error",
+        "call-table--muted",
+    }
+
+    DEFAULT_CSS = """
+    CallTable {
+        height: auto;
+        max-height: 100%;
+
+        & > .call-table--header { color: $text-muted; }
+        & > .call-table--strong { text-style: bold; }
+        & > .call-table--error { color: $text-error; text-style: bold; }
+        & > .call-table--muted { color: $text-muted; }
+    }
+    """
+
+    title: reactive[str] = reactive("", layout=True)
+    """Displayable text; bold up to its first `·`."""
+
+    rows: reactive[tuple[CallRow, ...]] = reactive[tuple[CallRow, ...]]((), layout=True)
+    """The rows from top to bottom."""
+
+    footer: reactive[str] = reactive("", layout=True)
+    """Displayable text below the rows."""
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """Create an empty table."""
+        super().__init__(name=name, id=id, classes=classes)
+        self._widths: tuple[int, ...] = ()
+
+    def watch_rows(self, rows: tuple[CallRow, ...]) -> None:
+        """Remember the widest cells."""
+        self._widths = grow_widths(rows, self._widths)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Count the lines of the whole table."""
+        table = len(self.rows) + 1 if self.rows else 0
+        return bool(self.title) + table + bool(self.footer)
+
+    def render(self) -> Text:
+        """Draw what fits into the widget."""
+        width, height = self.content_size
+        lines: list[Text] = []
+        if self.title:
+            name, dot, rest = self.title.partition("·")
+            line = Text().append(name, self.get_component_rich_style("call-table--strong"))
+            lines.append(
+                line.append(dot + rest, self.get_component_rich_style("call-table--muted"))
+            )
+        room = height - len(lines) - bool(self.footer)
+        for row in layout_rows(self.rows, width, room, self._widths):
+            line = Text()
+            for component, piece in row.parts:
+                style = f"call-table--{component}"
+                line.append(piece, self.get_component_rich_style(style) if component else None)
+            lines.append(line)
+        if self.footer:
+            lines.append(Text(self.footer, self.get_component_rich_style("call-table--muted")))
+        for line in lines:
+            line.truncate(width, overflow="ellipsis")
+        return Text("\n", no_wrap=True, overflow="crop", end="").join(lines)
+
+
+def _cells(row: CallRow) -> tuple[str, ...]:
+    """The texts of a row in the order of the columns."""
+    return (
+        row.name,
+        row.calls,
+        row.predicted,
+        row.done,
+        # The place of the sign is kept in every row, so that the digits stand below each other.
+        row.errors and row.errors + ("!" if _has_failed(row) else " "),
+        row.rate,
+        row.share,
+        row.note,
+    )
+
+
+def _has_failed(row: CallRow) -> bool:
+    """Whether a row tells of errors."""
+    return row.errors not in ("", "0")
+
+
+def _fit_columns(widths: tuple[int, ...], width: int) -> tuple[int, ...]:
+    """Drop columns until the line is wide enough, and give the note what is left."""
+    kept = list(widths)
+    for column in (None, *_DROPPED_FIRST):
+        if column is not None:
+            kept[column] = 0
+        used = INDENT + sum(cells + GAP for cells in kept[:_NOTE] if cells)
+        if used - GAP <= width:
+            break
+    kept[_NOTE] = max(0, min(kept[_NOTE], width - used))
+    return tuple(kept)
+
+
+def _row_line(row: CallRow, widths: tuple[int, ...]) -> TableLine:
+    """Draw a row."""
+    return _line(_cells(row), widths, "strong" if row.emphasised else "", _has_failed(row))
+
+
+def _line(
+    cells: Sequence[str], widths: tuple[int, ...], component: Component, failed: bool = False
+) -> TableLine:
+    """Draw cells at their columns; names and notes stand left, figures right."""
+    parts: list[tuple[Component, str]] = [(component, " " * INDENT)]
+    for column, (text, cell_width) in enumerate(zip(cells, widths, strict=True)):
+        if not cell_width:
+            continue
+        if column:
+            parts.append((component, " " * GAP))
+        right = column not in (_NAME, _NOTE)
+        own: Component = component
+        if column == _ERRORS and failed:
+            own = "error"
+        elif column == _NOTE:
+            own = "muted"
+        parts.append((own, fit_cells(text, cell_width, right=right)))
+    return TableLine(tuple(parts))

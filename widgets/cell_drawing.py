@@ -1,0 +1,43 @@
+"""Text and bars drawn into an exact number of terminal cells."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+ELLIPSIS = "…"
+
+_EIGHTHS = "▏▎▍▌▋▊▉█"
+
+
+def fit_cells(text: str, width: int, *, right: bool = False) -> str:
+    """Pad or cut a text to exactly `width` cells; a cut text ends with an ellipsis.
+
+    Args:
+        text: Displayable text on one line; wide characters count as two cells.
+        width: Cells to fill; nothing is drawn when it is not positive.
+        right: Align a text that is too short at the right.
+    """
+    if width <= 0:
+        return ""
+    missing = width - cell_len(text)
+    if missing < 0:
+        # A wide character cut in half leaves a space, which must not stand before the ellipsis.
+        kept = set_cell_size(text, width - 1).rstrip()
+        return set_cell_size(kept + ELLIPSIS, width)
+    return " " * missing + text if right else text + " " * missing
+
+
+def eighth_blocks(fraction: float, width: int) -> str:
+    """Draw a bar without a track, an eighth of a cell exact.
+
+    Anything above zero shows at least one eighth; a bar that is not complete never looks full.
+
+    Args:
+        fraction: Filled part of the width, clamped to 0..1.
+        width: Cells of a full bar.
+    """
+    if width <= 0 or not fraction > 0:
+        return ""
+    eighths = 8 * width if fraction >= 1 else min(8 * width - 1, int(fraction * 8 * width))
+    full, rest = divmod(max(1, eighths), 8)
+    return "█" * full + (_EIGHTHS[rest - 1] if rest else "")

@@ -1,0 +1,217 @@
+"""A question before something that cannot be undone, with No as its answer unless one means Yes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+from widgets.typable_text import TYPABLE
+
+# A held Enter repeats after 0.25 s at the earliest; what comes sooner was meant for the screen
+# below.
+IGNORED_ENTER_S = 0.3
+
+_OPEN_BOX = "␣"
+
+
+def visible_spaces(word: str) -> str:
+    """Show the spaces of a word that one would not see: at its ends and beside each other."""
+    return re.sub(r"^ +| +$| {2,}", lambda spaces: _OPEN_BOX * len(spaces.group()), word)
+
+
+def word_prompt(word: str) -> Text:
+    """Ask for a word to be typed; the word is never read as markup."""
+    shown = visible_spaces(word)
+    prompt = Text.assemble("type ", (shown, "bold"), " to confirm")
+    if shown != word:
+        prompt.append(f"  ({_OPEN_BOX} is a space)")
+    return prompt
+
+
+class ConfirmDialog(ModalScreen[bool]):
+    """A dialog that returns True only after a second, deliberate step."""
+
+    BINDINGS = [
+        Binding(
+            "escape", "refuse", "no", show=False, id="confirm-dialog.refuse", tooltip="Go back"
+        ),
+        *(
+            Binding(
+                keys,
+                action,
+                show=False,
+                id=f"confirm-dialog.{direction}",
+                tooltip=tooltip,
+            )
+            for keys, action, direction, tooltip in (
+                ("left,h", "app.focus_previous", "previous", "Previous answer"),
+                ("right,l", "app.focus_next", "next", "Next answer"),
+                ("up,k", "scroll_text(-1)", "up", "Scroll the text up"),
+                ("down,j", "scroll_text(1)", "down", "Scroll the text down"),
+            )
+        ),
+    ]
+
+    AUTO_FOCUS = "#confirm-word, #confirm-no"
+
+    DEFAULT_CSS = """
+    ConfirmDialog {
+        align: center middle;
+
+        #confirm-frame {
+            width: 72;
+            max-width: 100%;
+            height: auto;
+            max-height: 100%;
+            padding: 0 2;
+            border: round $foreground 40%;
+            background: $surface;
+        }
+        #confirm-text {
+            height: auto;
+            scrollbar-size-vertical: 1;
+            scrollbar-color: $foreground 20%;
+            scrollbar-background: $surface;
+        }
+        #confirm-title { text-style: bold; margin-bottom: 1; }
+        #confirm-consequence { color: $text-error; text-style: bold; margin-bottom: 1; }
+        #confirm-answer { height: auto; margin-top: 1; }
+        #confirm-word {
+            background: $foreground 10%;
+            &:focus { background: $foreground 10%; }
+        }
+        #confirm-mismatch { color: $text-warning; height: 1; }
+        #confirm-buttons { height: 1; align-horizontal: right; }
+        #confirm-buttons Button {
+            width: auto;
+            min-width: 0;
+            height: 1;
+            border: none;
+            margin-left: 2;
+            background: $foreground 10%;
+            color: $foreground;
+            tint: transparent;
+            &:focus { text-style: bold reverse; background-tint: transparent; }
+            &:disabled { text-opacity: 50%; }
+        }
+        #confirm-buttons #confirm-yes {
+            background: $error 20%;
+            color: $text-error;
+            &:disabled { background: $foreground 5%; color: $foreground; }
+        }
+    }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        lines: Sequence[str | Text],
+        consequence: str,
+        word: str | None,
+        yes_label: str = "Delete",
+        no_label: str = "No, go back",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Create the question.
+
+        Args:
+            title: What is asked.
+            lines: What one should know before answering; long paths are wrapped.
+            consequence: What cannot be undone.
+            word: To be typed exactly before one can say yes; None asks for no word.
+            yes_label: The answer that confirms.
+            no_label: The answer that goes back, which is the default.
+            clock: Seconds that never go back.
+        """
+        super().__init__()
+        self._heading = title
+        self._lines = lines
+        self._consequence = consequence
+        self._word = word
+        self._yes_label = yes_label
+        self._no_label = no_label
+        self._clock = clock
+        self._opened_at_s = clock()
+
+    def compose(self) -> ComposeResult:
+        """Lay out text above answer."""
+        with Vertical(id="confirm-frame"):
+            with VerticalScroll(id="confirm-text", can_focus=False):
+                yield Static(Text(self._heading), id="confirm-title")
+                for line in self._lines:
+                    yield Static(Text(line) if isinstance(line, str) else line)
+            with Vertical(id="confirm-answer"):
+                yield Static(Text(self._consequence), id="confirm-consequence")
+                if self._word is not None:
+                    yield Static(word_prompt(self._word))
+                    entry = Input(id="confirm-word", compact=True, restrict=TYPABLE)
+                    entry.cursor_blink = False
+                    yield entry
+                    yield Static(id="confirm-mismatch")
+                with Horizontal(id="confirm-buttons"):
+                    yield Button(Text(self._no_label), id="confirm-no")
+                    yield Button(
+                        Text(self._yes_label), id="confirm-yes", disabled=self._word is not None
+                    )
+
+    def on_mount(self) -> None:
+        """Start the time in which Enter is ignored."""
+        for button in self.query(Button):
+            # While it shows that it was pressed a button swallows the next Enter.
+            button.active_effect_duration = 0
+        self._opened_at_s = self._clock()
+
+    def on_resize(self) -> None:
+        """Leave the answer its lines; a text that is longer than the rest scrolls."""
+        self.call_after_refresh(self._bound_text)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Free the button while the word is right."""
+        event.stop()
+        self.query_one("#confirm-yes", Button).disabled = event.value != self._word
+        self.query_one("#confirm-mismatch", Static).update()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Confirm with the right word."""
+        event.stop()
+        if self._is_too_early():
+            return
+        if event.value == self._word:
+            self.dismiss(True)
+        else:
+            self.query_one("#confirm-mismatch", Static).update(Text("does not match"))
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Answer by a button."""
+        event.stop()
+        if not self._is_too_early():
+            self.dismiss(event.button.id == "confirm-yes")
+
+    def action_refuse(self) -> None:
+        """Answer No."""
+        self.dismiss(False)
+
+    def action_scroll_text(self, lines: int) -> None:
+        """Scroll a text that does not fit."""
+        self.query_one("#confirm-text").scroll_relative(y=lines, animate=False)
+
+    def _is_too_early(self) -> bool:
+        """Whether an Enter may still be meant for the screen below."""
+        return self._clock() - self._opened_at_s < IGNORED_ENTER_S
+
+    def _bound_text(self) -> None:
+        """Give the text the height that frame and answer leave."""
+        frame = self.query_one("#confirm-frame")
+        answer = self.query_one("#confirm-answer")
+        margin = answer.styles.margin.height
+        room = self.size.height - frame.gutter.height - answer.outer_size.height - margin
+        self.query_one("#confirm-text").styles.max_height = max(3, room)

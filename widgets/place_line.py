@@ -1,0 +1,68 @@
+"""One line that says where one is: what is done, the place, and a note about it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.app import RenderResult
+from textual.reactive import reactive
+from textual.widget import Widget
+
+GAP = 2
+ELLIPSIS = "…"
+
+
+def fit_end(text: str, width: int) -> str:
+    """Return `text` in at most `width` cells; what is cut off is its beginning."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 1:
+        return ELLIPSIS[:width]
+    kept = ""
+    for character in reversed(text):
+        if cell_len(character + kept) > width - 1:
+            break
+        kept = character + kept
+    return ELLIPSIS + kept
+
+
+class PlaceLine(Widget):
+    """Draws a verb, a path of which the end matters most, and a note at the right."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"place-line--place", "place-line--note"}
+
+    DEFAULT_CSS = """
+    PlaceLine {
+        height: 1;
+        padding: 0 1;
+
+        & > .place-line--place { text-style: bold; }
+        & > .place-line--note { color: $text-muted; }
+    }
+    """
+
+    verb: reactive[str] = reactive("")
+    """What is being done with the place; displayable."""
+
+    place: reactive[str] = reactive("")
+    """Displayable; its beginning gives way when the line is too narrow."""
+
+    note: reactive[Text] = reactive(Text)
+    """At the right; dropped from its end when it would take more than two thirds."""
+
+    def render(self) -> RenderResult:
+        """Draw the line."""
+        width = self.size.width
+        note = self.note.copy()
+        note.truncate(2 * width // 3, overflow="ellipsis")
+        verb = f"{self.verb} " if self.verb else ""
+        room = width - cell_len(verb) - (note.cell_len + GAP if note else 0)
+        place = fit_end(self.place, max(1, room))
+        line = Text(no_wrap=True, overflow="crop")
+        line.append(verb)
+        line.append(place, self.get_component_rich_style("place-line--place"))
+        line.append(" " * max(0, width - line.cell_len - note.cell_len))
+        note.stylize_before(self.get_component_rich_style("place-line--note"))
+        return line.append_text(note)

@@ -1,0 +1,180 @@
+"""A graph of a rate over a whole run in a line or two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from widgets.cell_drawing import fit_cells
+
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+# Shorter than this a graph shows no shape; the caption is cut instead.
+MINIMUM_GRAPH = 10
+
+
+class RateHistory:
+    """The rates of a run of any length in a bounded number of values.
+
+    A rate counts for the time since the previous one, so that a late sample leaves no hole. When
+    the buckets are full, neighbours are merged and every bucket covers twice the time.
+    """
+
+    def __init__(self, capacity: int = 240, bucket_s: float = 1.0) -> None:
+        """Create an empty history.
+
+        Args:
+            capacity: Most values kept, at least 2.
+            bucket_s: Seconds covered by a value at the beginning.
+
+        Raises:
+            ValueError: If the capacity is below 2 or the bucket has no length.
+        """
+        if capacity < 2 or not bucket_s > 0:
+            raise ValueError("a history needs two buckets of some length")
+        self.capacity = capacity
+        self.bucket_s = bucket_s
+        self._start_s: float | None = None
+        self._sums: list[float] = []
+        self._counts: list[int] = []
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The mean rate of each bucket, the oldest first."""
+        return tuple(total / count for total, count in zip(self._sums, self._counts, strict=True))
+
+    def add(self, t_s: float, rate: float) -> None:
+        """Add a rate measured at a time; a time before the last bucket counts for the last.
+
+        Args:
+            t_s: Seconds on any clock that does not jump.
+            rate: Anything per second; what is not finite is left out.
+        """
+        if not math.isfinite(rate) or not math.isfinite(t_s):
+            return
+        if self._start_s is None:
+            self._start_s = t_s
+        while (index := int((t_s - self._start_s) / self.bucket_s)) >= self.capacity:
+            self._merge_neighbours()
+        while len(self._sums) < index:
+            self._sums.append(rate)
+            self._counts.append(1)
+        if len(self._sums) <= index:
+            self._sums.append(0.0)
+            self._counts.append(0)
+        self._sums[-1] += rate
+        self._counts[-1] += 1
+
+    def _merge_neighbours(self) -> None:
+        """Halve the number of buckets."""
+        self._sums = [sum(self._sums[i : i + 2]) for i in range(0, len(self._sums), 2)]
+        self._counts = [sum(self._counts[i : i + 2]) for i in range(0, len(self._counts), 2)]
+        self.bucket_s *= 2
+
+
+def resample(values: Sequence[float], width: int) -> list[float]:
+    """Average neighbours until the values fit into `width` cells; fewer stay as they are."""
+    if len(values) <= width:
+        return list(values)
+    if width <= 0:
+        return []
+    edges = [index * len(values) // width for index in range(width + 1)]
+    return [sum(values[start:end]) / (end - start) for start, end in pairwise(edges)]
+
+
+def draw_graph(values: Sequence[float], width: int, height: int = 1) -> list[str]:
+    """Draw values as columns scaled to the highest, the oldest at the left.
+
+    Zero is blank; anything above is at least the lowest block.
+
+    Args:
+        values: Rates; negative ones and those not finite are drawn as zero.
+        width: Cells of a line.
+        height: Lines; each has eight levels.
+
+    Returns:
+        The lines from top to bottom, each `width` cells.
+    """
+    known = [value if math.isfinite(value) and value > 0 else 0.0 for value in values]
+    drawn = resample(known, width)
+    peak = max(drawn, default=0.0)
+    levels = [max(1, round(value / peak * 8 * height)) if value > 0 else 0 for value in drawn]
+    return [
+        "".join(_LEVELS[max(0, min(8, level - 8 * below))] for level in levels).ljust(width)
+        for below in reversed(range(height))
+    ]
+
+
+class RateGraph(Widget):
+    """A graph with a label at the left and a caption at the right of its lowest line."""
+
+    COMPONENT_CLASSES = {"rate-graph--label", "rate-graph--graph", "rate-graph--caption"}
+
+    DEFAULT_CSS = """
+    RateGraph {
+        height: 1;
+
+        & > .rate-graph--label { color: $text-muted; }
+        & > .rate-graph--graph { color: $primary 80%; }
+        & > .rate-graph--caption { color: $text-muted; }
+    }
+    """
+
+    values: reactive[tuple[float, ...]] = reactive[tuple[float, ...]](())
+    """The rates, the oldest first."""
+
+    label: reactive[str] = reactive("rate")
+    """Displayable text at the left."""
+
+    caption: reactive[str] = reactive("")
+    """Displayable text at the right, such as the peak."""
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """Create an empty graph."""
+        super().__init__(name=name, id=id, classes=classes)
+        self._caption_width = 0
+
+    def watch_caption(self, caption: str) -> None:
+        """Reserve the widest caption so far, so that the graph keeps its width."""
+        self._caption_width = max(self._caption_width, cell_len(caption))
+
+    def render(self) -> Text:
+        """Draw the graph into the widget's lines."""
+        width, height = self.content_size
+        label_width = cell_len(self.label) + 1 if self.label else 0
+        wanted = self._caption_width + 2 if self._caption_width else 0
+        caption_width = max(0, min(wanted, width - label_width - MINIMUM_GRAPH))
+        graph = draw_graph(self.values, width - label_width - caption_width, height)
+        text = Text(no_wrap=True, overflow="crop", end="")
+        for line in graph[:-1]:
+            text.append(" " * label_width)
+            text.append(line + "\n", self.get_component_rich_style("rate-graph--graph"))
+        caption = "  " + " " * (self._caption_width - cell_len(self.caption)) + self.caption
+        return text.append_tokens(
+            (
+                (
+                    fit_cells(self.label, label_width),
+                    self.get_component_rich_style("rate-graph--label"),
+                ),
+                (
+                    graph[-1] if graph else "",
+                    self.get_component_rich_style("rate-graph--graph"),
+                ),
+                (
+                    fit_cells(caption, caption_width),
+                    self.get_component_rich_style("rate-graph--caption"),
+                ),
+            )
+        )
