@@ -89,6 +89,7 @@ def test_emptying_keeps_the_directory(open_on: Open, tmpfs: Path) -> None:
     terminal.press("o")
     terminal.wait_for("only empty it")
     terminal.press("Space")
+    terminal.wait_for("x▌ keep the directory")
     terminal.press("Enter")
     terminal.wait_for("keep directory [x]")
     terminal.press("Enter")

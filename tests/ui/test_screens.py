@@ -251,6 +251,14 @@ async def test_options(picture: SnapshotAssertion) -> None:
     assert await look(preview(), then(counted(maildrop_survey()), keys("o"))) == picture
 
 
+async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
+    # Given the options, switched / When enter accepts them / Then nobody is asked to delete
+    act = then(counted(maildrop_survey()), keys("o", "space", "enter"))
+    shown = await look(preview(), act)
+    assert "keep directory [x]" in shown
+    assert "for ever?" not in shown
+
+
 async def test_confirm_by_name(picture: SnapshotAssertion) -> None:
     assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
 

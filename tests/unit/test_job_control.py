@@ -118,8 +118,8 @@ def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -
 
     server = ControlServer(folder, obey)
     try:
-        with socket.socket(socket.AF_UNIX) as silent:
-            silent.connect(_address(folder))
+        with socket.socket(socket.AF_UNIX) as silent, _address(folder) as address:
+            silent.connect(address)
         # When the server answers, and is asked again with nobody there / Then it goes on
         server.answer()
         server.answer()
@@ -128,5 +128,11 @@ def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -
     assert obeyed == []
 
 
-def _address(folder: JobFolder) -> str:
-    return os.path.relpath(folder.socket)
+@contextmanager
+def _address(folder: JobFolder) -> Iterator[str]:
+    """Give a name of the socket that fits into a socket address wherever the folder is."""
+    directory = os.open(folder.path, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{directory}/{os.path.basename(folder.socket)}"
+    finally:
+        os.close(directory)

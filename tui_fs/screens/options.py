@@ -34,9 +34,12 @@ class Choices:
 
 
 class _Box(Checkbox, inherit_bindings=False):
-    """A checkbox whose state is seen without colour; space switches it, enter is the form's."""
+    """A checkbox whose state is seen without colour; space switches it, enter accepts the form."""
 
-    BINDINGS = [Binding("space", "toggle_button", "switch", show=False)]
+    BINDINGS = [
+        Binding("space", "toggle_button", "switch", show=False),
+        Binding("enter", "screen.accept", "accept", show=False),
+    ]
 
     BUTTON_INNER = " "
 
@@ -87,11 +90,6 @@ class OptionsDialog(ModalScreen[Choices | None]):
     def on_input_submitted(self) -> None:
         """Enter in a field accepts the form."""
         self.action_accept()
-
-    def on_key(self, event: object) -> None:
-        """Enter on a checkbox accepts, space switches it."""
-        if getattr(event, "key", "") == "enter" and isinstance(self.focused, Checkbox):
-            self.action_accept()
 
     def action_accept(self) -> None:
         """Take the values over, or say what is wrong with them."""
