@@ -207,7 +207,7 @@ def cli(state_home: Path) -> Cli:
     return Cli(program, state_home)
 
 
-@pytest.fixture(params=("rm", "find", "xargs", "rsync"))
+@pytest.fixture(params=("rm", "find", "xargs", "rsync", "rmtree"))
 def strategy(request: pytest.FixtureRequest) -> str:
     """Give each strategy in turn."""
     return str(request.param)

@@ -19,6 +19,7 @@ CANDIDATES = {
     StrategyName.FIND: Candidate(SAFE, (("find",),), ()),
     StrategyName.XARGS: Candidate(BY_PATH, (("find",), ("xargs",)), ()),
     StrategyName.RSYNC: Candidate(BY_PATH, (("rsync",),), ()),
+    StrategyName.RMTREE: Candidate(replace(SAFE, max_levels=900), (("python",),), ()),
 }
 
 
@@ -45,6 +46,14 @@ def test_low_and_high_lie_around_the_expected(strategy: StrategyName) -> None:
     one = estimates()[strategy]
     assert one.seconds_low < one.seconds < one.seconds_high
     assert one.seconds_high / one.seconds_low == pytest.approx(UNCERTAINTY**2)
+
+
+@pytest.mark.parametrize(("levels", "feasible"), [(900, True), (901, False)])
+def test_a_strategy_that_calls_itself_has_a_limit_of_levels(levels: int, feasible: bool) -> None:
+    # Given a chain of directories / When estimated / Then rmtree says what it cannot do
+    one = estimates(replace(TEN_TIMES_100, max_depth=levels))[StrategyName.RMTREE]
+    assert one.feasible is feasible
+    assert ("stops at about 900; this tree has 901" in " ".join(one.reasons)) is not feasible
 
 
 def test_more_entries_take_longer() -> None:
@@ -78,7 +87,7 @@ def test_deep_paths_make_strategies_by_path_infeasible() -> None:
     # Given a path of PATH_MAX / When estimated / Then those by path cannot run, and say why
     found = estimates(replace(TEN_TIMES_100, max_path_bytes=4096))
     feasible = {name for name, one in found.items() if one.feasible}
-    assert feasible == {StrategyName.RM, StrategyName.FIND}
+    assert feasible == {StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE}
     assert "4,096" in found[StrategyName.RSYNC].reasons[0]
 
 
@@ -106,8 +115,9 @@ def test_a_race_is_a_note_and_no_hindrance() -> None:
     [
         ((), StrategyName.RM),
         ((StrategyName.RM,), StrategyName.FIND),
-        ((StrategyName.RM, StrategyName.FIND), StrategyName.RSYNC),
-        ((StrategyName.RM, StrategyName.FIND, StrategyName.RSYNC), StrategyName.XARGS),
+        ((StrategyName.RM, StrategyName.FIND), StrategyName.RMTREE),
+        ((StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE), StrategyName.RSYNC),
+        (tuple(set(StrategyName) - {StrategyName.XARGS}), StrategyName.XARGS),
         (tuple(StrategyName), None),
     ],
 )

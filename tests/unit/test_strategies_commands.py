@@ -4,10 +4,11 @@ import pytest
 
 from tui_fs.linux.tools import Tool
 from tui_fs.model.strategy import Filters, Options, Step, StrategyName, flatten
+from tui_fs.strategies import rmtree_child
 from tui_fs.strategies.base import Progress, find_tests
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
 
-TOOLS = {name: f"/bin/{name}" for name in ("rm", "find", "xargs", "rsync", "rmdir")}
+TOOLS = {name: f"/bin/{name}" for name in ("rm", "find", "xargs", "rsync", "rmdir", "python")}
 TARGET = "/t/-rf \n[x]"
 EMPTY = "/jobs/1/empty"
 
@@ -77,6 +78,12 @@ LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
             ["/bin/rsync -r --delete -x /jobs/1/empty/ T/", "/bin/rmdir -- T"],
         ),
         ("rsync", Options(keep_root=True), ["/bin/rsync -r --delete -x /jobs/1/empty/ T/"]),
+        ("rmtree", Options(), [f"/bin/python -I -S {rmtree_child.__file__} T"]),
+        (
+            "rmtree",
+            Options(keep_root=True),
+            [f"/bin/python -I -S {rmtree_child.__file__} --keep-root T"],
+        ),
     ],
 )
 def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> None:
@@ -147,7 +154,7 @@ def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) ->
     # Given filters / When asked / Then only find and xargs take them
     strategy = STRATEGIES[name]
     reasons = unfit_options(strategy, Options(filters=OLD_LOGS))
-    assert bool(reasons) is (name in (StrategyName.RM, StrategyName.RSYNC))
+    assert bool(reasons) is (name not in (StrategyName.FIND, StrategyName.XARGS))
     assert unfit_options(strategy, Options()) == ()
 
 
@@ -235,6 +242,9 @@ def test_rsync_needs_no_gnu_tools() -> None:
         ("rsync", b"deleting a/", Progress(1, 1)),
         ("rsync", b"rmdir: removing directory, 't'", Progress(1, 1)),
         ("rsync", b"sending incremental file list", None),
+        ("rmtree", b"removed", Progress(1, 0)),
+        ("rmtree", b"removed directory", Progress(1, 1)),
+        ("rmtree", b"remove", None),
     ],
 )
 def test_lines_of_output_count_removals(name: str, line: bytes, progress: Progress | None) -> None:

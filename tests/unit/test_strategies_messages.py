@@ -190,6 +190,9 @@ def test_undeletable_names_come_back_from_every_tool(
             b"rmdir: failed to remove '/t': Directory not empty",
             (b"/t", "remove", 39),
         ),
+        ("rmtree", b"rmtree: unlink: 13: /t/a\\\\b\\nc: 7", (b"/t/a\\b\nc: 7", "unlink", 13)),
+        ("rmtree", b"rmtree: recursion: 0: /t", (b"/t", "recursion", 0)),
+        ("rmtree", b"Traceback (most recent call last):", None),
         (
             "rsync",
             b"rsync error: some files/attrs were not transferred (see previous errors) (code 23)",

@@ -16,13 +16,21 @@ from tui_fs.model.survey import Survey
 
 PATH_MAX_BYTES = 4_096
 _RSYNC_BYTES_PER_ENTRY = 80
+_PYTHON_BYTES_PER_ENTRY = 160
 _BASE_MEMORY = {
     StrategyName.RM: 2 << 20,
     StrategyName.FIND: 4 << 20,
     StrategyName.XARGS: 4 << 20,
     StrategyName.RSYNC: 5 << 20,
+    StrategyName.RMTREE: 10 << 20,
 }
-_SAFEST_FIRST = (StrategyName.RM, StrategyName.FIND, StrategyName.RSYNC, StrategyName.XARGS)
+_SAFEST_FIRST = (
+    StrategyName.RM,
+    StrategyName.FIND,
+    StrategyName.RMTREE,
+    StrategyName.RSYNC,
+    StrategyName.XARGS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,12 @@ def _estimate(
             f"{name} works by path and stops at 4,096 bytes; "
             f"the longest here has {survey.max_path_bytes:,}"
         )
+    most = guarantees.max_levels
+    if most is not None and survey.max_depth > most:
+        hindrances.append(
+            f"{name} calls itself for each level and stops at about {most}; "
+            f"this tree has {survey.max_depth:,}"
+        )
     notes = [] if guarantees.race_safe else ["not safe where somebody else can write in the tree"]
     seconds = first_estimate(survey, name, options, filesystem)
     return Estimate(
@@ -99,10 +113,14 @@ def _processes(survey: Survey, options: Options, name: StrategyName) -> int:
             return 3 + batches_of(survey, options)
         case StrategyName.RSYNC:
             return 3 if options.keep_root else 4
+        case StrategyName.RMTREE:
+            return 1
 
 
 def _peak_memory_bytes(survey: Survey, name: StrategyName) -> int:
     largest = survey.max_entries_in_directory
     if name is StrategyName.RSYNC:
         return _BASE_MEMORY[name] + largest * _RSYNC_BYTES_PER_ENTRY
+    if name is StrategyName.RMTREE:
+        return _BASE_MEMORY[name] + largest * _PYTHON_BYTES_PER_ENTRY
     return _BASE_MEMORY[name] + min(largest, FTS_ENTRIES_AT_ONCE) * FTS_BYTES_PER_ENTRY

@@ -1,7 +1,9 @@
 """Finding the command line tools and telling which build of them is installed."""
 
 import os
+import platform
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,7 +30,13 @@ class Tool:
 
 
 def find_tool(name: str) -> Tool | None:
-    """Return the tool `name` from the absolute directories of PATH, None if there is none."""
+    """Return the tool `name` from the absolute directories of PATH, None if there is none.
+
+    ``python`` is the interpreter that runs this program, wherever it is.
+    """
+    if name == "python":
+        version = f"Python {platform.python_version()}"
+        return Tool(name, sys.executable, version) if sys.executable else None
     return _find_tool(name, os.environ.get("PATH", os.defpath))
 
 

@@ -11,6 +11,7 @@ class StrategyName(enum.StrEnum):
     FIND = "find"
     XARGS = "xargs"
     RSYNC = "rsync"
+    RMTREE = "rmtree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Guarantees:
         mount_safe: it stops at other file systems.
         any_depth: it deletes paths longer than PATH_MAX.
         processes: how many processes it starts, in words.
+        max_levels: directories inside each other that it survives; None for any number.
     """
 
     race_safe: bool
@@ -69,6 +71,7 @@ class Guarantees:
     any_depth: bool
     takes_filters: bool
     processes: str
+    max_levels: int | None = None
 
 
 Argv = tuple[str, ...]

@@ -7,10 +7,11 @@ from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.find import Find
 from tui_fs.strategies.rm import Rm
+from tui_fs.strategies.rmtree import Rmtree
 from tui_fs.strategies.rsync import Rsync
 from tui_fs.strategies.xargs import Xargs
 
-_ALL: tuple[Strategy, ...] = (Rm(), Find(), Xargs(), Rsync())
+_ALL: tuple[Strategy, ...] = (Rm(), Find(), Xargs(), Rsync(), Rmtree())
 STRATEGIES: Mapping[StrategyName, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 FinderOfTools = Callable[[str], Tool | None]

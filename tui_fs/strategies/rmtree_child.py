@@ -1,0 +1,105 @@
+"""The program of the rmtree strategy: Python's shutil.rmtree, and every failure told.
+
+Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] TARGET``; it imports nothing but
+the standard library, because it runs without the program's environment.
+"""
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def delete(target: str, *, keep_root: bool) -> int:
+    """Delete the directory, go on after failures; return 1 if there was one."""
+    _stay_on_one_file_system(os.lstat(target).st_dev)
+    failed = False
+
+    def fail(path: str, operation: str, error: int) -> None:
+        nonlocal failed
+        failed = True
+        shown = os.fsencode(path).replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
+        os.write(2, b"rmtree: %s: %d: %s\n" % (operation.encode(), error, shown))
+
+    try:
+        if keep_root:
+            _empty(target, fail)
+        else:
+            _rmtree(target, fail, lambda path: path)
+    except RecursionError:
+        fail(target, "recursion", 0)
+    return int(failed)
+
+
+def _rmtree(
+    path: str, fail: Callable[[str, str, int], None], whole: Callable[[str], str], **at: Any
+) -> None:
+    def on_error(function: Any, name: str, what: Any) -> None:
+        error = what[1] if isinstance(what, tuple) else what
+        if not isinstance(error, OSError):
+            raise error
+        fail(whole(name), function.__name__, error.errno or errno.ELOOP)
+
+    # 3.12 renamed the argument, and warns of the old name
+    handler = "onexc" if sys.version_info >= (3, 12) else "onerror"
+    handlers: dict[str, Any] = {handler: on_error}
+    shutil.rmtree(path, **handlers, **at)
+
+
+def _empty(target: str, fail: Callable[[str, str, int], None]) -> None:
+    """Delete what is in the directory, relative to one descriptor of it."""
+    top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+    def whole(name: str) -> str:
+        return os.path.join(target, name)
+
+    with os.scandir(top) as found:
+        entries = list(found)
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                _rmtree(entry.name, fail, whole, dir_fd=top)
+            else:
+                os.unlink(entry.name, dir_fd=top)
+        except OSError as error:
+            fail(whole(entry.name), "unlink", error.errno or 0)
+
+
+def _stay_on_one_file_system(device: int) -> None:
+    """Have every directory of another file system fail to be read: shutil looks for none."""
+
+    def before(event: str, arguments: tuple[Any, ...]) -> None:
+        is_directory = event == "os.scandir" and isinstance(arguments[0], int)
+        if is_directory and os.fstat(arguments[0]).st_dev != device:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    sys.addaudithook(before)
+
+
+def _tell() -> None:
+    """Print a line for each entry removed; shutil calls these two by their place in os."""
+    for name, line in (("unlink", "removed\n"), ("rmdir", "removed directory\n")):
+        setattr(os, name, _told(getattr(os, name), line))
+
+
+def _told(call: Callable[..., None], line: str) -> Callable[..., None]:
+    def tell(*arguments: Any, **at: Any) -> None:
+        call(*arguments, **at)
+        sys.stdout.write(line)
+
+    tell.__name__ = call.__name__
+    return tell
+
+
+def main(arguments: list[str]) -> int:
+    """Delete the last argument."""
+    *options, target = arguments
+    if "--tell" in options:
+        _tell()
+    return delete(target, keep_root="--keep-root" in options)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
