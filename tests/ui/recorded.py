@@ -190,7 +190,7 @@ RUNNING: tuple[Event, ...] = (
     *(sampled(second, second * 81_204) for second in range(1, 9)),
 )
 FAILED = EntryFailed(5.0, PathStr(f"{MAILDROP}/[red]\n\x1b[2J"), "remove", 1)
-PAUSED: tuple[Event, ...] = (*RUNNING, Paused(8.4))
+PAUSED: tuple[Event, ...] = (*RUNNING, Paused(8.4, 8.4, True))
 FAILING: tuple[Event, ...] = (
     *RUNNING,
     FAILED,

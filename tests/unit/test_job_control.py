@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.control import COMMANDS, ControlServer, send
+from tui_fs.job.control import COMMANDS, Command, ControlServer, read_command, send
 from tui_fs.job.store import JobFolder, create
 from tui_fs.model.errors import BadInput, JobFailed
 
-Obey = Callable[[str, int], str | None]
+Obey = Callable[[Command, int], str | None]
 
 
 @contextmanager
@@ -46,13 +46,41 @@ def folder() -> JobFolder:
     return create(plan())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_is_obeyed_for_its_sender(folder: JobFolder, command: str) -> None:
+VALUES = {"gentle": "on", "rate": "1000000", "nice": "19", "ionice": "idle"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_obeyed_for_its_sender(folder: JobFolder, name: str) -> None:
     # Given a job that obeys / When a command is sent / Then it is carried out for this user
-    obeyed: list[tuple[str, int]] = []
+    command = Command(name, VALUES.get(name, ""))
+    obeyed: list[tuple[Command, int]] = []
     with serving(folder, lambda *what: obeyed.append(what)):
         send(folder, command)
     assert obeyed == [(command, os.getuid())]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "pause now",
+        "Pause",
+        "gentle",
+        "gentle maybe",
+        "rate 0",
+        "rate -1",
+        "rate 1000001",
+        "rate ²",
+        f"rate {'9' * 5000}",
+        "nice 20",
+        "nice 1 2",
+        "ionice best",
+    ],
+)
+def test_a_line_that_is_no_command_is_bad_input(line: str) -> None:
+    # Given a line that is no command, or one whose value does not fit / When read / Then said
+    with pytest.raises(BadInput, match=r"not a command|takes"):
+        read_command(line)
 
 
 def test_what_the_job_cannot_do_now_is_said(folder: JobFolder) -> None:
@@ -61,32 +89,32 @@ def test_what_the_job_cannot_do_now_is_said(folder: JobFolder) -> None:
         serving(folder, lambda *_: "It is not paused."),
         pytest.raises(BadInput, match=r"It is not paused\."),
     ):
-        send(folder, "resume")
+        send(folder, Command("resume"))
 
 
 def test_an_unknown_command_is_not_obeyed(folder: JobFolder) -> None:
     # Given a job / When told something else / Then it does nothing and says what it knows
-    obeyed: list[str] = []
+    obeyed: list[Command] = []
 
-    def obey(command: str, _: int) -> None:
+    def obey(command: Command, _: int) -> None:
         obeyed.append(command)
 
     with serving(folder, obey), pytest.raises(BadInput, match="not a command"):
-        send(folder, "explode")
+        send(folder, Command("explode"))
     assert obeyed == []
 
 
 def test_a_job_that_does_not_run_does_not_answer(folder: JobFolder) -> None:
     # Given no supervisor / When told / Then JobFailed
     with pytest.raises(JobFailed, match="not running"):
-        send(folder, "pause")
+        send(folder, Command("pause"))
 
 
 def test_a_job_that_has_ended_does_not_answer(folder: JobFolder) -> None:
     # Given the socket of a supervisor that is gone / When told / Then JobFailed
     ControlServer(folder, lambda *_: None).close()
     with pytest.raises(JobFailed, match="not running"):
-        send(folder, "pause")
+        send(folder, Command("pause"))
 
 
 def test_only_the_owner_may_connect(folder: JobFolder) -> None:
@@ -106,14 +134,14 @@ def test_a_socket_works_at_any_length_of_path(
     folder = create(plan())
     # When a command is sent / Then it arrives
     with serving(folder, lambda *_: None):
-        send(folder, "pause")
+        send(folder, Command("pause"))
 
 
 def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -> None:
     # Given somebody who connects and goes without a word
-    obeyed: list[str] = []
+    obeyed: list[Command] = []
 
-    def obey(command: str, _: int) -> None:
+    def obey(command: Command, _: int) -> None:
         obeyed.append(command)
 
     server = ControlServer(folder, obey)

@@ -1,61 +1,125 @@
-"""A gentle job holds its tools back while somebody waits for the disk, but not for ever."""
-
-from pathlib import Path
+"""A gentle job asks who waits by standing still, and gives way while others do."""
 
 import pytest
 
-from tui_fs.job.gentleness import LONGEST_HOLD_S, Gentleness
-from tui_fs.linux.pressure import PressureMeter
+from tui_fs.job.gentleness import (
+    ASKING_S,
+    HOLD_S,
+    LONGEST_TRUST_S,
+    LOOK_EVERY_S,
+    RUN_S,
+    Gentleness,
+    Waiting,
+)
 
 
-class Clock:
-    """A clock that is set by hand."""
+class Disk:
+    """A disk, and a clock that the decisions move."""
 
     def __init__(self) -> None:
-        self.now_s = 0.0
+        self.now_s = 100.0
+        self.own_percent = 0.0
+        self.others_percent = 0.0
+        self.processors_percent: float | None = 0.0
+        self.gentleness = Gentleness(self._pressure, lambda: self.processors_percent, self._clock)
 
-    def __call__(self) -> float:
-        """Return the time."""
+    def _clock(self) -> float:
         return self.now_s
 
+    def _pressure(self) -> float | None:
+        own = 0.0 if self.gentleness.holds else self.own_percent
+        return min(100.0, own + self.others_percent)
 
-def test_holds_above_and_lets_go_below() -> None:
-    # Given rising and falling pressure / When asked each time / Then it holds with hysteresis
-    gentleness = Gentleness(Clock())
-    decisions = [gentleness.decide(percent) for percent in (5.0, 20.0, 30.0, 20.0, 9.0, 20.0)]
-    assert decisions == [False, False, True, True, False, False]
+    def decide(self) -> Waiting | None:
+        """Decide once, and let the time pass until the next decision."""
+        waiting, look_again_s = self.gentleness.decide()
+        assert look_again_s > 0
+        self.now_s += look_again_s
+        return waiting
 
-
-def test_a_busy_disk_does_not_stop_the_job_for_ever() -> None:
-    # Given pressure that never falls / When held for the longest time / Then it lets go once
-    clock = Clock()
-    gentleness = Gentleness(clock)
-    assert gentleness.decide(90.0)
-    clock.now_s = LONGEST_HOLD_S
-    assert not gentleness.decide(90.0)
-    assert gentleness.decide(90.0)
-
-
-def test_without_figures_nothing_is_held() -> None:
-    # Given a kernel without pressure figures / When asked / Then it never holds
-    gentleness = Gentleness(Clock())
-    assert gentleness.decide(90.0)
-    assert not gentleness.decide(None)
+    def share_run(self, seconds: float) -> float:
+        """Return the share of the time that the tools run in the next seconds."""
+        began, ran_s = self.now_s, 0.0
+        while self.now_s - began < seconds:
+            before = self.now_s
+            if self.decide() is None:
+                ran_s += self.now_s - before
+        return ran_s / (self.now_s - began)
 
 
-def test_the_meter_measures_between_two_looks(tmp_path: Path) -> None:
-    # Given half a second of waiting in two seconds / When measured / Then 25 per cent
-    clock, file = Clock(), tmp_path / "io"
-    file.write_text("some avg10=1.00 avg60=0.00 avg300=0.00 total=1000000\nfull total=0\n")
-    meter = PressureMeter(str(file), clock)
-    file.write_text("some avg10=1.00 avg60=0.00 avg300=0.00 total=1500000\nfull total=0\n")
-    clock.now_s = 2.0
-    assert meter.percent() == pytest.approx(25.0)
+@pytest.fixture
+def disk() -> Disk:
+    """Give a quiet disk."""
+    return Disk()
 
 
-def test_the_meter_knows_nothing_without_the_file(tmp_path: Path) -> None:
-    # Given no file / When measured / Then None
-    clock = Clock()
-    meter = PressureMeter(str(tmp_path / "absent"), clock)
-    clock.now_s = 1.0
-    assert meter.percent() is None
+def test_nobody_waits_nothing_is_held(disk: Disk) -> None:
+    # Given a quiet disk / When a minute passes / Then the tools run all the time
+    assert disk.share_run(60) == 1.0
+
+
+def test_own_waiting_costs_little_more_than_nothing(disk: Disk) -> None:
+    # Given tools that wait for the disk all the time, and nobody else
+    disk.own_percent = 95.0
+    # When a minute passes / Then asking takes less than a thirtieth of it
+    assert 0.96 < disk.share_run(60) < 1.0
+
+
+@pytest.mark.parametrize("own_percent", [0.0, 95.0])
+def test_while_others_wait_the_tools_get_a_small_share(disk: Disk, own_percent: float) -> None:
+    # Given somebody who waits for the disk all the time
+    disk.own_percent, disk.others_percent = own_percent, 60.0
+    # When a minute passes / Then the tools have run, a little
+    assert disk.share_run(60) == pytest.approx(RUN_S / (RUN_S + HOLD_S), rel=0.25)
+
+
+def test_when_others_stop_waiting_the_tools_run_again_soon(disk: Disk) -> None:
+    # Given tools that are held because others wait
+    disk.others_percent = 60.0
+    while disk.decide() is None:
+        pass
+    # When the others have what they wanted / Then the next look lets the tools go
+    disk.others_percent = 0.0
+    before = disk.now_s
+    while disk.decide() is not None:
+        pass
+    assert disk.now_s - before <= 2 * LOOK_EVERY_S
+
+
+def test_others_that_come_back_are_noticed(disk: Disk) -> None:
+    # Given tools that wait for the disk alone for a minute
+    disk.own_percent = 95.0
+    disk.share_run(60)
+    # When somebody else begins to wait / Then the tools give way within the longest trust
+    disk.others_percent = 60.0
+    before = disk.now_s
+    while disk.gentleness.decide()[0] is None:
+        disk.now_s += LOOK_EVERY_S
+    assert disk.now_s - before <= LONGEST_TRUST_S + 1
+
+
+def test_the_one_who_waits_is_named(disk: Disk) -> None:
+    # Given a quiet disk and busy processors / When it decides / Then the processors are named
+    disk.processors_percent = 80.0
+    assert disk.decide() == Waiting("processors", 80.0)
+
+
+def test_without_pressure_information_nothing_is_held() -> None:
+    # Given a kernel that tells no pressure / When it decides / Then the tools run
+    gentleness = Gentleness(lambda: None, lambda: None)
+    assert gentleness.decide() == (None, LOOK_EVERY_S)
+
+
+def test_a_hold_can_be_forgotten(disk: Disk) -> None:
+    # Given tools that are held / When a person pauses the job / Then nothing is held any more
+    disk.others_percent = 60.0
+    disk.decide()
+    assert disk.gentleness.holds
+    disk.gentleness.reset()
+    assert not disk.gentleness.holds
+
+
+def test_asking_takes_a_short_time(disk: Disk) -> None:
+    # Given pressure / When the tools are first held / Then the answer is looked at soon
+    disk.others_percent = 60.0
+    assert disk.gentleness.decide()[1] == ASKING_S

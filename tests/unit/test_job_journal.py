@@ -14,7 +14,7 @@ from tui_fs.model.events import EntryFailed, Event, Paused, Resumed, ToolSaid
 from tui_fs.model.paths import PathStr
 
 SAMPLE: list[Event] = [
-    Paused(1.0),
+    Paused(1.0, 1.0, True),
     EntryFailed(1.5, PathStr("/t/\udcff\n"), "remove", 1),
     ToolSaid(2.0, 'a "quoted"\nline, ü'),
     Resumed(3.25),
@@ -150,8 +150,8 @@ def test_a_long_journal_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
 def test_two_writers_append(tmp_path: Path) -> None:
     # Given a journal that exists / When opened again / Then nothing is lost
     path = written(tmp_path, SAMPLE)
-    JournalWriter(str(path)).write(Paused(9.0))
-    assert JournalReader(str(path)).poll() == [*SAMPLE, Paused(9.0)]
+    JournalWriter(str(path)).write(Paused(9.0, 9.0, True))
+    assert JournalReader(str(path)).poll() == [*SAMPLE, Paused(9.0, 9.0, True)]
 
 
 def test_only_the_owner_may_read_a_journal(tmp_path: Path) -> None:

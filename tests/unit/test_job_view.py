@@ -65,7 +65,7 @@ def test_a_job_dies_while_it_is_watched() -> None:
 
 def test_a_paused_job_whose_supervisor_lives_is_paused() -> None:
     # Given a paused job / When looked at / Then paused; without its supervisor, died
-    folder = job(*RUNNING, Paused(2.0))
+    folder = job(*RUNNING, Paused(2.0, 2.0, True))
     with held(folder.lock):
         assert seen(folder) == (JobState.PAUSED, False)
     assert seen(folder) == (JobState.DIED, True)

@@ -23,6 +23,7 @@ from tui_fs.model.events import (
     JobRefused,
     JobStarted,
     LetGo,
+    PaceChanged,
     Paused,
     Resumed,
     Sampled,
@@ -37,7 +38,7 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
-from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target
 
@@ -62,6 +63,8 @@ call_counts = st.dictionaries(
 )
 removed = st.builds(Removed, counts, st.none() | counts)
 
+paces = st.builds(Pace, st.booleans(), counts, small, st.sampled_from(IoPriority))
+
 EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
     JobStarted: st.builds(
         JobStarted,
@@ -79,6 +82,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
         source=st.sampled_from(TraceSource),
         source_note=texts,
         space=st.none() | spaces,
+        pace=paces,
     ),
     JobRefused: st.builds(JobRefused, seconds, texts, texts, texts),
     StepStarted: st.builds(StepStarted, seconds, small, st.lists(small, max_size=3).map(tuple)),
@@ -104,9 +108,10 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
     EntryFailed: st.builds(EntryFailed, seconds, paths, texts, small),
     FailuresCounted: st.builds(FailuresCounted, seconds, texts, small, counts),
     ToolSaid: st.builds(ToolSaid, seconds, texts),
-    Paused: st.builds(Paused, seconds),
+    Paused: st.builds(Paused, seconds, seconds, st.booleans()),
     Resumed: st.builds(Resumed, seconds),
-    HeldBack: st.builds(HeldBack, seconds, seconds),
+    PaceChanged: st.builds(PaceChanged, seconds, paces),
+    HeldBack: st.builds(HeldBack, seconds, texts, seconds),
     LetGo: st.builds(LetGo, seconds),
     CancelRequested: st.builds(CancelRequested, seconds, texts),
     JobFinished: st.builds(
@@ -314,7 +319,7 @@ def test_an_unknown_type_is_refused() -> None:
 
 def test_unknown_fields_are_passed_over() -> None:
     # Given an event with a field of a later version / When read / Then the rest counts
-    assert event_from_json({"type": "Paused", "at_s": 1, "why": "?"}) == Paused(1.0)
+    assert event_from_json({"type": "Paused", "at_s": 1, "why": "?"}) == Paused(1.0, 1.0, True)
 
 
 def test_fields_with_a_default_may_be_absent() -> None:

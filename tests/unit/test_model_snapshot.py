@@ -222,20 +222,22 @@ def test_nothing_is_left_when_more_went_than_was_expected() -> None:
 
 def test_a_paused_job_has_no_rate() -> None:
     # Given a running job / When paused / Then it removes nothing and promises nothing
-    snapshot = folded(*RUNNING, sampled(1, 100, {"x": 5}), Paused(2.5))
+    snapshot = folded(*RUNNING, sampled(1, 100, {"x": 5}), Paused(2.5, 2.5, True))
     assert (snapshot.state, snapshot.rate_per_s, snapshot.eta_s) == (JobState.PAUSED, 0.0, None)
     assert snapshot.call_rates == {}
 
 
 def test_samples_during_a_pause_do_not_change_the_rate() -> None:
     # Given a paused job / When samples come / Then the rate stays zero, the counts are taken
-    snapshot = folded(*RUNNING, sampled(1, 100), Paused(2.0), sampled(2, 101), sampled(3, 101))
+    snapshot = folded(
+        *RUNNING, sampled(1, 100), Paused(2.0, 2.0, True), sampled(2, 101), sampled(3, 101)
+    )
     assert (snapshot.rate_per_s, snapshot.removed) == (0.0, Removed(101))
 
 
 def test_pauses_do_not_count_as_work() -> None:
     # Given 100 a second, a pause of 60 s, and 100 a second again
-    before = (*RUNNING, sampled(1, 100), Paused(2.0), Resumed(62.0))
+    before = (*RUNNING, sampled(1, 100), Paused(2.0, 2.0, True), Resumed(62.0))
     # When folded / Then the rate and the time left know no pause
     snapshot = folded(*before, sampled(62, 200))
     assert snapshot.paused_s == 60.0
@@ -245,7 +247,7 @@ def test_pauses_do_not_count_as_work() -> None:
 
 def test_two_pauses_add_up() -> None:
     # Given two pauses / When folded / Then both are left out
-    pauses = (Paused(2.0), Resumed(5.0), Paused(6.0), Resumed(8.0))
+    pauses = (Paused(2.0, 2.0, True), Resumed(5.0), Paused(6.0, 6.0, True), Resumed(8.0))
     snapshot = folded(*RUNNING, *pauses)
     assert (snapshot.paused_s, snapshot.state) == (5.0, JobState.RUNNING)
 
@@ -342,7 +344,7 @@ def test_time_never_runs_backwards() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_a_finished_job_is_in_the_state_of_its_outcome(outcome: Outcome) -> None:
     # Given any outcome / When the job finishes / Then its state is spelled the same
-    snapshot = folded(*RUNNING, Paused(2.0), finished(outcome))
+    snapshot = folded(*RUNNING, Paused(2.0, 2.0, True), finished(outcome))
     assert snapshot.state is not None
     assert snapshot.state.value == outcome.value
     assert not snapshot.state.is_live
@@ -384,13 +386,15 @@ def test_rates_are_numbers_even_between_very_close_samples() -> None:
 
 def test_time_held_back_adds_up() -> None:
     # Given two holds / When folded / Then their lengths add up and nothing is held at the end
-    end = folded(*RUNNING, HeldBack(2.0, 40.0), LetGo(3.5), HeldBack(6.0, 30.0), LetGo(7.0))
+    end = folded(
+        *RUNNING, HeldBack(2.0, "disk", 40.0), LetGo(3.5), HeldBack(6.0, "disk", 30.0), LetGo(7.0)
+    )
     assert end.held is None
     assert end.held_s == pytest.approx(2.5)
 
 
 def test_a_hold_is_seen_with_its_reason() -> None:
     # Given a hold that goes on / When folded / Then the pressure that caused it is there
-    end = folded(*RUNNING, HeldBack(2.0, 40.0))
-    assert end.held == HeldBack(2.0, 40.0)
+    end = folded(*RUNNING, HeldBack(2.0, "disk", 40.0))
+    assert end.held == HeldBack(2.0, "disk", 40.0)
     assert end.state is JobState.RUNNING

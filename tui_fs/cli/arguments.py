@@ -6,8 +6,8 @@ import time
 
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
-from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.paths import displayable, is_encodable
+from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.units import parse_age, parse_size
 
 
@@ -18,8 +18,13 @@ def options_of(parsed: argparse.Namespace) -> Options:
         keep_root=parsed.keep_root,
         batch_size=parsed.batch_size,
         processes=parsed.processes,
-        gentle=getattr(parsed, "gentle", False),
-        nice=getattr(parsed, "nice", 0),
+        pace=Pace(
+            gentle=getattr(parsed, "gentle", False),
+            rate_per_s=getattr(parsed, "rate", 0),
+            nice=getattr(parsed, "nice", 0),
+            io_priority=getattr(parsed, "ionice", IoPriority.NORMAL),
+        ),
+        accept_races=parsed.accept_races,
         filters=Filters(
             name_glob=getattr(parsed, "name", None),
             min_size_bytes=getattr(parsed, "min_size", None),
@@ -35,9 +40,11 @@ def trace_of(parsed: argparse.Namespace) -> TraceSource | None:
 
 def directory_argument(path: str) -> str:
     """Return the canonical absolute path of a directory to look into; BadInput otherwise."""
+    if not path or "\0" in path or not is_encodable(path):
+        raise BadInput(f"'{displayable(path)}' is not a path.")
     parent, name = os.path.split(path.rstrip("/") or "/")
     if name in ("", ".", ".."):
-        canonical = os.path.realpath(path or ".")
+        canonical = os.path.realpath(path)
     else:
         canonical = os.path.join(os.path.realpath(parent or "."), name)
     if os.path.islink(canonical):
@@ -54,7 +61,8 @@ def directory_argument(path: str) -> str:
 
 
 def _number(text: str, low: int, high: int) -> int:
-    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(high))
+    if not digits or not low <= int(text) <= high:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} to {high:,}")
     return int(text)
 
@@ -99,8 +107,19 @@ def strategy(text: str) -> StrategyName:
         raise argparse.ArgumentTypeError(f"there is no {text!r}; there are {names}") from error
 
 
+def io_priority(text: str) -> IoPriority:
+    """Return a rank at the disk."""
+    try:
+        return IoPriority(text)
+    except ValueError as error:
+        names = ", ".join(IoPriority)
+        raise argparse.ArgumentTypeError(f"there is no {text!r}; there are {names}") from error
+
+
 def glob(text: str) -> str:
     """Return a shell pattern."""
     if not text:
         raise argparse.ArgumentTypeError("an empty pattern matches nothing")
+    if "\0" in text or not is_encodable(text):
+        raise argparse.ArgumentTypeError(f"no name can match {text!r}")
     return text

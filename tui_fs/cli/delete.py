@@ -11,6 +11,7 @@ from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json
 from tui_fs.cli.survey import count_tree
 from tui_fs.job.planning import make_plan
+from tui_fs.job.races import directory_named_from
 from tui_fs.job.start import start
 from tui_fs.job.store import state_directory
 from tui_fs.model.codec import argv_fields, encode, path_fields
@@ -67,6 +68,9 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
         )
         return
     print(_what(plan))
+    directory = directory_named_from(plan.target.path)
+    if directory is not None:
+        print(f"$ cd {shell_quoted((directory,))}")
     for argv in predicted.command:
         print(f"$ {shell_quoted(argv)}")
     note("tui-fs: dry run, nothing was deleted.")

@@ -10,7 +10,7 @@ from tui_fs.cli.exit_codes import (
 )
 from tui_fs.cli.output import StatusLine, note, print_json_line
 from tui_fs.cli.report import report_as_text
-from tui_fs.job.control import send
+from tui_fs.job.control import Command, send
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.errors import JobFailed
@@ -90,7 +90,8 @@ def status(snapshot: Snapshot, state: JobState) -> str:
     if snapshot.eta_s is not None:
         words.append(f"left {duration(snapshot.eta_s[0])} to {duration(snapshot.eta_s[1])}")
     if snapshot.held is not None:
-        words.append(f"held back, io pressure {snapshot.held.io_pressure_percent:.0f} %")
+        held = snapshot.held
+        words.append(f"held back, {held.resource} pressure {held.pressure_percent:.0f} %")
     if snapshot.failed:
         words.append(f"failed {count(snapshot.failed)}")
     return "  ".join(words)
@@ -98,7 +99,7 @@ def status(snapshot: Snapshot, state: JobState) -> str:
 
 def _cancel(folder: JobFolder) -> bool:
     try:
-        send(folder, "cancel")
+        send(folder, Command("cancel"))
     except JobFailed:
         return False  # it has just ended by itself, or is busy: the next round tells
     return True

@@ -1,11 +1,11 @@
-"""``tui-fs jobs``, ``attach``, ``pause``, ``resume`` and ``cancel``."""
+"""``tui-fs jobs`` and ``attach``, and the commands to a running job."""
 
 import argparse
 
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json
-from tui_fs.job.control import send
+from tui_fs.job.control import read_command, send
 from tui_fs.job.list import JobSummary, summaries
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
@@ -15,7 +15,15 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import count
 
-_DONE_WORDS = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+_DONE_WORDS = {
+    "pause": "is paused",
+    "resume": "is resumed",
+    "cancel": "is cancelled",
+    "gentle": "is gentle: {}",
+    "rate": "keeps to this rate: {}",
+    "nice": "has niceness {}",
+    "ionice": "has this rank at the disk: {}",
+}
 
 
 def run_list(parsed: argparse.Namespace) -> int:
@@ -39,6 +47,7 @@ def run_attach(parsed: argparse.Namespace) -> int:
 
 def run_control(parsed: argparse.Namespace) -> int:
     """Send a command to a job."""
+    command = read_command(f"{parsed.command} {getattr(parsed, 'value', '')}")
     folder = find(parsed.job)
     view = JobView(folder)
     view.poll()
@@ -46,8 +55,8 @@ def run_control(parsed: argparse.Namespace) -> int:
         raise JobFailed(f"Job {parsed.job} has died.", f"See tui-fs attach {parsed.job}.")
     if not view.state.is_live:
         raise BadInput(f"Job {parsed.job} has ended already: {view.state}.")
-    send(folder, parsed.command)
-    note(f"tui-fs: job {parsed.job} is {_DONE_WORDS[parsed.command]}.")
+    send(folder, command)
+    note(f"tui-fs: job {parsed.job} {_DONE_WORDS[command.name].format(command.value)}.")
     return DONE
 
 

@@ -6,11 +6,12 @@ from typing import NoReturn
 
 from tui_fs import __version__
 from tui_fs.cli import delete, doctor, estimate, jobs, start_app, survey
-from tui_fs.cli.arguments import age, glob, natural, nice, positive, size, strategy
+from tui_fs.cli.arguments import age, glob, io_priority, natural, nice, positive, size, strategy
 from tui_fs.job.control import COMMANDS
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
-from tui_fs.model.strategy import StrategyName
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import IoPriority, StrategyName
 
 _COMMANDS = ("survey", "estimate", "delete", "jobs", "attach", *COMMANDS, "doctor")
 _EPILOG = """commands:
@@ -20,6 +21,7 @@ _EPILOG = """commands:
   jobs             what runs and what ran
   attach JOB       follow a job again
   pause, resume, cancel JOB
+  gentle, rate, nice, ionice JOB VALUE    how fast it may go
   doctor           what works here, and what would make the rest work
 
 exit codes: 0 done, 1 some entries failed, 2 usage, 3 refused by a safety rule,
@@ -31,7 +33,8 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        raise BadInput(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+        shown = displayable(message).replace("\\\\", "\\")  # a sentence, not a name
+        raise BadInput(f"{shown[:1].upper()}{shown[1:]}.", f"See {self.prog} --help.")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -93,6 +96,8 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
         case _:
             parser.description = f"Send {command} to a running job."
             parser.add_argument("job", metavar="JOB")
+            if COMMANDS[command]:
+                parser.add_argument("value", metavar="VALUE", help=COMMANDS[command])
             parser.set_defaults(run=jobs.run_control, command=command)
     if command not in COMMANDS:
         parser.add_argument("--json", action="store_true", help="print JSON")
@@ -113,16 +118,23 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
         "--older-than", type=age, metavar="AGE", help="only entries not modified for AGE (30d)"
     )
     parser.add_argument(
-        "--trace", choices=["auto", *(s for s in TraceSource if s is not TraceSource.OUTPUT)],
+        "--trace", choices=["auto", *(s.value for s in TraceSource if s is not TraceSource.OUTPUT)],
         default="auto", metavar="SOURCE",
         help="who counts system calls: auto, perf, bpf (5 to 10 %% slower), strace (5 to 7 times "
         "slower), off",
     )  # fmt: skip
     parser.add_argument("--nice", type=nice, default=0, metavar="N", help="0 to 19: how nice to be")
     parser.add_argument(
+        "--ionice", type=io_priority, default=IoPriority.NORMAL, metavar="RANK",
+        help=f"one of {', '.join(IoPriority)}: the tools' rank at the disk",
+    )  # fmt: skip
+    parser.add_argument(
         "--gentle",
         action="store_true",
-        help="hold the deletion back while others wait for the disk (niceness 19)",
+        help="hold the deletion back while others wait for the disk or the processors",
+    )
+    parser.add_argument(
+        "--rate", type=positive, default=0, metavar="N", help="delete at most N entries a second"
     )
     _add_options(parser)
 
@@ -133,6 +145,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--batch-size", type=positive, default=1000, metavar="N", help="names per rm (xargs)"
+    )
+    parser.add_argument(
+        "--accept-races",
+        action="store_true",
+        help="run xargs or rsync even where somebody else could lead them astray",
     )
     parser.add_argument(
         "--processes", type=positive, default=1, metavar="P", help="rm processes at once (xargs)"

@@ -1,48 +1,109 @@
-"""When a gentle job holds its tools back, so that others get at the disk."""
+"""When a gentle job holds its tools back, so that others get at the disk and the processors.
+
+Pressure stall information says how much of the time somebody waited, not who. While the tools
+run, their own waiting is part of it; while they stand still, all of it is that of others. So a
+high pressure is followed by a short hold that asks, and only what is seen there decides.
+"""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-HOLD_ABOVE_PERCENT = 25.0
-LET_GO_BELOW_PERCENT = 10.0
-LONGEST_HOLD_S = 2.0
-"""A disk that others keep busy for ever must not stop the job for ever."""
+from tui_fs.linux.pressure import PRESSURE_CPU, PRESSURE_IO, PressureMeter
 
+ASK_ABOVE_PERCENT = 20.0
+OTHERS_WAIT_ABOVE_PERCENT = 10.0
 GENTLE_NICE = 19
+
+LOOK_EVERY_S = 0.25
+ASKING_S = 0.1
+RUN_S, HOLD_S = 0.1, 1.4
+"""While others wait the tools get this much of the time: a fifteenth."""
+FIRST_TRUST_S, LONGEST_TRUST_S = 1.0, 8.0
+"""After nobody else was found waiting, nobody is asked for so long; then for twice as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Somebody waits.
+
+    Attributes:
+        resource: ``disk`` or ``processors``.
+        percent: the share of the last moments.
+    """
+
+    resource: str
+    percent: float
+
+
+Measure = Callable[[], float | None]
+"""Return the pressure since the last call in percent; None where the kernel tells none."""
 
 
 class Gentleness:
-    """Decides from the I/O pressure since the last look whether the tools may run.
+    """Decides from the pressure since the last decision whether the tools may run."""
 
-    While they run, their own waiting is part of the pressure; while they are held, all of it is
-    that of others.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        disk: Measure | None = None,
+        processors: Measure | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._disk = disk or PressureMeter(PRESSURE_IO).percent
+        self._processors = processors or PressureMeter(PRESSURE_CPU).percent
         self._clock = clock
         self._held_since: float | None = None
+        self._others_wait = False
+        self._trusts_until = 0.0
+        self._trust_s = FIRST_TRUST_S
 
     @property
     def holds(self) -> bool:
         """Whether the tools are held back now."""
         return self._held_since is not None
 
-    def decide(self, pressure_percent: float | None) -> bool:
-        """Return whether to hold the tools back until the next look.
-
-        Args:
-            pressure_percent: None where the kernel does not tell; then nothing is held.
-        """
+    def decide(self) -> tuple[Waiting | None, float]:
+        """Return who waits if the tools are to stand still, and when to decide again (seconds)."""
         now = self._clock()
-        if pressure_percent is None:
-            self._held_since = None
-        elif self._held_since is None:
-            if pressure_percent > HOLD_ABOVE_PERCENT:
-                self._held_since = now
-        elif pressure_percent < LET_GO_BELOW_PERCENT or now - self._held_since >= LONGEST_HOLD_S:
-            self._held_since = None
-        return self.holds
+        waiting = self._waiting()
+        if self._held_since is None:
+            return self._decide_running(now, waiting)
+        return self._decide_held(now, waiting, now - self._held_since)
 
     def reset(self) -> None:
-        """Forget a hold, because the tools run or are stopped for another reason."""
+        """Forget a hold, because the tools run or stand still for another reason."""
         self._held_since = None
+        self._others_wait = False
+
+    def _decide_running(self, now: float, waiting: Waiting | None) -> tuple[Waiting | None, float]:
+        if waiting is None or (waiting.percent < ASK_ABOVE_PERCENT and not self._others_wait):
+            self._others_wait = False
+            return None, LOOK_EVERY_S
+        if not self._others_wait and now < self._trusts_until:
+            return None, LOOK_EVERY_S
+        self._held_since = now
+        return waiting, ASKING_S
+
+    def _decide_held(
+        self, now: float, waiting: Waiting | None, held_s: float
+    ) -> tuple[Waiting | None, float]:
+        if waiting is None or waiting.percent < OTHERS_WAIT_ABOVE_PERCENT:
+            self._trust_s = (
+                FIRST_TRUST_S if self._others_wait else min(2 * self._trust_s, LONGEST_TRUST_S)
+            )
+            self._trusts_until = now + self._trust_s
+            self.reset()
+            return None, LOOK_EVERY_S
+        self._others_wait = True
+        if held_s < HOLD_S:
+            return waiting, min(LOOK_EVERY_S, HOLD_S - held_s)
+        self._held_since = None
+        return None, RUN_S
+
+    def _waiting(self) -> Waiting | None:
+        known = [
+            Waiting(resource, percent)
+            for resource, percent in (("disk", self._disk()), ("processors", self._processors()))
+            if percent is not None
+        ]
+        return max(known, key=lambda one: one.percent, default=None)

@@ -5,8 +5,10 @@ import os
 
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event, event_from_json, event_to_json
+from tui_fs.model.paths import displayable
 
 READ_AT_ONCE_BYTES = 4 << 20
+"""More than any event has; a longer line is damage."""
 
 
 class JournalWriter:
@@ -43,7 +45,8 @@ class JournalReader:
         """Return the whole events written since the last call.
 
         Raises:
-            BadInput: a whole line is not an event; later lines are not read.
+            BadInput: a whole line is not an event, or a line has no end; later lines are not
+                read.
         """
         events: list[Event] = []
         try:
@@ -54,14 +57,18 @@ class JournalReader:
             file.seek(self._offset)
             chunk = file.read(READ_AT_ONCE_BYTES)
         whole, newline, _ = chunk.rpartition(b"\n")
+        if not newline and len(chunk) >= READ_AT_ONCE_BYTES:
+            raise self._damage("a line is too long")
         for line in whole.split(b"\n") if newline else ():
             try:
                 events.append(event_from_json(json.loads(line)))
             except (ValueError, RecursionError, BadInput) as error:
                 if events:
                     break  # what is whole is told now, the damage at the next call
-                raise BadInput(
-                    f"{self._path} is damaged at byte {self._offset}: {error}."
-                ) from error
+                raise self._damage(str(error)) from error
             self._offset += len(line) + 1
         return events
+
+    def _damage(self, why: str) -> BadInput:
+        where = f"{displayable(self._path)} is damaged at byte {self._offset}"
+        return BadInput(f"{where}: {why.rstrip('.')}.")

@@ -20,7 +20,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tui_fs.model.strategy import Step
+from tui_fs.linux.priority import rank_group, rank_process
+from tui_fs.model.strategy import IoPriority, Step
 
 _MESSAGE_BYTES = 1 << 16
 _ENVIRONMENT = {
@@ -51,10 +52,13 @@ class Launcher:
 
     Args:
         steps: what will run; nothing runs before `release`.
-        nice: niceness added to the tools.
+        directory: a descriptor of the directory the tools run in.
+        nice, io_priority: the tools' ranks.
     """
 
-    def __init__(self, steps: tuple[Step, ...], nice: int) -> None:
+    def __init__(
+        self, steps: tuple[Step, ...], directory: int, nice: int, io_priority: IoPriority
+    ) -> None:
         self.out, out_end = os.pipe()
         self.err, err_end = os.pipe()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -66,7 +70,8 @@ class Launcher:
             ours.close()
             os.close(self.out)
             os.close(self.err)
-            _Process(theirs, steps, nice, out_end, err_end).run()
+            ranks = (nice, io_priority)
+            _Process(theirs, steps, directory, ranks, out_end, err_end).run()
         theirs.close()
         os.close(out_end)
         os.close(err_end)
@@ -110,6 +115,12 @@ class Launcher:
         """Send a signal to every process of the running step, if one is running."""
         self._socket.send(json.dumps({"signal": int(number)}).encode())
 
+    def rank(self, nice: int, io_priority: IoPriority) -> None:
+        """Give the tools, those of later steps too, other ranks; OSError if not permitted."""
+        if self._leader:
+            rank_group(self._leader, nice, io_priority)
+        self._socket.send(json.dumps({"nice": nice, "io_priority": io_priority}).encode())
+
     def close(self) -> None:
         """End the launcher and whatever it still runs; return when all of it has ended."""
         self._socket.close()
@@ -135,11 +146,18 @@ class _Process:
     """The launcher's side."""
 
     def __init__(
-        self, connection: socket.socket, steps: tuple[Step, ...], nice: int, out: int, err: int
+        self,
+        connection: socket.socket,
+        steps: tuple[Step, ...],
+        directory: int,
+        ranks: tuple[int, IoPriority],
+        out: int,
+        err: int,
     ) -> None:
         self._socket = connection
         self._steps = steps
-        self._nice = nice
+        self._directory = directory
+        self._ranks = ranks
         self._out = out
         self._err = err
         self._gate = -1
@@ -179,6 +197,8 @@ class _Process:
                     self._fork(self._steps[request["fork"]])
                 elif "signal" in request:
                     self._signal(request["signal"])
+                elif "nice" in request:
+                    self._ranks = request["nice"], IoPriority(request["io_priority"])
                 else:
                     self._release()
 
@@ -199,7 +219,8 @@ class _Process:
                     pids[0] if pids else 0,
                     gate,
                     (source, sink, self._err),
-                    self._nice,
+                    self._directory,
+                    self._ranks,
                     launcher,
                 )
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -301,7 +322,8 @@ def _become(
     group: int,
     gate: int,
     channels: tuple[int, int, int],
-    nice: int,
+    directory: int,
+    ranks: tuple[int, IoPriority],
     launcher: int,
 ) -> NoReturn:
     """In the forked child: wait at the gate, then execute the tool."""
@@ -321,9 +343,8 @@ def _become(
             signal.signal(number, signal.SIG_DFL)
         for target, channel in enumerate(channels):
             os.dup2(channel, target, inheritable=True)
-        if nice:
-            os.nice(nice)
-        os.chdir("/")
+        rank_process(*ranks)
+        os.fchdir(directory)
         if os.read(gate, 1) != b"g":
             os._exit(_NOT_STARTED)
         os.execve(argv[0], argv, _ENVIRONMENT)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from tui_fs.cost.estimate import Candidate, estimate_all, recommended
 from tui_fs.job.aftermath import without_root
+from tui_fs.job.races import argument_for, directory_named_from, refuse_race, why_race
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.errors import BadInput, Missing
+from tui_fs.model.errors import BadInput, Missing, Refused
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
@@ -23,10 +24,15 @@ _EMPTY_SHOWN = "EMPTY"
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """All strategies side by side, for one survey and one set of options."""
+    """All strategies side by side, for one survey and one set of options.
+
+    Attributes:
+        directory: where the command lines name the target from; None if they give its path.
+    """
 
     estimates: tuple[Estimate, ...]
     recommended: StrategyName | None
+    directory: PathStr | None = None
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
@@ -41,15 +47,19 @@ def forecast(survey: Survey, options: Options, job_id: str | None = None) -> For
     """
     candidates: dict[StrategyName, Candidate] = {}
     empty = _empty_directory(job_id)
+    argument = argument_for(survey.path)
     for name, strategy in STRATEGIES.items():
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
-        steps = strategy.steps(survey.path, options, shown, empty)
+        steps = strategy.steps(argument, options, shown, empty)
         unfit = (*reasons, *unfit_options(strategy, options))
+        race = why_race(strategy, options, survey.path, survey.writable_by_others)
+        if race is not None:
+            unfit = (*unfit, race)
         candidates[name] = Candidate(strategy.guarantees, flatten(steps), unfit)
     filesystem = file_system_of(survey.path).kind
     estimates = estimate_all(survey, options, filesystem, candidates)
-    return Forecast(estimates, recommended(estimates))
+    return Forecast(estimates, recommended(estimates), directory_named_from(survey.path))
 
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:
@@ -68,6 +78,14 @@ def make_plan(
     tools, reasons = tools_of(STRATEGIES[strategy])
     if reasons:
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")
+    refuse_race(STRATEGIES[strategy], options, target.path, survey.writable_by_others)
+    if not survey.finished and not (guarantees_of(strategy).race_safe or options.accept_races):
+        raise Refused(
+            f"Not everything is counted yet, so nobody knows whether others may write in the "
+            f"tree, and {strategy} would not be safe against them.",
+            "Wait until it is counted, or use rm, find or rmtree.",
+            rule="races",
+        )
     job_id = new_job_id()
     estimate = forecast(survey, options, job_id).of(strategy)
     if not estimate.feasible:
@@ -87,6 +105,7 @@ def make_plan(
         predicted=estimate,
         confirmed_from=PathStr(standing_in),
         requested_by_uid=os.getuid(),
+        writable_by_others=survey.writable_by_others,
         trace=trace,
     )
 

@@ -10,46 +10,40 @@ import signal
 import sys
 import time
 import traceback
-from dataclasses import dataclass
 
 from tui_fs.job.aftermath import Aftermath, look
-from tui_fs.job.control import ControlServer
+from tui_fs.job.control import Command, ControlServer
 from tui_fs.job.ending import ending_of
-from tui_fs.job.gentleness import GENTLE_NICE, Gentleness
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import Launcher, StepEnd
 from tui_fs.job.lock import SupervisorLock
+from tui_fs.job.pacing import Pacing, ranks_of
+from tui_fs.job.races import argument_for, open_pinned, refuse_race
 from tui_fs.job.report import report_of
+from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
 from tui_fs.job.start import GO, READY
 from tui_fs.job.store import JobFolder, load_plan, state_directory, write_json
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.linux.filesystem import settle, space_of
-from tui_fs.linux.pins import open_directory, pin_of
-from tui_fs.linux.pressure import PressureMeter, io_pressure_percent
-from tui_fs.linux.processes import UsageMeter
-from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.linux.filesystem import settle
+from tui_fs.linux.priority import rank_above_the_tools
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
     Event,
-    HeldBack,
     JobFinished,
     JobRefused,
     JobStarted,
-    LetGo,
     Paused,
     Resumed,
-    Sampled,
-    Space,
     StepFinished,
     StepStarted,
-    Usage,
 )
 from tui_fs.model.outcome import JobState
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.model.strategy import Step, flatten
+from tui_fs.model.strategy import Step, StrategyName, flatten
 from tui_fs.safety.here import surroundings_here
 from tui_fs.safety.refusals import check_again
 from tui_fs.strategies.base import Strategy
@@ -57,20 +51,7 @@ from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.ladder import open_source
 from tui_fs.tracing.source import CallSource
 
-SAMPLE_EVERY_S = 0.25
 _LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
-LOOK_AT_PROCESSES_EVERY_S = 1.0
-"""Listing processes costs milliseconds on a busy server; four times a second would be felt."""
-
-
-@dataclass(slots=True)
-class _Slow:
-    """What is looked at less often than the counters."""
-
-    at_s: float = -LOOK_AT_PROCESSES_EVERY_S
-    usage: Usage | None = None
-    space: Space | None = None
-    space_answers: bool = True
 
 
 class Supervisor:
@@ -83,18 +64,15 @@ class Supervisor:
         self._journal = JournalWriter(folder.journal)
         self._snapshot = Snapshot()
         self._strategy: Strategy = STRATEGIES[plan.strategy]
-        self._output = ToolOutput(self._strategy, plan.target.path)
         self._errors: list[EntryFailed] = []
         self._selector = selectors.DefaultSelector()
-        self._calls: dict[str, CallCount] = {}
-        self._slow = _Slow()
-        self._pressure = PressureMeter()
-        self._gentleness = Gentleness()
-        self._is_paused = self._is_cancelled = self._is_terminated = False
+        self._is_cancelled = self._is_terminated = False
         signal.signal(signal.SIGTERM, self._note_terminated)
         self._wall_s = 0.0
+        self._step_began: float | None = None
         self._ends: list[StepEnd] = []
         self._has_begun = False
+        self._own_nice = rank_above_the_tools()
 
     def run(self) -> None:
         """Run the plan from the last check to the report."""
@@ -109,7 +87,11 @@ class Supervisor:
         self._selector.register(server, selectors.EVENT_READ, server.answer)
         self._selector.register(launcher.out, selectors.EVENT_READ, self._read_output)
         self._selector.register(launcher.err, selectors.EVENT_READ, self._read_errors)
-        self._meter = UsageMeter(launcher.pid)
+        target = self._plan.target.path
+        self._sampler = Sampler(source, self._output, target, launcher.pid)
+        self._pacing = Pacing(
+            launcher, self._plan.options.pace, self._own_nice, self._note, self._now
+        )
         self._note_start(steps, source)
         tell_ready()
         problem: TuiFsError | None = None
@@ -136,6 +118,7 @@ class Supervisor:
         """Check everything again and prepare the counters; nothing is touched yet."""
         plan = self._plan
         self._check_target()
+        refuse_race(self._strategy, plan.options, plan.target.path, plan.writable_by_others)
         for tool in plan.tools.values():
             if not os.access(tool, os.X_OK):
                 raise Missing(f"{tool} is not there any more.", "Plan the job again.")
@@ -145,17 +128,19 @@ class Supervisor:
             if source.kind is TraceSource.OUTPUT
             else self._strategy.steps
         )
-        plain = build(plan.target.path, plan.options, plan.tools, self._folder.empty_directory)
-        steps = tuple(tuple(source.wrap(argv) for argv in step) for step in plain)
         try:
-            nice = GENTLE_NICE if plan.options.gentle else plan.options.nice
-            launcher = Launcher(steps, nice)
+            parent, held = open_pinned(plan.target)
+            argument = argument_for(plan.target.path)
+            runs_inside = plan.strategy is StrategyName.RM and plan.options.keep_root
+            self._output = ToolOutput(
+                self._strategy, plan.target.path, None if runs_inside else argument
+            )
+            plain = build(argument, plan.options, plan.tools, self._folder.empty_directory)
+            steps = tuple(tuple(source.wrap(argv) for argv in step) for step in plain)
+            launcher = Launcher(steps, parent, *ranks_of(plan.options.pace, self._own_nice))
             source.prepare(launcher.pid)
-            held = open_directory(plan.target.path)
         except OSError as error:
             raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error
-        if pin_of(held) != plan.target.pin:
-            raise Refused("The directory was replaced in this very moment.", rule="changed")
         return source, steps, launcher, held
 
     def _check_target(self) -> None:
@@ -165,8 +150,6 @@ class Supervisor:
 
     def _note_start(self, steps: tuple[Step, ...], source: CallSource) -> None:
         plan, predicted = self._plan, self._plan.predicted
-        self._slow.space = space_of(plan.target.path)
-        self._space_place = os.path.dirname(plan.target.path)
         self._note(
             JobStarted(
                 at_s=self._now(),
@@ -184,8 +167,8 @@ class Supervisor:
                 else None,
                 source=source.kind,
                 source_note=source.note,
-                space=self._slow.space,
-                gentle=plan.options.gentle,
+                space=self._sampler.space,
+                pace=plan.options.pace,
             )
         )
         self._journal.sync()
@@ -193,7 +176,7 @@ class Supervisor:
     def _run_step(self, number: int) -> TuiFsError | None:
         """Run one step to its end; return what forbids it and all that follow, or nothing."""
         waiting_since = time.monotonic()
-        while self._is_paused and not self._is_cancelled:
+        while self._pacing.is_paused and not self._is_cancelled:
             self._wait(SAMPLE_EVERY_S)
         self._wall_s += time.monotonic() - waiting_since if number else 0.0
         if self._is_cancelled:
@@ -211,22 +194,25 @@ class Supervisor:
         self._step_began = time.monotonic()
         self._selector.register(self._launcher, selectors.EVENT_READ, self._step_ended)
         self._has_begun = True
+        self._pacing.step_begins()
         self._launcher.release()
-        next_sample = self._step_began + SAMPLE_EVERY_S
+        next_sample = time.monotonic() + SAMPLE_EVERY_S
         try:
             while len(self._ends) <= number:
-                self._wait(max(0.0, next_sample - time.monotonic()))
+                look_again_s = self._pacing.look(self._sampler.removed)
+                self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
-                    self._sample(time.monotonic() - self._step_began)
+                    self._sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, BrokenPipeError):
-            self._wall_s += time.monotonic() - self._step_began
+            self._wall_s, self._step_began = self._strategy_s(), None
             return TuiFsError(_LAUNCHER_KILLED)
         finally:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
         self._wall_s += end.wall_s
-        self._sample(0.0)
+        self._step_began = None
+        self._sample()
         self._note(
             StepFinished(
                 self._now(),
@@ -251,27 +237,37 @@ class Supervisor:
     def _step_ended(self) -> None:
         self._ends.append(self._launcher.ended())
 
-    def _obey(self, command: str, uid: int) -> str | None:
-        if command == "cancel":
+    def _obey(self, command: Command, uid: int) -> str | None:
+        if command.name == "cancel":
             self._cancel(f"cancelled by user {uid}")
             return None
         if self._is_cancelled:
             return "The job is being cancelled."
-        if command == "pause" and not self._is_paused:
-            self._let_go()
-            self._launcher.signal_tools(signal.SIGSTOP)
-            self._is_paused = True
-            self._note(Paused(self._now()))
-        elif command == "resume" and self._is_paused:
-            try:
-                self._check_target()
-            except TuiFsError as why:
-                return f"{why} The job stays paused; cancel it."
-            self._launcher.signal_tools(signal.SIGCONT)
-            self._is_paused = False
-            self._note(Resumed(self._now()))
-        else:
-            return "The job is paused already." if self._is_paused else "The job is not paused."
+        match command.name:
+            case "pause":
+                return self._pause()
+            case "resume":
+                return self._resume()
+        return self._pacing.change(command)
+
+    def _pause(self) -> str | None:
+        if self._pacing.is_paused:
+            return "The job is paused already."
+        asked_at_s = self._now()
+        all_stopped = self._pacing.pause()
+        self._sample()
+        self._note(Paused(self._now(), asked_at_s, all_stopped))
+        return None
+
+    def _resume(self) -> str | None:
+        if not self._pacing.is_paused:
+            return "The job is not paused."
+        try:
+            self._check_target()
+        except TuiFsError as why:
+            return f"{why} The job stays paused; cancel it."
+        self._pacing.resume()
+        self._note(Resumed(self._now()))
         return None
 
     def _cancel(self, reason: str) -> None:
@@ -280,63 +276,14 @@ class Supervisor:
             self._launcher.signal_tools(signal.SIGKILL)
             self._note(CancelRequested(self._now(), reason))
 
-    def _sample(self, step_s: float) -> None:
-        counts = self._source.read()
-        changed = {
-            name: count for name, count in counts.calls.items() if self._calls.get(name) != count
-        }
-        self._calls.update(changed)
-        removed: Removed | None = counts.removed
-        if self._source.kind is TraceSource.OUTPUT:
-            removed = self._output.removed()
-        self._look_at_processes()
-        if step_s > 0:
-            self._be_gentle()
+    def _sample(self) -> None:
         for event in self._output.counted_failures(self._now()):
             self._note(event)
-        self._note(
-            Sampled(
-                at_s=self._now(),
-                strategy_s=self._wall_s + step_s,
-                calls=changed,
-                removed=removed,
-                usage=self._slow.usage,
-                space=self._slow.space,
-                io_pressure_percent=io_pressure_percent(),
-            )
-        )
+        self._note(self._sampler.sample(self._now(), self._strategy_s()))
 
-    def _be_gentle(self) -> None:
-        """Stop the tools while others wait for the disk, and let them go again."""
-        pressure = self._pressure.percent()
-        if not self._plan.options.gentle or self._is_paused or self._is_cancelled:
-            return
-        held_before = self._gentleness.holds
-        if self._gentleness.decide(pressure) == held_before:
-            return
-        if held_before:
-            self._launcher.signal_tools(signal.SIGCONT)
-            self._note(LetGo(self._now()))
-        else:
-            self._launcher.signal_tools(signal.SIGSTOP)
-            self._note(HeldBack(self._now(), pressure or 0.0))
-
-    def _let_go(self) -> None:
-        """End a hold, because the person's pause takes its place."""
-        if self._gentleness.holds:
-            self._gentleness.reset()
-            self._note(LetGo(self._now()))
-
-    def _look_at_processes(self) -> None:
-        slow = self._slow
-        if self._now() - slow.at_s < LOOK_AT_PROCESSES_EVERY_S:
-            return
-        slow.at_s = self._now()
-        slow.usage = self._meter.measure() or slow.usage
-        if slow.space_answers:
-            space = space_of(self._space_place)
-            slow.space_answers = space is not None
-            slow.space = space or slow.space
+    def _strategy_s(self) -> float:
+        began = self._step_began
+        return self._wall_s + (time.monotonic() - began if began is not None else 0.0)
 
     def _read_output(self) -> None:
         while chunk := _read(self._launcher.out):
@@ -356,13 +303,12 @@ class Supervisor:
             self._note(event)
         aftermath: Aftermath = look(self._plan, held)
         os.close(held)
-        settle(self._space_place)
-        self._slow.at_s = -LOOK_AT_PROCESSES_EVERY_S
-        self._sample(0.0)
+        settle(self._sampler.place)
         if source.kind in (TraceSource.STRACE, TraceSource.BPF):
             source.close()  # these tell their last counts when they end
-            self._source, last = source, source.read()
-            self._note_last(last.calls, last.removed)
+        for event in self._output.counted_failures(self._now()):
+            self._note(event)
+        self._note(self._sampler.last_sample(self._now(), self._wall_s))
         ending = ending_of(self._plan, self._snapshot, aftermath, str(problem or ""))
         finished = JobFinished(
             at_s=self._now(),
@@ -373,15 +319,11 @@ class Supervisor:
             deleted_directories=ending.deleted_directories,
             split_is_exact=ending.split_is_exact,
             surviving_entries=aftermath.survivors.entries if aftermath.survivors else None,
-            space=self._slow.space,
+            space=self._sampler.space,
         )
         self._note(finished)
         self._journal.sync()
         self._write_report()
-
-    def _note_last(self, calls: dict[str, CallCount], removed: Removed | None) -> None:
-        event = Sampled(self._now(), self._wall_s, calls, removed, None, self._slow.space, None)
-        self._note(event)
 
     def _write_report(self) -> None:
         state = self._snapshot.state or JobState.DIED

@@ -12,15 +12,22 @@ from tui_fs.strategies.base import Failure, Progress, Strategy
 PATHS_KEPT = 10_000
 """Failed entries are journalled with their paths up to this many, then counted by kind."""
 LINES_KEPT = 1_000
-_LONGEST_LINE_BYTES = 65_536
+LONGEST_LINE_BYTES = 65_536
+"""Of a longer line (a path may have any length) the middle is not kept."""
 
 
 class ToolOutput:
-    """Reads a strategy's standard output and standard error as they come."""
+    """Reads a strategy's standard output and standard error as they come.
 
-    def __init__(self, strategy: Strategy, target: str) -> None:
+    Args:
+        argument: the words by which the tools were given the target; None if they name entries
+            as they lie below it.
+    """
+
+    def __init__(self, strategy: Strategy, target: str, argument: str | None = None) -> None:
         self._strategy = strategy
         self._target = target
+        self._argument = argument
         self._output_rest = self._error_rest = b""
         self._entries = self._directories = 0
         self._kept = self._said = 0
@@ -33,24 +40,22 @@ class ToolOutput:
 
     def take_output(self, chunk: bytes, at_s: float) -> Iterator[Event]:
         """Take a piece of standard output; yield the failures it names."""
-        *lines, self._output_rest = (self._output_rest + chunk).split(b"\n")
-        self._output_rest = self._output_rest[-_LONGEST_LINE_BYTES:]
+        lines, self._output_rest = _lines(self._output_rest + chunk)
         for line in lines:
             match self._strategy.read_output(line):
                 case Progress(entries, directories):
                     self._entries += entries
                     self._directories += directories
                 case Failure() as failure:
-                    yield from self._failed(failure, at_s)
+                    yield from self._failed(failure, line, at_s)
 
     def take_errors(self, chunk: bytes, at_s: float) -> Iterator[Event]:
         """Take a piece of standard error; yield the failures and whatever else it says."""
-        *lines, self._error_rest = (self._error_rest + chunk).split(b"\n")
-        self._error_rest = self._error_rest[-_LONGEST_LINE_BYTES:]
+        lines, self._error_rest = _lines(self._error_rest + chunk)
         for line in lines:
             failure = self._strategy.failure(line)
             if failure is not None:
-                yield from self._failed(failure, at_s)
+                yield from self._failed(failure, line, at_s)
             elif line.strip():
                 self._said += 1
                 if self._said <= LINES_KEPT:
@@ -72,11 +77,28 @@ class ToolOutput:
             yield ToolSaid(at_s, f"({self._unsaid:,} more lines of this kind are not kept)")
             self._unsaid = 0
 
-    def _failed(self, failure: Failure, at_s: float) -> Iterator[Event]:
+    def _failed(self, failure: Failure, line: bytes, at_s: float) -> Iterator[Event]:
         self._kept += 1
-        if self._kept <= PATHS_KEPT:
-            # rsync, and rm inside the target, name entries as they lie below it
-            path = PathStr(os.path.join(self._target, failure.path.removeprefix("./")))
-            yield EntryFailed(at_s, path, failure.operation, failure.error)
+        is_whole = len(line) < LONGEST_LINE_BYTES  # else its path would be made up of pieces
+        if is_whole and self._kept <= PATHS_KEPT:
+            yield EntryFailed(at_s, self._absolute(failure.path), failure.operation, failure.error)
         else:
             self._counted[failure.operation, failure.error] += 1
+
+    def _absolute(self, path: PathStr) -> PathStr:
+        if self._argument is not None and f"{path}/".startswith(f"{self._argument}/"):
+            return PathStr(self._target + path[len(self._argument) :])
+        # rsync, and rm inside the target, name entries as they lie below it
+        return PathStr(os.path.join(self._target, path.removeprefix("./")))
+
+
+def _lines(text: bytes) -> tuple[list[bytes], bytes]:
+    """Return the lines of a text and the rest behind the last, each of bounded length."""
+    *lines, rest = map(_shortened, text.split(b"\n"))
+    return lines, rest
+
+
+def _shortened(line: bytes) -> bytes:
+    """Return the line, or its begin and its end; the same however often it is done meanwhile."""
+    half = LONGEST_LINE_BYTES // 2
+    return line if len(line) <= 2 * half else line[:half] + line[-half:]

@@ -1,9 +1,10 @@
-"""Pressure stall information: how much of the time somebody waited for I/O."""
+"""Pressure stall information: how much of the time somebody waited for a resource."""
 
 import time
 from collections.abc import Callable
 
 PRESSURE_IO = "/proc/pressure/io"
+PRESSURE_CPU = "/proc/pressure/cpu"
 
 
 def io_pressure_percent(path: str = PRESSURE_IO) -> float | None:
@@ -13,7 +14,7 @@ def io_pressure_percent(path: str = PRESSURE_IO) -> float | None:
 
 
 class PressureMeter:
-    """The share of time in which some task waited for I/O, between one look and the next."""
+    """The share of time in which some task waited, between one look and the next."""
 
     def __init__(
         self, path: str = PRESSURE_IO, clock: Callable[[], float] = time.monotonic

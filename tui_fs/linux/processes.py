@@ -1,5 +1,6 @@
 """What a tree of processes uses, summed over the living and the ended."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -9,6 +10,19 @@ import psutil
 from tui_fs.model.events import Usage
 
 _CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+def all_stopped(root_pid: int) -> bool:
+    """Tell whether every descendant of a process stands still (stopped, or ended)."""
+    still = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
+    try:
+        for child in psutil.Process(root_pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                if child.status() not in still:
+                    return False
+    except psutil.NoSuchProcess:
+        return True
+    return True
 
 
 class UsageMeter:

@@ -6,7 +6,6 @@ field ``NAME_b64`` holds the exact bytes.
 
 import dataclasses
 import enum
-import os
 import types
 import typing
 from collections.abc import Mapping
@@ -14,9 +13,18 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import PathStr, displayable, from_base64, is_utf8, to_base64
+from tui_fs.model.paths import (
+    PathStr,
+    displayable,
+    from_base64,
+    is_encodable,
+    is_utf8,
+    to_base64,
+)
 
 T = TypeVar("T")
+LARGEST_NUMBER = 1 << 100
+"""More than any sum of 64-bit counts; what is larger, or no finite number, is damage."""
 _ARGVS = tuple[tuple[str, ...], ...]
 Json = Any  # JSON has no closed type in Python; values are checked by `decode`
 
@@ -99,20 +107,21 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
     if origin is dict:
         _, item_hint = typing.get_args(hint)
         mapping = _expect(dict, value, where)
-        return {key: _decode(item_hint, item, f"{where}.{key}") for key, item in mapping.items()}
+        return {
+            _text(key, f"a key of {where}"): _decode(item_hint, item, f"{where}.{displayable(key)}")
+            for key, item in mapping.items()
+        }
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        try:
-            return hint(value)
-        except ValueError as error:
-            raise BadInput(f"{where} is not one of {[one.value for one in hint]}.") from error
+        for one in hint:
+            if isinstance(value, str) and one.value == value:
+                return one
+        raise BadInput(f"{where} is not one of {[one.value for one in hint]}.")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError as error:
-            raise BadInput(f"{where} is too large.") from error
-    if hint is PathStr:
-        return _path(_expect(str, value, where), where)
-    return _expect(hint, value, where)
+        return float(_number(value, where))
+    if hint is PathStr or hint is str:
+        return _text(_expect(str, value, where), where)
+    expected = _expect(hint, value, where)
+    return expected if hint is bool else _number(expected, where)
 
 
 def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
@@ -141,12 +150,16 @@ def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
     return kind(**arguments)
 
 
-def _path(value: str, where: str) -> PathStr:
-    try:
-        os.fsencode(value)
-    except UnicodeEncodeError as error:
-        raise BadInput(f"{where} holds half a character.") from error
-    return PathStr(value)
+def _number(value: float, where: str) -> float:
+    if not -LARGEST_NUMBER < value < LARGEST_NUMBER:  # nor is NaN
+        raise BadInput(f"{where} is no number that can be.")
+    return value
+
+
+def _text(value: str, where: str) -> str:
+    if not is_encodable(value):
+        raise BadInput(f"{where} holds half a character.")
+    return value
 
 
 def _exact(value: Json, where: str) -> PathStr:

@@ -3,15 +3,15 @@
 Every ``at_s`` is seconds since the job's start by the monotonic clock.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.codec import Json, decode, encode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.outcome import Outcome
-from tui_fs.model.paths import PathStr
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected
-from tui_fs.model.strategy import Argv, StrategyName
+from tui_fs.model.strategy import Argv, Pace, StrategyName
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class JobStarted:
     source: TraceSource
     source_note: str
     space: Space | None
-    gentle: bool = False
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,17 @@ class ToolSaid:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The strategy's processes were stopped."""
+    """The strategy's processes were stopped; the sample before this says how far they came.
+
+    Attributes:
+        asked_at_s: when the command came.
+        all_stopped: every process was seen standing; one in a long call to the kernel (a huge
+            file being given back) ends that call first.
+    """
 
     at_s: float
+    asked_at_s: float
+    all_stopped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +175,25 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
-    """A gentle job has stopped its tools, because somebody waits for the disk."""
+class PaceChanged:
+    """A person has changed how fast the job may go."""
 
     at_s: float
-    io_pressure_percent: float
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A gentle job has stopped its tools, because somebody waits.
+
+    Attributes:
+        resource: what they wait for: ``disk`` or ``processors``.
+        pressure_percent: the share of the last moments in which somebody waited for it.
+    """
+
+    at_s: float
+    resource: str
+    pressure_percent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +248,14 @@ Event = (
     | ToolSaid
     | Paused
     | Resumed
+    | PaceChanged
     | HeldBack
     | LetGo
     | CancelRequested
     | JobFinished
 )
 
+_SHOWN_OF_A_TYPE = 40
 _KINDS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
@@ -245,6 +269,7 @@ _KINDS: dict[str, type[Event]] = {
         ToolSaid,
         Paused,
         Resumed,
+        PaceChanged,
         HeldBack,
         LetGo,
         CancelRequested,
@@ -262,7 +287,9 @@ def event_from_json(value: Json) -> Event:
     """Return the event of a JSON object; BadInput if it is none."""
     if not isinstance(value, dict):
         raise BadInput("A journal line is not a JSON object.")
-    kind = _KINDS.get(str(value.get("type")))
+    name = value.get("type")
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise BadInput(f"A journal line has the unknown type {value.get('type')!r}.")
+        shown = displayable(name[:_SHOWN_OF_A_TYPE]) if isinstance(name, str) else ""
+        raise BadInput(f"A journal line has the unknown type '{shown}'.")
     return decode(kind, value)

@@ -38,6 +38,17 @@ def shell_quoted(argv: tuple[str, ...]) -> str:
     return " ".join(_shell_word(argument) for argument in argv)
 
 
+def is_encodable(text: str) -> bool:
+    """Tell whether any bytes stand for `text`: not for half a character (U+D800 and so on)."""
+    if text.isascii():
+        return True
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_utf8(path: str) -> bool:
     """Tell whether the bytes of `path` are valid UTF-8."""
     try:

@@ -34,6 +34,8 @@ class Plan:
         created_at: seconds since the epoch.
         confirmed_from: the directory the person stood in; it must not be deleted.
         tools: absolute path of each tool the strategy starts, found when planning.
+        writable_by_others: directories in it in which somebody other than the user and root
+            may write.
         trace: the source the person asked for; None lets the supervisor pick the best.
     """
 
@@ -47,4 +49,5 @@ class Plan:
     predicted: Estimate | None
     confirmed_from: PathStr
     requested_by_uid: int
+    writable_by_others: int = 0
     trace: TraceSource | None = None

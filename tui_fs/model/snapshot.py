@@ -14,6 +14,7 @@ from tui_fs.model.events import (
     JobRefused,
     JobStarted,
     LetGo,
+    PaceChanged,
     Paused,
     Resumed,
     Sampled,
@@ -25,9 +26,13 @@ from tui_fs.model.events import (
 )
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Pace
 
 RATE_WINDOW_S = 3.0
 """Rates are means over this long: short enough to follow, long enough not to jitter."""
+
+SHORTEST_SPAN_S = 0.001
+"""Over less than this no rate is told: it would say more of the clock than of the deletion."""
 
 EXAMPLES_PER_GROUP = 20
 TOOL_LINES_KEPT = 50
@@ -64,6 +69,7 @@ class Snapshot:
         state: None before the first event.
         paused_s: how long it has been paused before the current pause.
         paused_at_s: since when it is paused now.
+        pace: how fast it may go now.
         held: the last time a gentle job held its tools back, None while they run.
         held_s: how long it has held them back before that.
         rate_per_s: entries removed per second over the last seconds; None while unknown.
@@ -91,6 +97,7 @@ class Snapshot:
     finished_system_s: float = 0.0
     paused_s: float = 0.0
     paused_at_s: float | None = None
+    pace: Pace = field(default_factory=Pace)
     held: HeldBack | None = None
     held_s: float = 0.0
     cancel: CancelRequested | None = None
@@ -135,7 +142,13 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
         snapshot = replace(snapshot, at_s=event.at_s)
     match event:
         case JobStarted():
-            return replace(snapshot, state=JobState.RUNNING, started=event, space=event.space)
+            return replace(
+                snapshot,
+                state=JobState.RUNNING,
+                started=event,
+                space=event.space,
+                pace=event.pace,
+            )
         case JobRefused():
             return replace(snapshot, state=JobState.REFUSED, refused=event)
         case StepStarted():
@@ -177,6 +190,8 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
                 paused_at_s=None,
                 paused_s=snapshot.paused_s + event.at_s - since,
             )
+        case PaceChanged():
+            return replace(snapshot, pace=event.pace)
         case HeldBack():
             return replace(snapshot, held=event)
         case LetGo():
@@ -221,7 +236,7 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
         marks = marks[1:]
     oldest = marks[0]
     span_s = now_s - oldest.working_s
-    if span_s <= 0:
+    if span_s < SHORTEST_SPAN_S:
         return replace(snapshot, marks=marks)
     rates = {
         name: (number - oldest.calls.get(name, 0)) / span_s for name, number in mark.calls.items()

@@ -34,6 +34,31 @@ class Filters:
         return (self.name_glob, self.min_size_bytes, self.modified_before_s) != (None, None, None)
 
 
+class IoPriority(enum.StrEnum):
+    """How the disk's scheduler ranks the tools, as far as it ranks at all (ioprio_set(2))."""
+
+    NORMAL = "normal"
+    LOW = "low"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a strategy may go; can be changed while it runs.
+
+    Attributes:
+        gentle: hold the tools back while others wait for the disk or the processors.
+        rate_per_s: entries removed in a second at most; 0 for no limit.
+        nice: niceness of the tools.
+        io_priority: their rank at the disk.
+    """
+
+    gentle: bool = False
+    rate_per_s: int = 0
+    nice: int = 0
+    io_priority: IoPriority = IoPriority.NORMAL
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a strategy is to run.
@@ -42,15 +67,15 @@ class Options:
         keep_root: empty the target, but keep the directory itself.
         batch_size: names that xargs gives to one rm.
         processes: rm processes that xargs runs side by side.
-        gentle: hold the tools back while others wait for the disk.
-        nice: niceness added to the strategy's processes.
+        pace: how fast it may go at the start.
+        accept_races: run a strategy that is not safe against races where others may write.
     """
 
     keep_root: bool = False
     batch_size: int = 1000
     processes: int = 1
-    gentle: bool = False
-    nice: int = 0
+    pace: Pace = Pace()
+    accept_races: bool = False
     filters: Filters = Filters()
 
 

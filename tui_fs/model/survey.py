@@ -97,6 +97,8 @@ class Survey:
         directory_reads: getdents64 calls that read every directory to its end once.
         non_directory_path_bytes: all absolute paths but those of directories, added up.
         unreadable: directories that could not be read; their content is not counted.
+        writable_by_others: directories in which somebody other than this user and root may
+            write.
         vanished: names that were gone when looked at.
         finished: the walk has come to its end.
         complete: it has, and every directory could be read.
@@ -117,6 +119,7 @@ class Survey:
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()
     unreadable: int = 0
+    writable_by_others: int = 0
     vanished: int = 0
     elapsed_s: float = 0.0
     finished: bool = False

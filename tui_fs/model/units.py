@@ -8,6 +8,7 @@ _SIZE_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 
 _AGE = re.compile(r"(\d+)\s*([smhdw])", re.IGNORECASE | re.ASCII)
 _AGE_FACTORS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _LARGEST_PARSED = 1 << 63
+_MOST_DIGITS = 19  # of a number below that; Python refuses to read thousands of them
 
 
 def count(number: int) -> str:
@@ -73,8 +74,8 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write for example 512, 10k, 1M or 2GiB")
-    size = int(match[1]) * _SIZE_FACTORS.get((match[2] or "").lower(), 1)
-    if size >= _LARGEST_PARSED:
+    size = _product(match[1], _SIZE_FACTORS.get((match[2] or "").lower(), 1))
+    if size is None:
         raise ValueError(f"{text!r} is larger than any file can be")
     return size
 
@@ -84,7 +85,15 @@ def parse_age(text: str) -> int:
     match = _AGE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not an age; write for example 15m, 12h, 30d or 2w")
-    age = int(match[1]) * _AGE_FACTORS[match[2].lower()]
-    if age >= _LARGEST_PARSED:
-        raise ValueError(f"{text!r} is longer than any file is old")
+    age = _product(match[1], _AGE_FACTORS[match[2].lower()])
+    if age is None:
+        raise ValueError(f"{text!r} is older than any file can be")
     return age
+
+
+def _product(digits: str, factor: int) -> int | None:
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > _MOST_DIGITS:
+        return None
+    product = int(significant) * factor
+    return product if product < _LARGEST_PARSED else None

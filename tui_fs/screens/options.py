@@ -10,6 +10,7 @@ from textual.screen import ModalScreen
 from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
+from tui_fs.job.control import MOST_PER_S
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options
@@ -75,12 +76,17 @@ class OptionsDialog(ModalScreen[Choices | None]):
             box.border_title = "options"
             box.border_subtitle = "enter accepts · tab next · esc back"
             yield _Box("keep the directory itself, only empty it", options.keep_root, id="keep")
-            yield _Box("gentle: wait while others wait for the disk", options.gentle, id="gentle")
+            yield _Box(
+                "gentle: wait while others wait for the disk", options.pace.gentle, id="gentle"
+            )
             yield from _number("names per rm (xargs)", "batch", options.batch_size, _LARGEST_BATCH)
             yield from _number(
                 "rm processes at once (xargs)", "processes", options.processes, _MOST_PROCESSES
             )
-            yield from _number("niceness, 0 to 19", "nice", options.nice, 19, minimum=0)
+            pace = options.pace
+            yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
+            label = "entries a second at most, 0: any"
+            yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
             yield Label("who counts the system calls")
             yield Select(
                 _SOURCES, value=trace.value if trace else "auto", allow_blank=False, id="source"
@@ -109,10 +115,14 @@ class OptionsDialog(ModalScreen[Choices | None]):
         options = replace(
             self._choices.options,
             keep_root=self.query_one("#keep", Checkbox).value,
-            gentle=self.query_one("#gentle", Checkbox).value,
+            pace=replace(
+                self._choices.options.pace,
+                gentle=self.query_one("#gentle", Checkbox).value,
+                nice=self._value("nice"),
+                rate_per_s=self._value("rate"),
+            ),
             batch_size=self._value("batch"),
             processes=self._value("processes"),
-            nice=self._value("nice"),
         )
         self.dismiss(Choices(options, trace))
 

@@ -85,6 +85,9 @@ def _short(seconds: float) -> str:
 def about_command(estimate: Estimate, found: Forecast) -> Text:
     """Return the highlighted strategy's command lines and what to know about it."""
     text = Text()
+    if found.directory is not None:
+        text.append("$ ", "dim")
+        text.append(f"cd {shell_quoted((found.directory,))}\n")
     for argv in estimate.command:
         text.append("$ ", "dim")
         text.append(f"{shell_quoted(argv)}\n")
@@ -102,9 +105,12 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
     words = [f"keep directory {'[x]' if options.keep_root else '[ ]'}"]
     if strategy is StrategyName.XARGS:
         words += [f"batch size {count(options.batch_size)}", f"processes {options.processes}"]
-    words.append(f"gentle {'[x]' if options.gentle else '[ ]'}")
-    if options.nice:
-        words.append(f"nice {options.nice}")
+    pace = options.pace
+    words.append(f"gentle {'[x]' if pace.gentle else '[ ]'}")
+    if pace.nice:
+        words.append(f"nice {pace.nice}")
+    if pace.rate_per_s:
+        words.append(f"at most {count(pace.rate_per_s)} /s")
     text = Text("options  ", style="dim")
     text.append(" · ".join(words), "not dim")
     match choices.trace:

@@ -10,12 +10,13 @@ from textual.binding import Binding
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui_fs.job.control import send
+from tui_fs.job.control import Command, send
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import IoPriority
 from tui_fs.screens.errors import ErrorsScreen
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.messages import Failed, SnapshotChanged
@@ -37,12 +38,20 @@ from widgets.figure_line import FigureLine
 from widgets.progress_line import ProgressLine
 from widgets.rate_graph import RateGraph, RateHistory
 
+_RANKS = {
+    (0, IoPriority.NORMAL): (10, IoPriority.LOW),
+    (10, IoPriority.LOW): (19, IoPriority.IDLE),
+    (19, IoPriority.IDLE): (0, IoPriority.NORMAL),
+}
+"""The ranks that follow each other with every key press."""
+
 
 class RunScreen(FramedScreen):
     """A view of a job; leaving it does not stop the job."""
 
     KEYS: ClassVar = (
         ("p", "pause/resume"),
+        ("g", "gentle"),
         ("c", "cancel…"),
         ("e", "errors"),
         ("q", "leave (the job goes on)"),
@@ -55,6 +64,8 @@ class RunScreen(FramedScreen):
 
     BINDINGS = [
         Binding("p", "pause", tooltip="Stop the strategy's processes, or let them go on"),
+        Binding("g", "gentle", tooltip="Hold the job back while others wait, or no longer"),
+        Binding("n", "nicer", tooltip="Rank the tools lower: half, idle, then normal again"),
         Binding("c", "cancel", tooltip="End the job for good (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         Binding("q,escape", "leave", tooltip="Leave; the job goes on"),
@@ -127,7 +138,17 @@ class RunScreen(FramedScreen):
 
     def action_pause(self) -> None:
         """Pause or resume."""
-        self._send("resume" if self._state is JobState.PAUSED else "pause")
+        self._send(Command("resume" if self._state is JobState.PAUSED else "pause"))
+
+    def action_gentle(self) -> None:
+        """Be gentle, or no longer."""
+        self._send(Command("gentle", "off" if self._snapshot.pace.gentle else "on"))
+
+    def action_nicer(self) -> None:
+        """Give the tools a lower rank, or after the lowest the normal one again."""
+        pace = self._snapshot.pace
+        nice, io_priority = _RANKS.get((pace.nice, pace.io_priority), _RANKS[19, IoPriority.IDLE])
+        self._send(Command("nice", str(nice)), Command("ionice", io_priority))
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""
@@ -143,7 +164,7 @@ class RunScreen(FramedScreen):
 
     def _cancel_confirmed(self, yes: bool | None) -> None:
         if yes:
-            self._send("cancel")
+            self._send(Command("cancel"))
 
     def action_errors(self) -> None:
         """List the failures so far."""
@@ -156,8 +177,9 @@ class RunScreen(FramedScreen):
             self.app.notify("The job goes on; J lists the jobs.", markup=False)
 
     @work(thread=True, group="control")
-    def _send(self, command: str) -> None:
+    def _send(self, *commands: Command) -> None:
         try:
-            send(self._folder, command)
+            for command in commands:
+                send(self._folder, command)
         except TuiFsError as why:
             self.post_message(Failed(why))

@@ -3,9 +3,11 @@
 from rich.text import Text
 
 from tui_fs.model.calls import REMOVING_CALLS, CallCount
+from tui_fs.model.events import HeldBack
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.units import bytes_iec, clock, count, duration
 from widgets.call_table import CallRow
 from widgets.figure_line import Figure
@@ -21,13 +23,32 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     started = snapshot.started
     if started is None:
         return "", "starting…", ""
-    verb = "deleting gently" if started.gentle else _STATE_WORDS[JobState.RUNNING]
+    verb = "deleting gently" if snapshot.pace.gentle else _STATE_WORDS[JobState.RUNNING]
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
     if snapshot.held is not None:
-        verb = f"WAITING (io pressure {snapshot.held.io_pressure_percent:.0f} %)"
+        verb = f"WAITING: {held_words(snapshot.held)}"
     verb = "cancelling" if snapshot.cancel is not None else verb
     return verb, displayable(started.target), f"{started.strategy} · job {started.job_id}"
+
+
+def held_words(held: HeldBack) -> str:
+    """Return why a gentle job stands still."""
+    return f"others wait for the {held.resource}, {held.pressure_percent:.0f} % of the time"
+
+
+def pace_words(pace: Pace) -> str:
+    """Return how fast the job may go, as far as that is limited."""
+    words = []
+    if pace.gentle:
+        words.append("gentle")
+    if pace.rate_per_s:
+        words.append(f"at most {count(pace.rate_per_s)} /s")
+    if pace.nice:
+        words.append(f"nice {pace.nice}")
+    if pace.io_priority is not IoPriority.NORMAL:
+        words.append(f"disk {pace.io_priority}")
+    return " · ".join(words)
 
 
 def progress_caption(snapshot: Snapshot) -> str:
@@ -75,10 +96,12 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
 
 
 def rate_caption(snapshot: Snapshot) -> str:
-    """Return the highest rate so far."""
-    if not snapshot.peak_rate_per_s:
-        return ""
-    return f"peak {count(round(snapshot.peak_rate_per_s))} /s"
+    """Return the highest rate so far, and what limits it."""
+    words = (
+        [f"peak {count(round(snapshot.peak_rate_per_s))} /s"] if snapshot.peak_rate_per_s else []
+    )
+    pace = pace_words(snapshot.pace)
+    return " · ".join([*words, pace] if pace else words)
 
 
 def call_title(snapshot: Snapshot) -> str:

@@ -111,7 +111,10 @@ _GNU_MESSAGE = re.compile(
     rb"[^:]*: (?:(?:cannot|failed to) ([a-z ]+?) )?(['\"$].*): ([^:]+)", re.DOTALL
 )
 _SHELL_PART = re.compile(rb"\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\"([^\"]*)\"|\\(.)", re.DOTALL)
+_SHELL_QUOTED = re.compile(rb"(?:%s)+" % _SHELL_PART.pattern, re.DOTALL)
+_C_QUOTED = re.compile(rb"'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _C_PART = re.compile(rb"\\([0-7]{1,3})|\\(.)|([^\\]+)", re.DOTALL)
+_BEYOND_A_BYTE = re.compile(rb"(?:[^\\]|\\.)*?\\[4-7][0-7]{2}", re.DOTALL)
 _C_ESCAPES = {
     b"a": b"\a",
     b"b": b"\b",

@@ -1,6 +1,6 @@
 """Pathologies that a survey notices in passing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tui_fs.model.paths import PathStr
@@ -19,12 +19,20 @@ class Evidence:
     locked_paths: list[PathStr] = field(default_factory=list)
     unreadable: int = 0
     unreadable_paths: list[PathStr] = field(default_factory=list)
+    shared: int = 0
+    shared_path: PathStr | None = None
 
     def unreadable_directory(self, path: PathStr) -> None:
         """Note a directory whose content stays unknown."""
         self.unreadable += 1
         if len(self.unreadable_paths) < PATHS_NAMED:
             self.unreadable_paths.append(path)
+
+    def shared_directory(self, path: Callable[[], str]) -> None:
+        """Note a directory in which somebody other than this user and root may write."""
+        if self.shared_path is None:  # a path takes time in deep trees; one is enough
+            self.shared_path = PathStr(path())
+        self.shared += 1
 
 
 def findings_of(
@@ -76,6 +84,17 @@ def findings_of(
         for directory in largest
         if directory.entries >= FLAT_ENTRIES
     ]
+    if evidence.shared_path is not None:
+        findings.append(
+            Finding(
+                "writable-by-others",
+                Severity.INFO,
+                evidence.shared_path,
+                {"directories": evidence.shared},
+                "Somebody other than you and root may write here, also while it is deleted.",
+                "Delete it with a strategy that is safe against races: rm, find or rmtree.",
+            )
+        )
     if max_path_bytes >= PATH_MAX_BYTES:
         findings.append(
             Finding(

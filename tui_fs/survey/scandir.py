@@ -10,6 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 
+from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.fnmatch import matches_glob
 from tui_fs.linux.inode_flags import is_locked
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
@@ -125,6 +126,7 @@ class ScandirSurvey:
         self._vanished = 0
         self._device = 0
         self._has_flags = True
+        self._uid = os.geteuid()
 
     def run(self) -> Iterator[Survey]:
         """Yield the counts so far every `interval_s`, and at the end the complete ones.
@@ -137,6 +139,8 @@ class ScandirSurvey:
         try:
             status = os.fstat(descriptor)
             self._device = status.st_dev
+            if others_may_write(status, self._uid):
+                self._evidence.shared_directory(root.path)
             self._all.directories += 1
             self._all.apparent += status.st_size
             self._all.allocated += status.st_blocks * 512
@@ -269,6 +273,8 @@ class ScandirSurvey:
             elsewhere = f"{node.path().rstrip('/')}/{name}" in self._mounts
         if not elsewhere:
             node.waiting.append(name)
+            if others_may_write(status, self._uid):
+                self._evidence.shared_directory(lambda: f"{node.path().rstrip('/')}/{name}")
 
     def _count_links(
         self, links: dict[tuple[int, int], int], status: os.stat_result
@@ -392,6 +398,7 @@ class ScandirSurvey:
                 self._evidence, largest, self._max_path_bytes, PathStr(self._path)
             ),
             unreadable=self._evidence.unreadable,
+            writable_by_others=self._evidence.shared,
             vanished=self._vanished,
             elapsed_s=self._reported - self._started,
             finished=finished,

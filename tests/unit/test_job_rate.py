@@ -1,0 +1,72 @@
+"""A limit to the rate, kept with tools that can only run or stand still."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.job.rate import LONGEST_LOOK_S, LONGEST_SAVING_S, SHORTEST_LOOK_S, RateLimit
+
+
+class Tools:
+    """Tools that remove at a speed of their own while they run."""
+
+    def __init__(self, limit_per_s: int, speed_per_s: float) -> None:
+        self.now_s = 50.0
+        self.removed = 0.0
+        self.speed_per_s = speed_per_s
+        self.straggle = 0
+        self.limit = RateLimit(limit_per_s, lambda: self.now_s)
+
+    def run(self, seconds: float) -> float:
+        """Let them work under the limit; return how many a second they removed."""
+        began, before = self.now_s, self.removed
+        while self.now_s - began < seconds:
+            hold_s = self.limit.hold_s(int(self.removed))
+            if hold_s > 0:
+                self.now_s += hold_s
+                self.removed += self.straggle
+            else:
+                look_s = self.limit.look_again_s
+                assert SHORTEST_LOOK_S <= look_s <= LONGEST_LOOK_S
+                self.now_s += look_s
+                self.removed += look_s * self.speed_per_s
+        return (self.removed - before) / (self.now_s - began)
+
+
+@given(st.integers(1, 100_000), st.floats(1.5, 1000))
+def test_fast_tools_are_slowed_to_the_limit(limit_per_s: int, times_faster: float) -> None:
+    # Given tools faster than the limit / When they work / Then on average they keep to it
+    tools = Tools(limit_per_s, limit_per_s * times_faster)
+    tools.run(2)
+    seconds = max(20.0, 200 / limit_per_s)
+    assert tools.run(seconds) <= limit_per_s * 1.05 + 2 / seconds * times_faster
+
+
+def test_the_limit_is_used() -> None:
+    # Given tools far faster than the limit / When they work / Then they come close to it
+    assert Tools(1_000, 200_000).run(30) == pytest.approx(1_000, rel=0.05)
+
+
+def test_a_straggler_does_not_make_the_tools_look_slow() -> None:
+    # Given tools that finish one more entry after they were told to stand still
+    tools = Tools(1_000, 200_000)
+    tools.straggle = 1
+    # When they go on after the first hold / Then they are looked at before they have run far
+    tools.run(10)
+    assert tools.limit.look_again_s == SHORTEST_LOOK_S
+
+
+def test_slow_tools_are_never_held() -> None:
+    # Given tools slower than the limit / When they work / Then at their own speed
+    assert Tools(10_000, 500).run(30) == pytest.approx(500, rel=0.02)
+
+
+def test_a_pause_does_not_end_in_a_burst() -> None:
+    # Given tools under a limit that were paused for a minute
+    tools = Tools(1_000, 100_000)
+    tools.run(5)
+    tools.now_s += 60
+    before = tools.removed
+    # When they go on / Then in the first second they remove hardly more than in any other
+    tools.run(1)
+    assert tools.removed - before < 1_000 * (1 + LONGEST_SAVING_S) * 1.2

@@ -1,0 +1,175 @@
+"""One line for the system's log about each deletion: who, from where, what, how, and its end."""
+
+import errno
+import os
+import re
+import select
+import socket
+import stat
+import syslog
+from dataclasses import dataclass
+
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import displayable
+from tui_fs.model.plan import Plan
+from tui_fs.model.requester import Requester
+
+SYSLOG_SOCKET = "/dev/log"
+"""Where the C library sends; it cannot be told otherwise."""
+
+MAX_LINE_BYTES = 900
+"""syslog cuts at 1,024 bytes (RFC 3164), of which priority, time, host name and tag need 102."""
+
+_IDENT = "tui-fs"
+_MAX_NAME_BYTES = 40
+_MAX_SSH_BYTES = 104  # two IPv6 addresses and two ports need 92
+_MAX_GLOB_BYTES = 60
+_MAX_NUMBER_BYTES = 20  # 2**64 has 20 digits
+_BARE = re.compile(r"[A-Za-z0-9_./:@%+,~-]+")
+_CUT = "…"
+_MAX_WAIT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedEnd:
+    """How a job ended, for the log.
+
+    Attributes:
+        deleted_entries, left_entries: None where nobody could count them.
+    """
+
+    outcome: Outcome
+    deleted_entries: int | None
+    failed_entries: int
+    left_entries: int | None
+    elapsed_s: float
+
+
+def audit_line(plan: Plan, requester: Requester, end: AuditedEnd | None = None) -> str:
+    """Return the line of a job's start, or with `end` that of its end.
+
+    The line is ``key=value`` pairs with one space between, at most MAX_LINE_BYTES in UTF-8.
+    A value that is not plain stands in double quotes. No value holds a double quote, an equals
+    sign, a control character or a line break: they are escaped as `displayable` does, ``"`` as
+    ``\\x22`` and ``=`` as ``\\x3d``. So ``(\\w+)=("[^"]*"|[^ "]*)`` reads the line back, and a
+    search for ``outcome=`` finds no path. Where a value was cut in the middle,
+    ``KEY_cut=yes`` follows it; the path gives way last and comes last.
+    """
+    options, filters = plan.options, plan.options.filters
+    pairs = [
+        _pair("event", "start" if end is None else "end"),
+        _pair("job", plan.job_id),
+        _number("uid", requester.uid),
+        _pair("user", requester.user),
+        _pair("login", requester.login_user),
+        _pair("sudo", requester.sudo_user),
+        _pair("ssh", requester.ssh_connection, _MAX_SSH_BYTES),
+        _pair("tty", requester.terminal),
+        _pair("strategy", plan.strategy.value),
+        _pair("keep_root", _yes_or_no(options.keep_root)),
+    ]
+    if filters.name_glob is not None:
+        pairs.append(_pair("name_glob", filters.name_glob, _MAX_GLOB_BYTES))
+    if filters.min_size_bytes is not None:
+        pairs.append(_number("min_size_bytes", filters.min_size_bytes))
+    if filters.modified_before_s is not None:
+        pairs.append(_number("modified_before_s", filters.modified_before_s))
+    pairs.append(_number("expected_entries", plan.expected.totals.entries))
+    if not plan.expected.complete:
+        pairs.append(_pair("expected_complete", "no"))
+    if end is not None:
+        pairs += [
+            _pair("outcome", end.outcome.value),
+            _number("deleted_entries", end.deleted_entries),
+            _number("failed_entries", end.failed_entries),
+            _number("left_entries", end.left_entries),
+            _pair("elapsed_s", f"{end.elapsed_s:.1f}", _MAX_NUMBER_BYTES),
+        ]
+    line = " ".join(pairs)
+    room = MAX_LINE_BYTES - len(line.encode()) - len(' path="" path_cut=yes')
+    return f"{line} {_pair('path', plan.target.path, room)}"
+
+
+def send_to_syslog(line: str, socket_path: str = SYSLOG_SOCKET) -> str | None:
+    """Hand a line to the system's log (authpriv.notice); return why that failed, else None.
+
+    The C library tells nobody whether a message arrived, so the socket is tried first:
+    None means that somebody listened there and had room.
+
+    Args:
+        socket_path: where to look; the message itself always goes to /dev/log.
+    """
+    reason = _why_nobody_listens(socket_path)
+    if reason is not None:
+        return reason
+    syslog.openlog(_IDENT, syslog.LOG_PID, syslog.LOG_AUTHPRIV)
+    syslog.syslog(syslog.LOG_NOTICE, line)
+    syslog.closelog()
+    return None
+
+
+def _why_nobody_listens(path: str) -> str | None:
+    shown = displayable(path)
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return f"{shown} is not a socket"
+    except FileNotFoundError:
+        return f"no syslog socket at {shown}"
+    except OSError as error:
+        return f"the syslog socket {shown} cannot be looked at: {os.strerror(error.errno or 0)}"
+    try:
+        if not _has_room(path):
+            return f"whoever listens at {shown} reads nothing"
+    except OSError as error:
+        return f"nobody takes messages at {shown}: {error.strerror or error}"
+    return None
+
+
+def _has_room(path: str, kind: socket.SocketKind = socket.SOCK_DGRAM) -> bool:
+    """Connect as syslog(3) does, and tell whether a message would be taken without waiting."""
+    with socket.socket(socket.AF_UNIX, kind) as probe:
+        probe.settimeout(_MAX_WAIT_S)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            if error.errno != errno.EPROTOTYPE or kind is socket.SOCK_STREAM:
+                raise
+            return _has_room(path, socket.SOCK_STREAM)
+        return bool(select.select([], [probe], [], _MAX_WAIT_S)[1])
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _number(key: str, value: int | None) -> str:
+    return _pair(key, "unknown" if value is None else str(value), _MAX_NUMBER_BYTES)
+
+
+def _pair(key: str, text: str, max_bytes: int = _MAX_NAME_BYTES) -> str:
+    """Return ``key=value`` with a value of at most `max_bytes`, quotes not counted."""
+    pieces = [_escaped(character) for character in text]
+    value = "".join(pieces)
+    was_cut = len(value.encode()) > max_bytes
+    if was_cut:
+        room = max_bytes - len(_CUT.encode())
+        head = _as_many(pieces, room // 2)
+        tail = _as_many(pieces[::-1], room - room // 2)[::-1]
+        value = "".join([*head, _CUT, *tail])
+    quoted = value if _BARE.fullmatch(value) else f'"{value}"'
+    return f"{key}={quoted} {key}_cut=yes" if was_cut else f"{key}={quoted}"
+
+
+def _escaped(character: str) -> str:
+    return {'"': "\\x22", "=": "\\x3d"}.get(character) or displayable(character)
+
+
+def _as_many(pieces: list[str], max_bytes: int) -> list[str]:
+    """Return the first pieces that fit; an escape is never cut in two."""
+    taken: list[str] = []
+    for piece in pieces:
+        max_bytes -= len(piece.encode())
+        if max_bytes < 0:
+            break
+        taken.append(piece)
+    return taken

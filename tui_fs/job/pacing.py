@@ -1,0 +1,167 @@
+"""Stopping the tools and letting them go on, for whatever reasons there are at a moment."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from tui_fs.job.control import Command
+from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting
+from tui_fs.job.launcher import Launcher
+from tui_fs.job.rate import RateLimit
+from tui_fs.linux.processes import all_stopped
+from tui_fs.model.events import Event, HeldBack, LetGo, PaceChanged
+from tui_fs.model.strategy import IoPriority, Pace
+
+LOOK_EVERY_S = 0.25
+STOPPED_WITHIN_S = 0.2
+LIMITED_NICE = 10
+"""Tools under a rate limit rank below the one who must stop them in time."""
+_PAUSE, _RATE, _GENTLE = "pause", "rate", "gentle"
+
+
+class Pacing:
+    """The only one who stops the tools: they run while there is no reason to stand still.
+
+    Args:
+        own_nice: the niceness of whoever started the job; the tools have no better one.
+        note: journals an event.
+        now_s: the time of events.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        pace: Pace,
+        own_nice: int,
+        note: Callable[[Event], None],
+        now_s: Callable[[], float],
+    ) -> None:
+        self._launcher = launcher
+        self._own_nice = own_nice
+        self._note = note
+        self._now_s = now_s
+        self._reasons: set[str] = set()
+        self._gentleness = Gentleness()
+        self._next_gentle_look_s = 0.0
+        self._rate: RateLimit | None = None
+        self.pace = pace
+        self._take(pace)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a person has paused the job."""
+        return _PAUSE in self._reasons
+
+    def pause(self) -> bool:
+        """Stop the tools until `resume`; return whether all were seen standing."""
+        self._let_go()
+        self._stand(_PAUSE)
+        deadline = time.monotonic() + STOPPED_WITHIN_S
+        while not all_stopped(self._launcher.pid):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def resume(self) -> None:
+        """End the pause."""
+        self._go(_PAUSE)
+
+    def step_begins(self) -> None:
+        """Forget why the tools of the last step stood: those of the next one run."""
+        self._let_go()
+        self._reasons -= {_RATE}
+
+    def change(self, command: Command) -> str | None:
+        """Change the pace as a person asks; return why it cannot be done."""
+        pace = changed(self.pace, command)
+        try:
+            self._launcher.rank(*ranks_of(pace, self._own_nice))
+        except PermissionError:
+            if command.name in ("nice", "ionice"):
+                return "Only root may give the tools a better rank than they have."
+            # gentle off, rate off: they keep the low rank, which slows nobody else down
+        except OSError as error:
+            return f"The rank cannot be changed: {error.strerror}."
+        self._take(pace)
+        self._note(PaceChanged(self._now_s(), pace))
+        return None
+
+    def look(self, removed: Callable[[], int | None]) -> float:
+        """Decide whether the tools run until the next look; return the seconds until then."""
+        if self.is_paused:
+            return LOOK_EVERY_S
+        until_s = LOOK_EVERY_S
+        if self.pace.gentle:
+            until_s = min(until_s, self._look_gently())
+        if self._rate is not None:
+            hold_s = self._rate.hold_s(removed() or 0)
+            if hold_s > 0:
+                self._stand(_RATE)
+                return min(until_s, hold_s)
+            self._go(_RATE)
+            until_s = min(until_s, self._rate.look_again_s)
+        return until_s
+
+    def _look_gently(self) -> float:
+        now_s = time.monotonic()
+        if now_s >= self._next_gentle_look_s:
+            waiting, look_again_s = self._gentleness.decide()
+            self._next_gentle_look_s = now_s + look_again_s
+            if waiting is None:
+                self._let_go()
+            elif _GENTLE not in self._reasons:
+                self._note_held(waiting)
+                self._stand(_GENTLE)
+        return max(0.0, self._next_gentle_look_s - now_s)
+
+    def _note_held(self, waiting: Waiting) -> None:
+        self._note(HeldBack(self._now_s(), waiting.resource, waiting.percent))
+
+    def _take(self, pace: Pace) -> None:
+        if pace.rate_per_s != self.pace.rate_per_s or self._rate is None:
+            self._rate = RateLimit(pace.rate_per_s) if pace.rate_per_s else None
+        if not pace.rate_per_s:
+            self._go(_RATE)
+        if not pace.gentle:
+            self._let_go()
+        self.pace = pace
+
+    def _let_go(self) -> None:
+        """End a hold of gentleness."""
+        if _GENTLE in self._reasons:
+            self._go(_GENTLE)
+            self._note(LetGo(self._now_s()))
+        self._gentleness.reset()
+
+    def _stand(self, reason: str) -> None:
+        if not self._reasons:
+            self._launcher.signal_tools(signal.SIGSTOP)
+        self._reasons.add(reason)
+
+    def _go(self, reason: str) -> None:
+        if self._reasons == {reason}:
+            self._launcher.signal_tools(signal.SIGCONT)
+        self._reasons.discard(reason)
+
+
+def changed(pace: Pace, command: Command) -> Pace:
+    """Return the pace after a command."""
+    match command.name:
+        case "gentle":
+            return replace(pace, gentle=command.value == "on")
+        case "rate":
+            return replace(pace, rate_per_s=0 if command.value == "off" else int(command.value))
+        case "nice":
+            return replace(pace, nice=int(command.value))
+        case "ionice":
+            return replace(pace, io_priority=IoPriority(command.value))
+    raise ValueError(command.name)
+
+
+def ranks_of(pace: Pace, own_nice: int) -> tuple[int, IoPriority]:
+    """Return the tools' niceness and rank at the disk; see `Pacing` for `own_nice`."""
+    limited = LIMITED_NICE if pace.rate_per_s else 0
+    nice = GENTLE_NICE if pace.gentle else max(pace.nice, limited)
+    return max(nice, own_nice), pace.io_priority

@@ -1,0 +1,80 @@
+"""What a job's counters, processes and file system say, taken together a few times a second."""
+
+import os
+import time
+
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.linux.filesystem import space_of
+from tui_fs.linux.pressure import io_pressure_percent
+from tui_fs.linux.processes import UsageMeter
+from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.events import Sampled, Space, Usage
+from tui_fs.tracing.source import CallSource
+
+SAMPLE_EVERY_S = 0.25
+LOOK_AT_PROCESSES_EVERY_S = 1.0
+"""Listing processes costs milliseconds on a busy server; four times a second would be felt."""
+
+
+class Sampler:
+    """Makes `Sampled` events.
+
+    Args:
+        target: its file system's free space is watched from the directory that holds it.
+        launcher_pid: its descendants are the tools.
+    """
+
+    def __init__(
+        self, source: CallSource, output: ToolOutput, target: str, launcher_pid: int
+    ) -> None:
+        self._source = source
+        self._output = output
+        self._meter = UsageMeter(launcher_pid)
+        self.space: Space | None = space_of(target)
+        self.place = os.path.dirname(target)
+        self._space_answers = True
+        self._calls: dict[str, CallCount] = {}
+        self._usage: Usage | None = None
+        self._looked_at_s = float("-inf")
+
+    def removed(self) -> int | None:
+        """Return the entries removed so far; None where nothing counts them."""
+        if self._source.kind is TraceSource.OUTPUT:
+            return self._output.removed().entries
+        removed = self._source.read().removed
+        return None if removed is None else removed.entries
+
+    def sample(self, at_s: float, strategy_s: float) -> Sampled:
+        """Return what is known now; the calls are those that changed since the last time."""
+        counts = self._source.read()
+        changed = {
+            name: count for name, count in counts.calls.items() if self._calls.get(name) != count
+        }
+        self._calls.update(changed)
+        removed: Removed | None = counts.removed
+        if self._source.kind is TraceSource.OUTPUT:
+            removed = self._output.removed()
+        if time.monotonic() - self._looked_at_s >= LOOK_AT_PROCESSES_EVERY_S:
+            self._look_at_processes()
+        return Sampled(
+            at_s=at_s,
+            strategy_s=strategy_s,
+            calls=changed,
+            removed=removed,
+            usage=self._usage,
+            space=self.space,
+            io_pressure_percent=io_pressure_percent(),
+        )
+
+    def last_sample(self, at_s: float, strategy_s: float) -> Sampled:
+        """Return the counts and the space after the end, however fresh the last ones are."""
+        self._looked_at_s = float("-inf")
+        return self.sample(at_s, strategy_s)
+
+    def _look_at_processes(self) -> None:
+        self._looked_at_s = time.monotonic()
+        self._usage = self._meter.measure() or self._usage
+        if self._space_answers:
+            space = space_of(self.place)
+            self._space_answers = space is not None
+            self.space = space or self.space

@@ -1,0 +1,318 @@
+"""What an administrator's file and a person's own file forbid beyond the built-in rules.
+
+Every file only restricts, so files combine. A file that cannot be understood stops every
+deletion; only a file that is not there means that there is no policy.
+"""
+
+import errno
+import os
+import stat
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.target import Target
+
+SYSTEM_POLICY = "/etc/tui-fs/policy.toml"
+READ_ONLY_VARIABLE = "TUI_FS_READ_ONLY"
+MAX_POLICY_BYTES = 1 << 20
+
+STRATEGY_NAMES = frozenset({*(name.value for name in StrategyName), "parallel"})
+"""What `strategies` may hold; a file may name the parallel engine where there is none yet."""
+
+_KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only")
+_UNTIL_MENDED = "Nothing is deleted until this file is mended or removed."
+_ASK = "Choose another directory, or ask whoever keeps the policy."
+_MAX_SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What all policy files together say.
+
+    Attributes:
+        sources: the files that were read.
+        never: no directory at, in or above one of these may be deleted.
+        allowed: one list for each file that gave one; every list must hold the target.
+        strategies: the only ones that may be used; None for all.
+        type_name_above_entries: larger targets are confirmed by typing their name; 0 for
+            every target, None where no file says so.
+        read_only: who switches deletion off, in words; None if nobody does.
+    """
+
+    sources: tuple[str, ...] = ()
+    never: tuple[PathStr, ...] = ()
+    allowed: tuple[tuple[PathStr, ...], ...] = ()
+    strategies: frozenset[str] | None = None
+    type_name_above_entries: int | None = None
+    read_only: str | None = None
+
+
+def read_policy(files: tuple[str, ...] | None = None) -> Policy:
+    """Return what `files` (None: the administrator's and the person's own) say together.
+
+    Raises:
+        BadInput: a file is there, but cannot be read or understood.
+    """
+    policy = Policy()
+    for file in _two_places() if files is None else files:
+        content = _content(file)
+        if content is not None:
+            policy = _combined(policy, _parsed(content, file))
+    if policy.read_only is None and os.environ.get(READ_ONLY_VARIABLE):
+        policy = replace(policy, read_only=f"the environment variable {READ_ONLY_VARIABLE}")
+    return policy
+
+
+def check_policy(policy: Policy, target: Target, mountinfo: str = MOUNTINFO) -> None:
+    """Raise Refused (rule "policy") where the policy forbids to delete the target."""
+    if policy.read_only is not None:
+        raise Refused(
+            f"Deleting is switched off: {policy.read_only} says read-only.",
+            "Nothing was deleted; looking and estimating still work.",
+            rule="policy",
+        )
+    mounts = read_mounts(mountinfo) if policy.never else ()
+    for place in policy.never:
+        relation = _relation(target, place, mounts)
+        if relation is not None:
+            raise Refused(
+                f"{displayable(target.path)} {relation} {displayable(place)}, "
+                f"which must never be deleted{_said_by(policy)}.",
+                _ASK,
+                rule="policy",
+            )
+    for places in policy.allowed:
+        if not any(is_within(target.path, os.path.realpath(place)) for place in places):
+            shown = ", ".join(displayable(place) for place in places) or "no directory at all"
+            raise Refused(
+                f"{displayable(target.path)} lies outside of what may be deleted: "
+                f"{shown}{_said_by(policy)}.",
+                _ASK,
+                rule="policy",
+            )
+
+
+def check_strategy(policy: Policy, strategy: str) -> None:
+    """Raise Refused (rule "policy") where the policy does not allow the strategy."""
+    if policy.strategies is not None and strategy not in policy.strategies:
+        others = ", ".join(sorted(policy.strategies))
+        raise Refused(
+            f"The strategy {strategy} may not be used here{_said_by(policy)}.",
+            f"Allowed: {others}."
+            if others
+            else "No strategy is allowed at all; ask whoever keeps the policy.",
+            rule="policy",
+        )
+
+
+def name_required_by(policy: Policy, entries: int) -> str | None:
+    """Return why this target is confirmed by typing its name, None if the policy is silent."""
+    limit = policy.type_name_above_entries
+    if limit == 0:
+        return "the policy asks for the name of every target"
+    if limit is not None and entries > limit:
+        return f"it has more than {limit:,} entries, and the policy asks for the name of such"
+    return None
+
+
+def _two_places() -> Iterator[str]:
+    yield SYSTEM_POLICY
+    configuration = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(configuration):
+        configuration = os.path.join(os.path.expanduser("~"), ".config")
+    if os.path.isabs(configuration):
+        yield os.path.join(configuration, "tui-fs", "policy.toml")
+
+
+def _content(file: str) -> bytes | None:
+    """Return what the file holds, None if there is none; never waits for a FIFO's writer."""
+    shown = displayable(file)
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        for link in (file, os.path.dirname(file)):
+            if os.path.islink(link) and not os.path.exists(link):
+                sentence = f"The policy {shown} is out of reach: {displayable(link)} points nowhere"
+                raise BadInput(f"{sentence}.", _UNTIL_MENDED) from error
+        return None
+    except OSError as error:
+        raise _unreadable(shown, error) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadInput(f"The policy {shown} must be a regular file.", _UNTIL_MENDED)
+        with open(descriptor, "rb", closefd=False) as stream:
+            content = stream.read(MAX_POLICY_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(shown, error) from error
+    finally:
+        os.close(descriptor)
+    if len(content) > MAX_POLICY_BYTES:
+        raise BadInput(
+            f"The policy {shown} must not be larger than {MAX_POLICY_BYTES:,} bytes.",
+            _UNTIL_MENDED,
+        )
+    return content
+
+
+def _unreadable(shown: str, error: OSError) -> BadInput:
+    reason = os.strerror(error.errno or 0)
+    return BadInput(f"The policy {shown} cannot be read: {reason}.", _UNTIL_MENDED)
+
+
+def _parsed(content: bytes, file: str) -> Policy:
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise _wrong(file, f"must be TOML in UTF-8: {_short(str(error))}") from error
+    for key in table:
+        if key not in _KEYS:
+            raise _wrong(file, f"holds the key {_short(key)}; known are {', '.join(_KEYS)}")
+    allowed = _paths(table, "allowed", file)
+    read_only = table.get("read_only", False)
+    if not isinstance(read_only, bool):
+        raise _wrong(file, "read_only must be true or false")
+    limit = table.get("type_name_above_entries")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise _wrong(file, "type_name_above_entries must be a whole number of 0 or more")
+    return Policy(
+        sources=(file,),
+        never=_paths(table, "never", file) or (),
+        allowed=() if allowed is None else (allowed,),
+        strategies=_strategies(table, file),
+        type_name_above_entries=limit,
+        read_only=f"the policy {displayable(file)}" if read_only else None,
+    )
+
+
+def _paths(table: dict[str, Any], key: str, file: str) -> tuple[PathStr, ...] | None:
+    places = table.get(key)
+    if places is None:
+        return None
+    expected = 'absolute paths without ".."'
+    if not isinstance(places, list) or not all(isinstance(place, str) for place in places):
+        raise _wrong(file, f"{key} must be a list of {expected}")
+    for place in places:
+        if not place.startswith("/") or ".." in place.split("/") or "\0" in place:
+            raise _wrong(file, f'{key} must hold {expected}, which "{_short(place)}" is not')
+    return tuple(_normalised(place) for place in places)
+
+
+def _normalised(place: str) -> PathStr:
+    """Spell a path of the file as the kernel's bytes are spelt here, whatever the locale."""
+    names = [name for name in place.split("/") if name not in ("", ".")]
+    return PathStr(os.fsdecode(("/" + "/".join(names)).encode()))
+
+
+def _strategies(table: dict[str, Any], file: str) -> frozenset[str] | None:
+    names = table.get("strategies")
+    if names is None:
+        return None
+    known = ", ".join(sorted(STRATEGY_NAMES))
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise _wrong(file, f"strategies must be a list of names out of {known}")
+    for name in names:
+        if name not in STRATEGY_NAMES:
+            raise _wrong(file, f'strategies holds "{_short(name)}"; known are {known}')
+    return frozenset(names)
+
+
+def _wrong(file: str, what: str) -> BadInput:
+    return BadInput(f"The policy {displayable(file)}: {what}.", _UNTIL_MENDED)
+
+
+def _short(text: str) -> str:
+    shown = displayable(text)
+    return shown if len(shown) <= _MAX_SHOWN_CHARACTERS else shown[:_MAX_SHOWN_CHARACTERS] + "…"
+
+
+def _combined(one: Policy, other: Policy) -> Policy:
+    strategies = one.strategies
+    if strategies is None or other.strategies is None:
+        strategies = other.strategies if strategies is None else strategies
+    else:
+        strategies &= other.strategies
+    limits = [
+        limit
+        for limit in (one.type_name_above_entries, other.type_name_above_entries)
+        if limit is not None
+    ]
+    return Policy(
+        sources=one.sources + other.sources,
+        never=one.never + other.never,
+        allowed=one.allowed + other.allowed,
+        strategies=strategies,
+        type_name_above_entries=min(limits, default=None),
+        read_only=one.read_only or other.read_only,
+    )
+
+
+def _said_by(policy: Policy) -> str:
+    files = ", ".join(displayable(file) for file in policy.sources)
+    return f" (policy: {files})" if files else ""
+
+
+def _relation(target: Target, place: PathStr, mounts: tuple[Mount, ...]) -> str | None:
+    """Return how the target touches a place that must stay, in words; None if it does not."""
+    real = os.path.realpath(place)
+    for form in (place, real):
+        if is_within(target.path, form):
+            return "is" if target.path == form else "lies in"
+        if is_within(form, target.path):
+            return "holds"
+    pinned = (target.pin.device, target.pin.inode)
+    if any(_identity(above) == pinned for form in (place, real) for above in _upwards(form)):
+        return "is, under another name, or holds"
+    stays = _identity(real)
+    if stays is not None and any(_identity(above) == stays for above in _upwards(target.path)):
+        return "lies, under another name, in"
+    return _relation_by_mounts(target, real, mounts)
+
+
+def _relation_by_mounts(target: Target, real: str, mounts: tuple[Mount, ...]) -> str | None:
+    """Compare where both lie in their file systems: a part of either may be bind mounted."""
+    holder = next((mount for mount in mounts if mount.mount_id == target.pin.mount_id), None)
+    place_holder = mount_of(real, mounts)
+    if holder is None or place_holder is None or holder.filesystem.startswith("nfs"):
+        return None  # NFS writes "/" for the root of every mount (nfs_show_path in the kernel)
+    ours = _inside(holder, target.path)
+    parts = [(mount.device, mount.root) for mount in mounts_below(real, mounts)]
+    for device, theirs in [(place_holder.device, _inside(place_holder, real)), *parts]:
+        if device == holder.device and is_within(ours, theirs):
+            return "lies, under another name, in"
+        if device == holder.device and is_within(theirs, ours):
+            return "holds, under another name, a part of"
+    return None
+
+
+def _inside(mount: Mount, path: str) -> str:
+    below = os.path.relpath(path, mount.mount_point)
+    return os.path.normpath(os.path.join(mount.root, below))
+
+
+def _upwards(path: str) -> Iterator[str]:
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+    yield path
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return device and inode, None where nothing is or where only its text is known."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+            return None
+        raise Refused(
+            f"{displayable(path)} cannot be looked at ({os.strerror(error.errno or 0)}), so "
+            "whether the target is what the policy keeps is not known.",
+            "Mend that place or the policy first.",
+            rule="policy",
+        ) from error
+    return status.st_dev, status.st_ino
