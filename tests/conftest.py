@@ -192,6 +192,8 @@ def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     """Keep every test's jobs out of the real home, and end those that it leaves running."""
     home = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     yield home
     for journal in home.glob("tui-fs/jobs/*/events.jsonl"):
         _end_supervisor(journal, home)

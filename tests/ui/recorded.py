@@ -30,6 +30,7 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
+from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import (
@@ -131,7 +132,7 @@ def plan(job_id: str = "7f3a01") -> Plan:
         expected=_expected(),
         predicted=None,
         confirmed_from=PathStr("/root"),
-        requested_by_uid=0,
+        requester=Requester(0, "root", "", "", "", ""),
     )
 
 

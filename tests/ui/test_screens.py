@@ -83,8 +83,10 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.screens.choose.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.tools_of", _all_tools)
+    monkeypatch.setattr("tui_fs.job.races.replaceable_part", lambda *_: None)
+    monkeypatch.setattr("tui_fs.job.races._replaceable", lambda _: None)
     target = Target(MAILDROP, Pin(1, 2, 3))
-    monkeypatch.setattr("tui_fs.screens.preview.check", lambda *_: target)
+    monkeypatch.setattr("tui_fs.screens.preview.check_target", lambda *_, **__: target)
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
 
@@ -236,10 +238,10 @@ async def test_preview_without_rsync(
 
 
 async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> Target:
+    def refuse(*_: object, **__: object) -> Target:
         raise Refused(f"{MAILDROP} is a mount point.", "Unmount it first.", rule="mount-point")
 
-    monkeypatch.setattr("tui_fs.screens.preview.check", refuse)
+    monkeypatch.setattr("tui_fs.screens.preview.check_target", refuse)
     assert await look(preview()) == picture
 
 
@@ -266,7 +268,7 @@ async def test_confirm_by_name(picture: SnapshotAssertion) -> None:
 async def test_confirm_a_small_directory(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_fs.screens.preview.name_must_be_typed", lambda *_: None)
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
     assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
 
 

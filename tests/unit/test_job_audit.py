@@ -38,7 +38,7 @@ PLAN = Plan(
     expected=Expected(Totals(files=200_000, directories=1), 0, 0, complete=True),
     predicted=None,
     confirmed_from=PathStr("/"),
-    requested_by_uid=0,
+    requester=Requester(0, "root", "", "", "", ""),
 )
 ALICE = Requester(0, "root", "alice", "alice", "10.0.0.9 50022 10.0.0.2 22", "/dev/pts/3")
 END = AuditedEnd(Outcome.PARTIAL, 199_998, 2, 3, 12.345)

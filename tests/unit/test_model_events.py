@@ -14,6 +14,7 @@ from tui_fs.model.codec import argv_fields, decode, encode, path_fields, shown_p
 from tui_fs.model.errors import BadInput
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.events import (
+    Audited,
     CancelRequested,
     EntryFailed,
     Event,
@@ -38,6 +39,7 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
+from tui_fs.model.requester import Requester
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target
@@ -113,6 +115,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
     PaceChanged: st.builds(PaceChanged, seconds, paces),
     HeldBack: st.builds(HeldBack, seconds, texts, seconds),
     LetGo: st.builds(LetGo, seconds),
+    Audited: st.builds(Audited, seconds, texts, texts),
     CancelRequested: st.builds(CancelRequested, seconds, texts),
     JobFinished: st.builds(
         JobFinished,
@@ -150,7 +153,8 @@ options = st.builds(
     keep_root=st.booleans(),
     batch_size=small,
     processes=small,
-    nice=small,
+    pace=paces,
+    accept_races=st.booleans(),
     filters=st.builds(Filters, st.none() | texts, st.none() | counts, st.none() | counts),
 )
 plans = st.builds(
@@ -164,8 +168,11 @@ plans = st.builds(
     expected=expected,
     predicted=st.none() | estimates,
     confirmed_from=paths,
-    requested_by_uid=small,
+    requester=st.builds(Requester, small, texts, texts, texts, texts, texts),
     trace=st.none() | st.sampled_from(TraceSource),
+    writable_by_others=counts,
+    name_typed=st.booleans(),
+    continues=texts,
 )
 
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -319,7 +326,7 @@ def test_an_unknown_type_is_refused() -> None:
 
 def test_unknown_fields_are_passed_over() -> None:
     # Given an event with a field of a later version / When read / Then the rest counts
-    assert event_from_json({"type": "Paused", "at_s": 1, "why": "?"}) == Paused(1.0, 1.0, True)
+    assert event_from_json({"type": "Resumed", "at_s": 1, "why": "?"}) == Resumed(1.0)
 
 
 def test_fields_with_a_default_may_be_absent() -> None:

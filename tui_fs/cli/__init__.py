@@ -8,6 +8,7 @@ from tui_fs.cli.exit_codes import CANCELLED_BY_INT, PIPE_CLOSED, SOME_FAILED, ex
 from tui_fs.cli.parser import parse
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
+from tui_fs.safety.privileges import refuse_borrowed_privileges
 
 
 def entry_point() -> None:
@@ -21,6 +22,7 @@ def main(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a poor locale must not end a job's view
     try:
+        refuse_borrowed_privileges()
         parsed = parse(arguments)
         code: int = parsed.run(parsed)
         sys.stdout.flush()

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from dataclasses import replace
 
 from tui_fs.cli.arguments import options_of, trace_of
 from tui_fs.cli.estimate import estimate_as_json
@@ -10,23 +11,21 @@ from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json
 from tui_fs.cli.survey import count_tree
+from tui_fs.job.permission import check_plan, check_target, why_type_name
 from tui_fs.job.planning import make_plan
 from tui_fs.job.races import directory_named_from
 from tui_fs.job.start import start
-from tui_fs.job.store import state_directory
 from tui_fs.model.codec import argv_fields, encode, path_fields
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable, shell_quoted
 from tui_fs.model.plan import Plan
 from tui_fs.model.units import bytes_iec, count, duration
-from tui_fs.safety.here import surroundings_here
-from tui_fs.safety.refusals import check, name_must_be_typed
 from tui_fs.tracing.ladder import open_source
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Delete the directory, or say why not."""
-    target = check(parsed.path, surroundings_here(state_directory()))
+    target = check_target(parsed.path)
     asks = not (parsed.yes or parsed.dry_run)
     if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
@@ -38,7 +37,10 @@ def run(parsed: argparse.Namespace) -> int:
         _print_plan(plan, as_json=parsed.json)
         return DONE
     if asks:
-        _ask(plan)
+        plan = _asked(plan)
+    elif parsed.confirm is not None:
+        plan = _typed(plan, parsed.confirm)
+    check_plan(plan)  # says now what the job would say
     interrupts = Interrupts()
     folder = start(plan)
     if parsed.detach:
@@ -87,15 +89,22 @@ def _what(plan: Plan) -> str:
     )
 
 
-def _ask(plan: Plan) -> None:
-    """Return if the person confirms; Refused otherwise."""
+def _asked(plan: Plan) -> Plan:
+    """Return the plan as the person confirms it; Refused otherwise."""
     note(_what(plan))
-    word = os.path.basename(plan.target.path)
-    reason = name_must_be_typed(plan.target.path, plan.expected.totals.entries)
-    if reason is None:
-        question, wanted = "Delete it? Type yes: ", "yes"
-    else:
-        question, wanted = f"Because {reason}, type its name to delete it: ", word
-    print(question, end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().rstrip("\n") != wanted:
+    reason = why_type_name(plan.target.path, plan.expected.totals.entries)
+    question = f"Because {reason}, type its name to delete it: "
+    print(question if reason else "Delete it? Type yes: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().rstrip("\n")
+    if reason is not None:
+        return _typed(plan, answer)
+    if answer != "yes":
         raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
+    return plan
+
+
+def _typed(plan: Plan, name: str) -> Plan:
+    """Return the plan confirmed by its target's name; Refused if it is another name."""
+    if name != os.path.basename(plan.target.path):
+        raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
+    return replace(plan, name_typed=True)

@@ -110,6 +110,9 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(StrategyName)}",
     )  # fmt: skip
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--confirm", metavar="NAME", help="the directory's name, where a policy wants it typed"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show what would run, then stop")
     parser.add_argument("--detach", action="store_true", help="start the job and return")
     parser.add_argument("--name", type=glob, metavar="GLOB", help="only entries whose name matches")

@@ -7,6 +7,7 @@ import sys
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.model.errors import BadInput
+from tui_fs.safety.policy import READ_ONLY_VARIABLE
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -18,6 +19,8 @@ def run(parsed: argparse.Namespace) -> int:
         )
     if os.environ.get("TERM", "dumb") in ("", "dumb"):
         raise BadInput("The screens need a terminal that can move its cursor.", "Set TERM.")
+    if parsed.read_only:
+        os.environ[READ_ONLY_VARIABLE] = "1"  # every process that is started from here obeys
     from tui_fs.app import TuiFsApp  # importing textual takes time that no other command needs
 
     app = TuiFsApp(path, slow_link=parsed.slow_link, read_only=parsed.read_only)

@@ -74,6 +74,8 @@ def audit_line(plan: Plan, requester: Requester, end: AuditedEnd | None = None) 
         pairs.append(_number("min_size_bytes", filters.min_size_bytes))
     if filters.modified_before_s is not None:
         pairs.append(_number("modified_before_s", filters.modified_before_s))
+    if options.accept_races:
+        pairs.append(_pair("accept_races", "yes"))
     pairs.append(_number("expected_entries", plan.expected.totals.entries))
     if not plan.expected.complete:
         pairs.append(_pair("expected_complete", "no"))

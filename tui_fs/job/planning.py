@@ -9,6 +9,7 @@ from tui_fs.job.aftermath import without_root
 from tui_fs.job.races import argument_for, directory_named_from, refuse_race, why_race
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused
 from tui_fs.model.estimate import Estimate
@@ -104,7 +105,7 @@ def make_plan(
         expected=expected_of(survey, options),
         predicted=estimate,
         confirmed_from=PathStr(standing_in),
-        requested_by_uid=os.getuid(),
+        requester=requester_here(),
         writable_by_others=survey.writable_by_others,
         trace=trace,
     )

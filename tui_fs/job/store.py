@@ -1,19 +1,25 @@
 """Where jobs are kept: one folder each, readable by their owner only."""
 
+import contextlib
+import errno
 import json
 import os
+import pwd
 import secrets
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tui_fs.linux.accounts import replaceable_part
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, JobFailed
-from tui_fs.model.paths import PathStr
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 
 _ID_BYTES = 3
 _SCHEMA = 1
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +70,17 @@ class JobFolder:
 
 
 def state_directory() -> PathStr:
-    """Return the directory of tui-fs below XDG_STATE_HOME."""
+    """Return the directory of tui-fs below XDG_STATE_HOME.
+
+    With sudo that keeps HOME, root's jobs go to root's own home: whoever owns HOME could
+    exchange a plan in it for another one.
+    """
     home = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(home):
-        home = os.path.join(os.path.expanduser("~"), ".local", "state")
+        above = os.path.expanduser("~")
+        if os.geteuid() == 0 and not _is_firm(above):
+            above = pwd.getpwuid(0).pw_dir
+        home = os.path.join(above, ".local", "state")
     return PathStr(os.path.join(home, "tui-fs"))
 
 
@@ -76,49 +89,124 @@ def jobs_directory() -> str:
     return os.path.join(state_directory(), "jobs")
 
 
+def emergency_directory() -> str | None:
+    """Return where jobs are kept while the state directory has no room: in memory.
+
+    None where this machine has no such place for this user.
+    """
+    uid = os.geteuid()
+    place = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not os.path.isabs(place):
+        place = "/run" if uid == 0 else f"/run/user/{uid}"
+    is_usable = os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
+    return os.path.join(place, "tui-fs", "jobs") if is_usable else None
+
+
 def new_job_id() -> str:
     """Return an unused short name for a job."""
     while True:
         job_id = secrets.token_hex(_ID_BYTES)
-        if not os.path.lexists(os.path.join(jobs_directory(), job_id)):
+        if not any(os.path.lexists(os.path.join(place, job_id)) for place in _places()):
             return job_id
 
 
 def create(plan: Plan) -> JobFolder:
-    """Make the folder of a new job and write its plan; JobFailed if that is impossible."""
-    folder = JobFolder(os.path.join(jobs_directory(), plan.job_id))
-    try:
-        os.makedirs(jobs_directory(), mode=0o700, exist_ok=True)
-        os.mkdir(folder.path, 0o700)
-        os.mkdir(folder.empty_directory, 0o700)
-        write_json(folder.plan, {"schema": _SCHEMA, **encode(plan)})
-    except OSError as error:
-        raise JobFailed(
-            f"The job cannot be written to {folder.path}: {os.strerror(error.errno or 0)}.",
-            "Make room there, or set XDG_STATE_HOME to another place. Nothing was deleted.",
-        ) from error
-    return folder
+    """Make the folder of a new job and write its plan.
+
+    Raises:
+        JobFailed: neither the state directory nor the one in memory can hold it, or somebody
+            else could write in them. Nothing was deleted.
+    """
+    first: OSError | None = None
+    for place in _places():
+        try:
+            return _create_in(place, plan)
+        except OSError as error:
+            first = first or error
+            if error.errno not in _NO_ROOM:
+                break
+    assert first is not None
+    folder = os.path.join(jobs_directory(), plan.job_id)
+    raise JobFailed(
+        f"The job cannot be written to {displayable(folder)}: {os.strerror(first.errno or 0)}.",
+        "Make room there, or set XDG_STATE_HOME to another place. Nothing was deleted.",
+    ) from first
 
 
 def find(job_id: str) -> JobFolder:
     """Return the folder of a job; BadInput if there is none of that name."""
-    folder = JobFolder(os.path.join(jobs_directory(), job_id))
-    if not job_id.isalnum() or not os.path.isfile(folder.plan):
-        raise BadInput(f"There is no job {job_id!r}.", "tui-fs jobs lists them.")
-    return folder
+    for place in _places() if job_id.isalnum() else ():
+        folder = JobFolder(os.path.join(place, job_id))
+        if os.path.isfile(folder.plan):
+            return folder
+    raise BadInput(f"There is no job {job_id!r}.", "tui-fs jobs lists them.")
 
 
 def all_jobs() -> Iterator[JobFolder]:
     """Yield the folders of all jobs that have a plan, the newest first."""
-    try:
-        folders = [JobFolder(entry.path) for entry in os.scandir(jobs_directory())]
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise JobFailed(f"{jobs_directory()} cannot be read: {error.strerror}.") from error
+    folders: list[JobFolder] = []
+    for place in _places():
+        try:
+            folders += [JobFolder(entry.path) for entry in os.scandir(place)]
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise JobFailed(f"{displayable(place)} cannot be read: {error.strerror}.") from error
     dated = [(os.stat(f.plan).st_mtime, f) for f in folders if os.path.isfile(f.plan)]
     for _, folder in sorted(dated, key=lambda pair: pair[0], reverse=True):
         yield folder
+
+
+def _places() -> tuple[str, ...]:
+    emergency = emergency_directory()
+    return (jobs_directory(),) if emergency is None else (jobs_directory(), emergency)
+
+
+def _make_private(jobs: str) -> None:
+    """Make the directory of the jobs; JobFailed if anybody else can write there."""
+    os.makedirs(os.path.dirname(os.path.dirname(jobs)), mode=0o755, exist_ok=True)
+    for directory in (os.path.dirname(jobs), jobs):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
+    status = os.lstat(jobs)
+    is_ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    if not stat.S_ISDIR(status.st_mode) or not is_ours or not _is_firm(jobs):
+        raise JobFailed(
+            f"{displayable(jobs)} is not this user's alone: somebody else could change the jobs.",
+            "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that "
+            "only this user can write. Nothing was deleted.",
+        )
+
+
+def _is_firm(path: str) -> bool:
+    """Tell whether nobody else can put another directory in the place of this one."""
+    try:
+        return replaceable_part(os.path.realpath(path), os.geteuid()) is None
+    except OSError:
+        return False
+
+
+def _create_in(jobs: str, plan: Plan) -> JobFolder:
+    folder = JobFolder(os.path.join(jobs, plan.job_id))
+    _make_private(jobs)
+    os.mkdir(folder.path, 0o700)
+    try:
+        os.mkdir(folder.empty_directory, 0o700)
+        write_json(folder.plan, {"schema": _SCHEMA, **encode(plan)})
+    except OSError:
+        _take_back(folder)
+        raise
+    return folder
+
+
+def _take_back(folder: JobFolder) -> None:
+    """Remove a job folder that was just made and could not be finished."""
+    for partial in (f"{folder.plan}.partial", folder.plan):
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+    for directory in (folder.empty_directory, folder.path):
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
 
 
 def load_plan(folder: JobFolder) -> Plan:

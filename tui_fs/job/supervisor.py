@@ -12,23 +12,27 @@ import time
 import traceback
 
 from tui_fs.job.aftermath import Aftermath, look
+from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.control import Command, ControlServer
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import Launcher, StepEnd
-from tui_fs.job.lock import SupervisorLock
+from tui_fs.job.overlap import enlist
 from tui_fs.job.pacing import Pacing, ranks_of
+from tui_fs.job.permission import check_plan, check_target_again
 from tui_fs.job.races import argument_for, open_pinned, refuse_race
+from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
 from tui_fs.job.start import GO, READY
-from tui_fs.job.store import JobFolder, load_plan, state_directory, write_json
+from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.filesystem import settle
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import (
+    Audited,
     CancelRequested,
     EntryFailed,
     Event,
@@ -40,12 +44,10 @@ from tui_fs.model.events import (
     StepFinished,
     StepStarted,
 )
-from tui_fs.model.outcome import JobState
+from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Step, StrategyName, flatten
-from tui_fs.safety.here import surroundings_here
-from tui_fs.safety.refusals import check_again
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.ladder import open_source
@@ -61,7 +63,7 @@ class Supervisor:
         self._folder = folder
         self._plan = plan
         self._began = time.monotonic()
-        self._journal = JournalWriter(folder.journal)
+        self._record = Record(JournalWriter(folder.journal))
         self._snapshot = Snapshot()
         self._strategy: Strategy = STRATEGIES[plan.strategy]
         self._errors: list[EntryFailed] = []
@@ -74,9 +76,15 @@ class Supervisor:
         self._has_begun = False
         self._own_nice = rank_above_the_tools()
 
-    def run(self) -> None:
-        """Run the plan from the last check to the report."""
+    def run(self, forbidden: Refused | None = None) -> None:
+        """Run the plan from the last check to the report.
+
+        Args:
+            forbidden: why it may not run at all.
+        """
         try:
+            if forbidden is not None:
+                raise forbidden
             source, steps, launcher, held = self._make_ready()
         except TuiFsError as why:
             self._refuse(why)
@@ -110,14 +118,14 @@ class Supervisor:
 
     def _refuse(self, why: TuiFsError) -> None:
         rule = why.rule if isinstance(why, Refused) else type(why).__name__.lower()
+        self._audit(AuditedEnd(Outcome.REFUSED, 0, 0, None, self._now()))
         self._note(JobRefused(self._now(), rule, why.sentence, why.advice))
-        self._journal.sync()
         self._write_report()
 
     def _make_ready(self) -> tuple[CallSource, tuple[Step, ...], Launcher, int]:
         """Check everything again and prepare the counters; nothing is touched yet."""
         plan = self._plan
-        self._check_target()
+        check_plan(plan)
         refuse_race(self._strategy, plan.options, plan.target.path, plan.writable_by_others)
         for tool in plan.tools.values():
             if not os.access(tool, os.X_OK):
@@ -145,8 +153,7 @@ class Supervisor:
 
     def _check_target(self) -> None:
         """Raise unless the target is still what was confirmed, with nothing mounted in it."""
-        surroundings = surroundings_here(state_directory(), self._plan.confirmed_from)
-        check_again(self._plan.target, surroundings)
+        check_target_again(self._plan)
 
     def _note_start(self, steps: tuple[Step, ...], source: CallSource) -> None:
         plan, predicted = self._plan, self._plan.predicted
@@ -171,7 +178,8 @@ class Supervisor:
                 pace=plan.options.pace,
             )
         )
-        self._journal.sync()
+        self._audit(None)
+        self._record.sync()
 
     def _run_step(self, number: int) -> TuiFsError | None:
         """Run one step to its end; return what forbids it and all that follow, or nothing."""
@@ -230,6 +238,8 @@ class Supervisor:
             key.data()
         if self._is_terminated:
             self._cancel("the supervisor was told to end")
+        if self._record.is_lost:
+            self._cancel(f"the journal could not be written: {self._record.problem}")
 
     def _note_terminated(self, *_: object) -> None:
         self._is_terminated = True
@@ -321,22 +331,41 @@ class Supervisor:
             surviving_entries=aftermath.survivors.entries if aftermath.survivors else None,
             space=self._sampler.space,
         )
+        self._audit(
+            AuditedEnd(
+                ending.outcome,
+                _sum(ending.deleted_files, ending.deleted_directories),
+                self._snapshot.failed,
+                finished.surviving_entries,
+                self._wall_s,
+            )
+        )
         self._note(finished)
-        self._journal.sync()
         self._write_report()
 
+    def _audit(self, end: AuditedEnd | None) -> None:
+        line = audit_line(self._plan, self._plan.requester, end)
+        self._note(Audited(self._now(), line, send_to_syslog(line) or ""))
+
     def _write_report(self) -> None:
+        if not self._record.finish():
+            raise OSError(f"the end of the job could not be written: {self._record.problem}")
         state = self._snapshot.state or JobState.DIED
         write_json(self._folder.report, report_of(self._snapshot, state, self._errors))
 
     def _note(self, event: Event) -> None:
         if isinstance(event, EntryFailed):
             self._errors.append(event)
-        self._journal.write(event)
+        self._record.write(event)
         self._snapshot = fold(self._snapshot, event)
 
     def _now(self) -> float:
         return round(time.monotonic() - self._began, 4)
+
+
+def _sum(*numbers: int | None) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _read(descriptor: int) -> bytes:
@@ -368,9 +397,10 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     status = 1
     try:
-        lock = SupervisorLock(folder.lock)
         os.umask(0o077)
-        Supervisor(folder, load_plan(folder)).run()
+        plan = load_plan(folder)
+        lock, overlap = enlist(folder, plan.target)
+        Supervisor(folder, plan).run(overlap)
         lock.release()
         status = 0
     except BaseException:  # noqa: BLE001  a bug is logged, and below nothing may run on

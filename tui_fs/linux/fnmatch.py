@@ -6,6 +6,8 @@ that is made with it is not the count of what find deletes.
 
 import ctypes
 
+from tui_fs.model.errors import BadInput
+
 _LC_ALL_MASK = 8127
 """All categories of glibc (locale.h); other C libraries treat any locale as C here."""
 
@@ -19,7 +21,13 @@ _C_LOCALE = _libc.newlocale(_LC_ALL_MASK, b"C", None)
 
 
 def matches_glob(pattern: bytes, name: bytes) -> bool:
-    """Tell whether `name` matches, as fnmatch(3) without flags in the C locale."""
+    """Tell whether `name` matches, as fnmatch(3) without flags in the C locale.
+
+    Raises:
+        BadInput: there is a NUL, up to which C would read, and so match something else.
+    """
+    if b"\0" in pattern or b"\0" in name:
+        raise BadInput("A pattern or a name holds a NUL byte, which no name can.")
     before = _libc.uselocale(_C_LOCALE)
     try:
         return bool(_libc.fnmatch(pattern, name, 0) == 0)

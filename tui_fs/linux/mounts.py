@@ -4,9 +4,12 @@ import os
 import re
 from dataclasses import dataclass
 
-from tui_fs.model.paths import PathStr, is_within
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr, displayable, is_within
 
 MOUNTINFO = "/proc/self/mountinfo"
+
+_SHOWN = 80  # bytes of a line that cannot be understood
 
 PSEUDO_TYPES = frozenset(
     [
@@ -42,7 +45,13 @@ PSEUDO_TYPES = frozenset(
 )
 """File systems whose entries are the kernel's own objects, not stored files."""
 
-_OCTAL = re.compile(rb"\\([0-7]{3})")
+_LINE = re.compile(
+    rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/(?:[^ \\]|\\[0-3][0-7]{2})*) ([^ ]+)(?: [^ ]+)*?"
+    rb" - ([^ ]+) ([^ ]*) (.*)"
+)
+"""IDs, device, root, mount point, options, any tags, type, source (may be empty), options."""
+
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,11 @@ class Mount:
 
 
 def read_mounts(mountinfo: str = MOUNTINFO) -> tuple[Mount, ...]:
-    """Return the mount table in the kernel's order (later lines cover earlier ones)."""
+    """Return the mount table in the kernel's order (later lines cover earlier ones).
+
+    Raises:
+        BadInput: a line cannot be understood; a mount must not be missed.
+    """
     with open(mountinfo, "rb") as file:
         return tuple(_parse(line) for line in file.read().split(b"\n") if line)
 
@@ -101,18 +114,24 @@ def mounts_below(path: str, mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
 
 
 def _parse(line: bytes) -> Mount:
-    head, _, tail = line.partition(b" - ")
-    fields = head.split(b" ")
-    filesystem, source, superblock_options = tail.split(b" ", 2)
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise BadInput(
+            f"The mount table has a line that cannot be understood: {displayable(line[:_SHOWN])}.",
+            "Without it nobody knows what is mounted below a directory.",
+        )
+    mount_id, parent_id, device, root, mount_point, options, filesystem, source, others = (
+        match.groups()
+    )
     return Mount(
-        mount_id=int(fields[0]),
-        parent_id=int(fields[1]),
-        device=fields[2].decode("ascii"),
-        root=_unescape(fields[3]),
-        mount_point=_unescape(fields[4]),
+        mount_id=int(mount_id),
+        parent_id=int(parent_id),
+        device=device.decode("ascii"),
+        root=_unescape(root),
+        mount_point=_unescape(mount_point),
         options=frozenset(
             option.decode("utf-8", "replace")
-            for option in (*fields[5].split(b","), *superblock_options.split(b","))
+            for option in (*options.split(b","), *others.split(b","))
         ),
         filesystem=filesystem.decode("utf-8", "replace"),
         source=_unescape(source),

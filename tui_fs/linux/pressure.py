@@ -1,16 +1,21 @@
 """Pressure stall information: how much of the time somebody waited for a resource."""
 
+import re
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 PRESSURE_IO = "/proc/pressure/io"
 PRESSURE_CPU = "/proc/pressure/cpu"
 
+_LONGEST_BYTES = 4096
+_SOME = re.compile(rb"some avg10=(\d{1,3}\.\d\d) avg60=\S+ avg300=\S+ total=(\d{1,20})\n")
+
 
 def io_pressure_percent(path: str = PRESSURE_IO) -> float | None:
     """Return the share of the last 10 s in which some task waited for I/O; None without PSI."""
-    value = _some(path, "avg10=")
-    return None if value is None else float(value)
+    some = _some(path)
+    return None if some is None else some.percent
 
 
 class PressureMeter:
@@ -27,21 +32,29 @@ class PressureMeter:
         """Return the share since the last call; None without PSI."""
         now_s, total_s = self._clock(), self._total_s()
         (then_s, before_s), self._last = self._last, (now_s, total_s)
-        if total_s is None or before_s is None or now_s <= then_s:
+        if total_s is None or before_s is None or now_s <= then_s or total_s < before_s:
             return None
         return min(100.0, 100.0 * (total_s - before_s) / (now_s - then_s))
 
     def _total_s(self) -> float | None:
-        value = _some(self._path, "total=")
-        return None if value is None else int(value) / 1e6
+        some = _some(self._path)
+        return None if some is None else some.total_s
 
 
-def _some(path: str, name: str) -> str | None:
+class _Some(NamedTuple):
+    """The line ``some``: in which at least one task waited."""
+
+    percent: float
+    total_s: float
+
+
+def _some(path: str) -> _Some | None:
+    """Return what the kernel says; None where it says nothing, or what is no PSI."""
     try:
-        with open(path, encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("some "):
-                    return line.split(name, 1)[1].split()[0]
+        with open(path, "rb") as lines:
+            match = _SOME.match(lines.read(_LONGEST_BYTES))
     except OSError:
         return None  # a kernel without PSI: there is no figure
-    return None
+    if match is None or float(match[1]) > 100.0:
+        return None
+    return _Some(float(match[1]), int(match[2]) / 1e6)

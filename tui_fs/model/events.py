@@ -204,6 +204,19 @@ class LetGo:
 
 
 @dataclass(frozen=True, slots=True)
+class Audited:
+    """A line for the system's log.
+
+    Attributes:
+        unsent: why the system's log did not get it; empty if it did.
+    """
+
+    at_s: float
+    line: str
+    unsent: str
+
+
+@dataclass(frozen=True, slots=True)
 class CancelRequested:
     """Somebody asked for the end of the job; its processes were killed.
 
@@ -251,6 +264,7 @@ Event = (
     | PaceChanged
     | HeldBack
     | LetGo
+    | Audited
     | CancelRequested
     | JobFinished
 )
@@ -272,6 +286,7 @@ _KINDS: dict[str, type[Event]] = {
         PaceChanged,
         HeldBack,
         LetGo,
+        Audited,
         CancelRequested,
         JobFinished,
     )

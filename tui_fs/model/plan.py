@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
+from tui_fs.model.requester import Requester
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target
@@ -37,6 +38,8 @@ class Plan:
         writable_by_others: directories in it in which somebody other than the user and root
             may write.
         trace: the source the person asked for; None lets the supervisor pick the best.
+        name_typed: the person has typed the target's name.
+        continues: the job that died and is taken up by this one; empty for a new one.
     """
 
     job_id: str
@@ -48,6 +51,8 @@ class Plan:
     expected: Expected
     predicted: Estimate | None
     confirmed_from: PathStr
-    requested_by_uid: int
+    requester: Requester
     writable_by_others: int = 0
     trace: TraceSource | None = None
+    name_typed: bool = False
+    continues: str = ""

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.events import (
+    Audited,
     CancelRequested,
     EntryFailed,
     Event,
@@ -69,6 +70,7 @@ class Snapshot:
         state: None before the first event.
         paused_s: how long it has been paused before the current pause.
         paused_at_s: since when it is paused now.
+        unaudited: why the system's log did not get the last line about this job.
         pace: how fast it may go now.
         held: the last time a gentle job held its tools back, None while they run.
         held_s: how long it has held them back before that.
@@ -98,6 +100,7 @@ class Snapshot:
     paused_s: float = 0.0
     paused_at_s: float | None = None
     pace: Pace = field(default_factory=Pace)
+    unaudited: str = ""
     held: HeldBack | None = None
     held_s: float = 0.0
     cancel: CancelRequested | None = None
@@ -197,6 +200,8 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
         case LetGo():
             since = snapshot.held.at_s if snapshot.held is not None else event.at_s
             return replace(snapshot, held=None, held_s=snapshot.held_s + event.at_s - since)
+        case Audited():
+            return replace(snapshot, unaudited=event.unsent)
         case CancelRequested():
             return replace(snapshot, cancel=event)
         case JobFinished():

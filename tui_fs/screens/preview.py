@@ -13,16 +13,15 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tui_fs.job.permission import check_plan, check_target, who_forbids_deleting, why_type_name
 from tui_fs.job.planning import Forecast, forecast, make_plan
 from tui_fs.job.start import start
-from tui_fs.job.store import JobFolder, state_directory
+from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target
-from tui_fs.safety.here import surroundings_here
-from tui_fs.safety.refusals import check, name_must_be_typed
 from tui_fs.screens.calls import CallsScreen
 from tui_fs.screens.counting import CountingScreen
 from tui_fs.screens.frame import Settings
@@ -74,6 +73,7 @@ class PreviewScreen(CountingScreen):
         self._forecast: Forecast | None = None
         self._choices = Choices()
         self._chosen_by_person = False
+        self._name_typed = False
 
     def compose_body(self) -> ComposeResult:
         """Lay out counts, strategies, and the highlighted strategy's command."""
@@ -89,7 +89,7 @@ class PreviewScreen(CountingScreen):
         self.show_place("Delete", displayable(self._path), "?")
         self.query_one(BarList).focus()
         try:
-            self._target = check(self._path, surroundings_here(state_directory()))
+            self._target = check_target(self._path, to_look=True)
         except TuiFsError as why:
             self._refuse(why)
             return
@@ -155,35 +155,56 @@ class PreviewScreen(CountingScreen):
         if self._target is None or strategy is None or survey is None or found is None:
             return
         estimate = found.of(strategy)
-        if self.settings.read_only:
-            self.notify("Deleting is switched off (--read-only).", markup=False)
+        if (who := self._who_forbids()) is not None:
+            self.notify(f"Deleting is switched off: {who}.", markup=False)
             return
         if not estimate.feasible:
             self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)
             return
         options = self._choices.options
-        reason = name_must_be_typed(self._target.path, survey.totals.entries)
+        try:
+            reason = why_type_name(self._target.path, survey.totals.entries)
+        except TuiFsError as why:
+            self._refuse(why)
+            return
         if not survey.finished:
             reason = "it has not been counted to the end"
         lines, consequence = confirmation(self._target.path, survey, estimate, options, reason)
         word = _word_for(self._target.path) if reason is not None else None
+        self._name_typed = word is not None
         label = "Empty it" if options.keep_root else "Delete"
         dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
         self.app.push_screen(dialog, self._confirmed)
+
+    def _who_forbids(self) -> str | None:
+        if self.settings.read_only:
+            return "--read-only"
+        try:
+            return who_forbids_deleting()
+        except TuiFsError as why:
+            return str(why)
 
     def _confirmed(self, yes: bool | None) -> None:
         strategy, survey, target = self._strategy(), self._survey, self._target
         if not yes or strategy is None or survey is None or target is None:
             return
         self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
-        self._start(target, survey, strategy, self._choices)
+        self._start(target, survey, strategy, self._choices, self._name_typed)
 
     @work(thread=True, exclusive=True, group="start")
     def _start(
-        self, target: Target, survey: Survey, strategy: StrategyName, choices: Choices
+        self,
+        target: Target,
+        survey: Survey,
+        strategy: StrategyName,
+        choices: Choices,
+        name_typed: bool,
     ) -> None:
         try:
-            folder = start(make_plan(target, survey, strategy, choices.options, choices.trace))
+            plan = make_plan(target, survey, strategy, choices.options, choices.trace)
+            plan = replace(plan, name_typed=name_typed)
+            check_plan(plan)
+            folder = start(plan)
         except TuiFsError as why:
             self.post_message(Failed(why))
             return

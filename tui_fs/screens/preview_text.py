@@ -18,7 +18,7 @@ COLUMNS = (
     Column("strategy", 8),
     Column("time", 15, right=True),
     Column("calls", 7, right=True),
-    Column("memory", 8, right=True),
+    Column("memory", 9, right=True),
     Column("proc.", 6, right=True),
     Column("safe against", 0),
 )
@@ -55,7 +55,7 @@ def rows_of(found: Forecast) -> list[BarRow]:
 
 def _row(estimate: Estimate, found: Forecast) -> BarRow:
     if not estimate.feasible:
-        cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run here: see below")
+        cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run: see below")
         return BarRow(estimate.strategy, cells, tone="muted")
     safe = " · ".join(
         word

@@ -54,7 +54,7 @@ class RunScreen(FramedScreen):
         ("g", "gentle"),
         ("c", "cancel…"),
         ("e", "errors"),
-        ("q", "leave (the job goes on)"),
+        ("q", "leave (job goes on)"),
     )
     EXPLANATION = (
         "A job at work. It runs in a process of its own: leave this screen, quit, or lose the "

@@ -110,11 +110,10 @@ _ERRNO_BY_TEXT = {os.strerror(number): number for number in sorted(errno.errorco
 _GNU_MESSAGE = re.compile(
     rb"[^:]*: (?:(?:cannot|failed to) ([a-z ]+?) )?(['\"$].*): ([^:]+)", re.DOTALL
 )
-_SHELL_PART = re.compile(rb"\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\"([^\"]*)\"|\\(.)", re.DOTALL)
-_SHELL_QUOTED = re.compile(rb"(?:%s)+" % _SHELL_PART.pattern, re.DOTALL)
-_C_QUOTED = re.compile(rb"'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_C_PART = re.compile(rb"\\([0-7]{1,3})|\\(.)|([^\\]+)", re.DOTALL)
-_BEYOND_A_BYTE = re.compile(rb"(?:[^\\]|\\.)*?\\[4-7][0-7]{2}", re.DOTALL)
+_C_QUOTED = re.compile(rb"'((?:[^'\\]|\\[0-3][0-7]{2}|\\[^0-7])*)'")
+_SHELL_PART = re.compile(rb"\$%s|'([^']*)'|\"([^\"]*)\"|\\(')" % _C_QUOTED.pattern)
+_SHELL_QUOTED = re.compile(rb"(?:%s)+" % _SHELL_PART.pattern)
+_C_PART = re.compile(rb"\\([0-7]{3})|\\(.)|([^\\]+)", re.DOTALL)
 _C_ESCAPES = {
     b"a": b"\a",
     b"b": b"\b",
@@ -126,37 +125,45 @@ _C_ESCAPES = {
 }
 
 
-def gnu_failure(line: bytes, unquote: Callable[[bytes], bytes]) -> Failure | None:
+Unquote = Callable[[bytes], bytes | None]
+
+
+def gnu_failure(line: bytes, unquote: Unquote) -> Failure | None:
     """Return the failure in a GNU tool's message, ``TOOL: cannot OPERATION 'NAME': REASON``.
 
     Args:
-        unquote: undoes the quoting of the name that this tool uses.
+        unquote: undoes the quoting of the name that this tool uses; None where it is not
+            quoted so, as in a line that two tools have written into.
     """
     match = _GNU_MESSAGE.fullmatch(line)
-    if match is None:
+    name = None if match is None else unquote(match[2])
+    if match is None or name is None:
         return None
     return Failure(
-        PathStr(os.fsdecode(unquote(match[2]))),
+        PathStr(os.fsdecode(name)),
         (match[1] or b"read").decode("ascii"),
         errno_of(match[3].decode("utf-8", "replace")),
     )
 
 
-def unquote_shell(quoted: bytes) -> bytes:
+def unquote_shell(quoted: bytes) -> bytes | None:
     """Undo coreutils' shell-escape quoting: ``'a'$'\\n''b'`` is a, newline, b."""
+    if _SHELL_QUOTED.fullmatch(quoted) is None:
+        return None
     return b"".join(
         _unescape_c(dollar) if dollar else single or double or backslashed
         for dollar, single, double, backslashed in _SHELL_PART.findall(quoted)
     )
 
 
-def unquote_c(quoted: bytes) -> bytes:
+def unquote_c(quoted: bytes) -> bytes | None:
     """Undo findutils' quoting in the C locale: ``'a\\nb'``."""
-    return _unescape_c(quoted[1:-1])
+    match = _C_QUOTED.fullmatch(quoted)
+    return None if match is None else _unescape_c(match[1])
 
 
 def _unescape_c(text: bytes) -> bytes:
     return b"".join(
-        bytes([int(octal, 8) & 0xFF]) if octal else _C_ESCAPES.get(letter, letter) or plain
+        bytes([int(octal, 8)]) if octal else _C_ESCAPES.get(letter, letter) or plain
         for octal, letter, plain in _C_PART.findall(text)
     )

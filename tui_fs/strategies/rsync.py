@@ -8,12 +8,14 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import Failure, Progress, gnu_failure, unquote_shell
 
-_FAILED = re.compile(rb"rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d+)\)", re.DOTALL)
+_FAILED = re.compile(
+    rb"rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d{1,4})\)", re.DOTALL
+)
 _OPENDIR = re.compile(
-    rb"rsync: (?:\[\w+\] )?(opendir|readdir) \"(.*)\" failed: .* \((\d+)\)", re.DOTALL
+    rb"rsync: (?:\[\w+\] )?(opendir|readdir) \"(.*)\" failed: .* \((\d{1,4})\)", re.DOTALL
 )
 _NOT_EMPTY = b"cannot delete non-empty directory: "
-_ESCAPE = re.compile(rb"\\#([0-7]{3})")
+_ESCAPE = re.compile(rb"\\#([0-3][0-7]{2})")
 _ENOTEMPTY = 39
 
 

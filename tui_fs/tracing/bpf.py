@@ -15,6 +15,7 @@ from tui_fs.tracing.source import Counts
 from tui_fs.tracing.syscalls import AT_REMOVEDIR, numbers_of_this_machine
 
 START_TIMEOUT_S = 20.0
+_LARGEST_SUM = (1 << 64) - 1  # bpftrace sums in 64 bits
 
 # The probes are attached in this order, so whoever sees READY knows that all of them are.
 # @waiting: children of the launcher that have not executed their tool yet.
@@ -46,6 +47,55 @@ interval:ms:20 { if (@ready == 0) { @ready = 1; printf("READY\\n"); } }
 """
 
 
+class BpftraceParser:
+    """Keeps the last sums of each map in the lines of ``bpftrace -f json``.
+
+    Args:
+        names: names of system calls by their numbers in decimal.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._maps: dict[str, Mapping[str, int]] = {}
+        self._directories = 0
+
+    def line(self, line: bytes) -> None:
+        """Take one line; one that holds no whole map is passed over, the next has newer sums."""
+        if not line.startswith(b"{"):
+            return  # bpftrace prints empty maps as empty lines
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        data = message.get("data")
+        if message.get("type") not in ("map", "stats") or not isinstance(data, dict):
+            return
+        for name, value in data.items():
+            if isinstance(value, dict) and all(map(_is_sum, value.values())):
+                self._maps[name] = value
+            elif name == "@directories" and _is_sum(value):
+                self._directories = value
+
+    def counts(self) -> Counts:
+        """Return the last sums; errors are printed after the calls and may be newer."""
+        errors = self._maps.get("@errors", {})
+        times = self._maps.get("@ns", {})
+        calls: dict[str, CallCount] = {}
+        for key, number in self._maps.get("@calls", {}).items():
+            name = self._names.get(key, f"system call {key}")
+            failed = min(number, errors.get(key, 0))
+            calls[name] = CallCount(number, failed, times.get(key, 0) / 1e9)
+        removed = sum(
+            one.calls - one.errors for name, one in calls.items() if name in REMOVING_CALLS
+        )
+        rmdir = calls.get("rmdir", CallCount(0))
+        return Counts(calls, Removed(removed, self._directories + rmdir.calls - rmdir.errors))
+
+
+def _is_sum(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_SUM
+
+
 class Bpftrace:
     """One bpftrace process that watches the descendants of the launcher."""
 
@@ -56,9 +106,9 @@ class Bpftrace:
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._collect, name="bpftrace", daemon=True)
-        self._maps: dict[str, Mapping[str, int]] = {}
-        self._directories = 0
-        self._names = {str(number): name for name, number in numbers_of_this_machine().items()}
+        self._parser = BpftraceParser(
+            {str(number): name for name, number in numbers_of_this_machine().items()}
+        )
 
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`."""
@@ -106,18 +156,7 @@ class Bpftrace:
 
     def read(self) -> Counts:
         """See `CallSource.read`; up to a quarter of a second old while running."""
-        numbers = dict(self._maps.get("@calls", {}))
-        errors = self._maps.get("@errors", {})
-        times = self._maps.get("@ns", {})
-        calls: dict[str, CallCount] = {}
-        for key, number in numbers.items():
-            name = self._names.get(key, f"system call {key}")
-            calls[name] = CallCount(number, errors.get(key, 0), times.get(key, 0) / 1e9)
-        removed = sum(
-            one.calls - one.errors for name, one in calls.items() if name in REMOVING_CALLS
-        )
-        rmdir = calls.get("rmdir", CallCount(0))
-        return Counts(calls, Removed(removed, self._directories + rmdir.calls - rmdir.errors))
+        return self._parser.counts()
 
     def close(self) -> None:
         """See `CallSource.close`; bpftrace prints its final sums before it ends."""
@@ -132,13 +171,4 @@ class Bpftrace:
         process = self._process
         assert process is not None and process.stdout is not None
         for line in process.stdout:
-            if not line.startswith(b"{"):
-                continue  # bpftrace prints empty maps as empty lines
-            message = json.loads(line)
-            if message.get("type") != "map" and message.get("type") != "stats":
-                continue
-            for name, value in message["data"].items():
-                if isinstance(value, Mapping):
-                    self._maps[name] = value
-                elif name == "@directories":
-                    self._directories = int(value)
+            self._parser.line(line)

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import resource
 import struct
 
@@ -26,6 +27,8 @@ _ATTR_SIZE = 128
 _DISABLED, _INHERIT, _ENABLE_ON_EXEC = 1 << 0, 1 << 1, 1 << 12
 _CLOSE_ON_EXEC = 8
 _IOC_SET_FILTER = 0x40082406
+_ID = re.compile(rb"(\d{1,18})\n?")
+_LONGEST_ID = 64
 _SPARE_DESCRIPTORS = 128
 _DESCRIPTORS_NEEDED = 3 * (2 * len(SYSCALLS) + 2) + _SPARE_DESCRIPTORS
 """A strategy starts at most three processes with counters of their own."""
@@ -117,8 +120,11 @@ class PerfCounters:
         return _sum(self._directories) + rmdir.calls - rmdir.errors
 
     def _open(self, event: str, pid: int, event_filter: str | None) -> int:
-        with open(os.path.join(self._events, event, "id"), encoding="ascii") as file:
-            config = int(file.read())
+        with open(os.path.join(self._events, event, "id"), "rb") as file:
+            number = _ID.fullmatch(file.read(_LONGEST_ID))
+        if number is None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        config = int(number[1])
         flags = _DISABLED | _INHERIT | _ENABLE_ON_EXEC
         # struct perf_event_attr: type, size, config, sample_period, sample_type, read_format, flags
         attr = struct.pack("=IIQQQQQ", _TYPE_TRACEPOINT, _ATTR_SIZE, config, 0, 0, 0, flags)

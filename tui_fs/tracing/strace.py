@@ -13,11 +13,12 @@ from tui_fs.tracing.syscalls import AT_REMOVEDIR
 
 # With raw arguments no line can hold a file name: PID NAME(ARGS) = RESULT <SECONDS>
 _RETURNED = re.compile(
-    rb"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed>)(.*)\) += (\?|-?[0-9a-fx]+)[^<]*(?:<([0-9.]+)>)?"
+    rb"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed>)(.*)\) += (\?|-?[0-9a-fx]+)[^<]*"
+    rb"(?:<(\d{1,9}\.\d{1,9})>)?"
 )
 _ENTERED = re.compile(rb"(\d+) +(\w+)\((.*) <unfinished \.\.\.>")
 _PID = re.compile(rb"\d+")
-_LAST_NUMBER = re.compile(rb"(?:0x[0-9a-f]+|\d+)\s*$")
+_HEXADECIMAL = re.compile(rb"0x[0-9a-f]{1,16}")
 
 
 class StraceParser:
@@ -49,10 +50,7 @@ class StraceParser:
         entry[2] += float(match[4] or 0)
         if not failed and name in REMOVING_CALLS:
             self._removed += 1
-            flags = _LAST_NUMBER.search(arguments)
-            if name == "rmdir" or (
-                name == "unlinkat" and flags is not None and int(flags[0], 0) & AT_REMOVEDIR
-            ):
+            if name == "rmdir" or (name == "unlinkat" and _last_number(arguments) & AT_REMOVEDIR):
                 self._directories += 1
 
     def counts(self) -> Counts:
@@ -62,6 +60,12 @@ class StraceParser:
             for name, (number, errors, seconds) in list(self._calls.items())
         }
         return Counts(calls, Removed(self._removed, self._directories))
+
+
+def _last_number(arguments: bytes) -> int:
+    """Return the last argument; raw ones are hexadecimal, or 0 (strace writes no other)."""
+    last = arguments.rpartition(b",")[2].strip()
+    return int(last, 16) if _HEXADECIMAL.fullmatch(last) else 0
 
 
 class Strace:
