@@ -10,6 +10,8 @@ from tui_fs.screens.choose import ChooseScreen
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.jobs import JobsScreen
+from tui_fs.screens.messages import GoOnAsked
+from tui_fs.screens.preview import PreviewScreen
 
 _SLOW_LINK_INTERVAL_S = 1.0
 
@@ -46,6 +48,10 @@ class TuiFsApp(App[None]):
     def first_screen(self) -> Screen[None]:
         """Return the screen to begin with."""
         return ChooseScreen(self._path, self._settings)
+
+    def on_go_on_asked(self, message: GoOnAsked) -> None:
+        """Preview the rest of a dead job."""
+        self.push_screen(PreviewScreen(message.died.target.path, self._settings, message.died))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer jobs and machine in the command palette too."""

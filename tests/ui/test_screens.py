@@ -371,6 +371,8 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         engine=EngineState(False, "not part of this version; the four strategies need none"),
         terminal=Terminal("xterm", True, "utf-8"),
         jobs=PathStr("/home/me/.local/state/tui-fs/jobs"),
+        logout="a job goes on after logging out",
+        policy="no policy file",
     )
     monkeypatch.setattr("tui_fs.screens.doctor.examine", lambda: found)
     assert await look(DoctorScreen(Settings()), shows("rsync")) == picture

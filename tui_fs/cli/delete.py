@@ -11,6 +11,8 @@ from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json
 from tui_fs.cli.survey import count_tree
+from tui_fs.job.continuation import target_again
+from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import check_plan, check_target, why_type_name
 from tui_fs.job.planning import make_plan
 from tui_fs.job.races import directory_named_from
@@ -26,9 +28,7 @@ from tui_fs.tracing.ladder import open_source
 def run(parsed: argparse.Namespace) -> int:
     """Delete the directory, or say why not."""
     target = check_target(parsed.path)
-    asks = not (parsed.yes or parsed.dry_run)
-    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+    asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
     open_source(trace)  # says now, not in the job, that it cannot be had
     survey = count_tree(target.path, options.filters)
@@ -36,6 +36,27 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.dry_run:
         _print_plan(plan, as_json=parsed.json)
         return DONE
+    return _carry_out(plan, parsed, asks=asks)
+
+
+def go_on(died: Plan, parsed: argparse.Namespace) -> int:
+    """Delete what a job has left that died, with the same strategy and options."""
+    target = target_again(died)
+    asks = _asks(parsed)
+    open_source(died.trace)
+    survey = count_tree(target.path, died.options.filters)
+    plan = make_plan(target, survey, died.strategy, died.options, died.trace)
+    return _carry_out(replace(plan, continues=died.job_id), parsed, asks=asks)
+
+
+def _asks(parsed: argparse.Namespace) -> bool:
+    asks = not (parsed.yes or getattr(parsed, "dry_run", False))
+    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+    return asks
+
+
+def _carry_out(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> int:
     if asks:
         plan = _asked(plan)
     elif parsed.confirm is not None:
@@ -45,10 +66,14 @@ def run(parsed: argparse.Namespace) -> int:
     folder = start(plan)
     if parsed.detach:
         if parsed.json:
-            print_json({"schema": SCHEMA, "id": plan.job_id, **path_fields("target", target.path)})
+            print_json(
+                {"schema": SCHEMA, "id": plan.job_id, **path_fields("target", plan.target.path)}
+            )
         else:
             print(plan.job_id)
             note(f"tui-fs: the job runs by itself; follow it with: tui-fs attach {plan.job_id}")
+        if (why := ends_at_logout()) is not None:
+            note(f"tui-fs: {why}")
         return DONE
     return follow(folder, interrupts, as_json=parsed.json, interrupting_cancels=True)
 

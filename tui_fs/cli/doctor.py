@@ -46,5 +46,7 @@ def _as_text(examination: Examination) -> str:
         f"{'a terminal' if terminal.is_terminal else 'not a terminal'}, {terminal.encoding}",
         "",
         f"jobs are kept in {examination.jobs}",
+        examination.logout,
+        f"policy: {examination.policy}",
     ]
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 import argparse
 
+from tui_fs.cli.delete import go_on
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json
@@ -51,8 +52,12 @@ def run_control(parsed: argparse.Namespace) -> int:
     folder = find(parsed.job)
     view = JobView(folder)
     view.poll()
+    if view.state is JobState.DIED and command.name == "resume":
+        return go_on(view.plan, parsed)
     if view.state is JobState.DIED:
-        raise JobFailed(f"Job {parsed.job} has died.", f"See tui-fs attach {parsed.job}.")
+        raise JobFailed(
+            f"Job {parsed.job} has died.", f"tui-fs resume {parsed.job} goes on with the rest."
+        )
     if not view.state.is_live:
         raise BadInput(f"Job {parsed.job} has ended already: {view.state}.")
     send(folder, command)

@@ -98,8 +98,11 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
             parser.add_argument("job", metavar="JOB")
             if COMMANDS[command]:
                 parser.add_argument("value", metavar="VALUE", help=COMMANDS[command])
+            if command == "resume":
+                parser.description = "Let a paused job go on, or go on with what a dead job left."
+                _add_answers(parser)
             parser.set_defaults(run=jobs.run_control, command=command)
-    if command not in COMMANDS:
+    if command not in COMMANDS or command == "resume":
         parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
@@ -109,12 +112,8 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
         "--strategy", required=True, type=strategy, metavar="S",
         help=f"one of {', '.join(StrategyName)}",
     )  # fmt: skip
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument(
-        "--confirm", metavar="NAME", help="the directory's name, where a policy wants it typed"
-    )
+    _add_answers(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would run, then stop")
-    parser.add_argument("--detach", action="store_true", help="start the job and return")
     parser.add_argument("--name", type=glob, metavar="GLOB", help="only entries whose name matches")
     parser.add_argument("--min-size", type=size, metavar="SIZE", help="only files this large (10M)")
     parser.add_argument(
@@ -140,6 +139,14 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
         "--rate", type=positive, default=0, metavar="N", help="delete at most N entries a second"
     )
     _add_options(parser)
+
+
+def _add_answers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--confirm", metavar="NAME", help="the directory's name, where a policy wants it typed"
+    )
+    parser.add_argument("--detach", action="store_true", help="start the job and return")
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

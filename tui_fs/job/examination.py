@@ -4,9 +4,12 @@ import locale
 import os
 from dataclasses import dataclass
 
+from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import jobs_directory
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import BadInput
+from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of
 from tui_fs.tracing.ladder import SourceState, open_source, states
 
@@ -74,6 +77,8 @@ class Examination:
     engine: EngineState
     terminal: Terminal
     jobs: str
+    logout: str
+    policy: str
 
 
 def examine() -> Examination:
@@ -90,10 +95,24 @@ def examine() -> Examination:
             if is_root
             else "may delete what this user may; the kernel's counters need root",
         ),
-        engine=EngineState(False, "not part of this version; the four strategies need none"),
+        engine=EngineState(False, "not part of this version; the five strategies need none"),
         terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), locale.getencoding()),
         jobs=jobs_directory(),
+        logout=ends_at_logout() or "a job goes on after logging out",
+        policy=_policy(),
     )
+
+
+def _policy() -> str:
+    """Return in words what policy files say; a damaged one is told, not raised."""
+    try:
+        policy = read_policy()
+    except BadInput as why:
+        return str(why)
+    words = ", ".join(policy.sources) or "no policy file"
+    if policy.read_only is not None:
+        words += f"; deleting is switched off by {policy.read_only}"
+    return words
 
 
 def _tools() -> tuple[ToolState, ...]:

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui_fs.linux.boot import boot_id
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.codec import Json, argv_fields, decode, encode, path_fields
 from tui_fs.model.errors import BadInput, meaning
@@ -15,6 +16,7 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, StrategyName
 
 SCHEMA = 1
+_WALL_DECIMALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,12 @@ def checked_report(value: dict[str, Json]) -> dict[str, Json]:
     report = decode(_StartedReport if "target" in value else _Report, fields)
     if encode(report) != fields:
         raise BadInput("The report has a field too many or too few.")
-    before, after, predicted = report.space_before, report.space_after, report.predicted
+    predicted = report.predicted
     seconds = (predicted.seconds_low, predicted.seconds, predicted.seconds_high)
     if (
-        report.freed_bytes != _difference(before and before.free_bytes, after and after.free_bytes)
-        or report.freed_inodes
-        != _difference(before and before.free_inodes, after and after.free_inodes)
+        (report.freed_bytes, report.freed_inodes) != _freed(report.space_before, report.space_after)
         or seconds.count(None) not in (0, 3)
+        or report.strategy_wall_s != round(report.strategy_wall_s, _WALL_DECIMALS)
     ):
         raise BadInput("The report contradicts itself.")
     return value
@@ -129,6 +130,7 @@ def report_of(
     started, finished = snapshot.started, snapshot.finished
     before = started.space if started else None
     after = finished.space if finished else snapshot.space
+    freed_bytes, freed_inodes = _freed(before, after)
     report: dict[str, Json] = {
         "schema": SCHEMA,
         "type": "report",
@@ -169,7 +171,7 @@ def report_of(
         "surviving_entries": finished.surviving_entries if finished else None,
         "failed": snapshot.failed,
         "elapsed_s": round(snapshot.at_s, 3),
-        "strategy_wall_s": round(snapshot.elapsed_s, 4),
+        "strategy_wall_s": round(snapshot.elapsed_s, _WALL_DECIMALS),
         "held_back_s": round(snapshot.held_s, 3),
         "paused_s": round(snapshot.paused_s, 3),
         "cpu_user_s": round(user_s, 3),
@@ -178,8 +180,8 @@ def report_of(
         "syscalls": encode(snapshot.calls),
         "trace_source": started.source.value if started else None,
         "trace_note": started.source_note if started else None,
-        "freed_bytes": _difference(before and before.free_bytes, after and after.free_bytes),
-        "freed_inodes": _difference(before and before.free_inodes, after and after.free_inodes),
+        "freed_bytes": freed_bytes,
+        "freed_inodes": freed_inodes,
         "space_before": encode(before),
         "space_after": encode(after),
         "predicted": {
@@ -218,10 +220,12 @@ def _explanation(snapshot: Snapshot, state: JobState) -> str:
     if snapshot.refused is not None:
         return f"{snapshot.refused.sentence} {snapshot.refused.advice}".rstrip()
     assert state is JobState.DIED
-    return (
-        "The supervisor ended without a report (killed, or the machine went down), and the "
-        "strategy with it. The counts are those of its last sample: at least this much is gone."
-    )
+    started = snapshot.started
+    cause = "The supervisor was killed, and the strategy with it."
+    if started is not None and started.boot_id not in ("", boot_id()):
+        cause = "The machine was restarted while the job ran."
+    advice = f" tui-fs resume {started.job_id} goes on with the rest." if started else ""
+    return f"{cause} The counts are those of its last sample: at least this much is gone.{advice}"
 
 
 def _files_at_least(snapshot: Snapshot) -> int | None:
@@ -229,5 +233,11 @@ def _files_at_least(snapshot: Snapshot) -> int | None:
     return removed.entries - (removed.directories or 0) if removed else 0
 
 
-def _difference(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+def _freed(before: Space | None, after: Space | None) -> tuple[int | None, int | None]:
+    """Return bytes and inodes; None where one of the two moments is not known."""
+    if before is None or after is None:
+        return None, None
+    inodes = None
+    if before.free_inodes is not None and after.free_inodes is not None:
+        inodes = after.free_inodes - before.free_inodes
+    return after.free_bytes - before.free_bytes, inodes

@@ -27,6 +27,7 @@ from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
 from tui_fs.job.start import GO, READY
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.tool_output import ToolOutput
+from tui_fs.linux.boot import boot_id
 from tui_fs.linux.filesystem import settle
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
@@ -176,6 +177,7 @@ class Supervisor:
                 source_note=source.note,
                 space=self._sampler.space,
                 pace=plan.options.pace,
+                boot_id=boot_id(),
             )
         )
         self._audit(None)

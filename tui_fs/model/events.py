@@ -46,7 +46,11 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The pin was checked again, the counters stand ready; nothing is deleted yet."""
+    """The pin was checked again, the counters stand ready; nothing is deleted yet.
+
+    Attributes:
+        boot_id: which run of the kernel it is (proc_sys_kernel(5)).
+    """
 
     at_s: float
     job_id: str
@@ -63,6 +67,7 @@ class JobStarted:
     source_note: str
     space: Space | None
     pace: Pace = field(default_factory=Pace)
+    boot_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,5 +65,7 @@ def _as_text(found: Examination) -> Text:
     text.append("\nengine\n", "bold")
     text.append(f" {found.engine.note}\n")
     text.append("\njobs\n", "bold")
-    text.append(f" kept in {found.jobs}\n")
+    text.append(f" kept in {found.jobs}\n {found.logout}\n")
+    text.append("\npolicy\n", "bold")
+    text.append(f" {found.policy}\n")
     return text

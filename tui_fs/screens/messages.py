@@ -5,6 +5,7 @@ from textual.message import Message
 from tui_fs.job.planning import Forecast
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
+from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.survey import Survey
 
@@ -26,6 +27,14 @@ class SnapshotChanged(Message):
         self.snapshot = snapshot
         self.state = state
         self.is_over = is_over
+
+
+class GoOnAsked(Message):
+    """A person wants to go on with what a dead job has left."""
+
+    def __init__(self, died: Plan) -> None:
+        super().__init__()
+        self.died = died
 
 
 class Failed(Message):

@@ -13,12 +13,14 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tui_fs.job.continuation import target_again
 from tui_fs.job.permission import check_plan, check_target, who_forbids_deleting, why_type_name
 from tui_fs.job.planning import Forecast, forecast, make_plan
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
-from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.paths import displayable
+from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target
@@ -65,13 +67,15 @@ class PreviewScreen(CountingScreen):
         Binding("c", "calls", tooltip="Predicted system calls in detail"),
     ]
 
-    def __init__(self, path: str, settings: Settings) -> None:
+    def __init__(self, path: str, settings: Settings, died: Plan | None = None) -> None:
+        """Preview a directory, or what is left of that of a job that died."""
         super().__init__(settings)
         self._path = path
+        self._died = died
         self._target: Target | None = None
         self._survey: Survey | None = None
         self._forecast: Forecast | None = None
-        self._choices = Choices()
+        self._choices = Choices(died.options, died.trace) if died else Choices()
         self._chosen_by_person = False
         self._name_typed = False
 
@@ -89,7 +93,16 @@ class PreviewScreen(CountingScreen):
         self.show_place("Delete", displayable(self._path), "?")
         self.query_one(BarList).focus()
         try:
-            self._target = check_target(self._path, to_look=True)
+            if self._died is not None and self._died.options.filters.active:
+                raise BadInput(
+                    "This job took only what matched, and that is not counted here.",
+                    f"tui-fs resume {self._died.job_id} goes on with it.",
+                )
+            self._target = (
+                target_again(self._died)
+                if self._died is not None
+                else check_target(self._path, to_look=True)
+            )
         except TuiFsError as why:
             self._refuse(why)
             return
@@ -131,8 +144,9 @@ class PreviewScreen(CountingScreen):
         self.query_one("#about", Static).update(about_target(survey, self._choices.options))
         rows = self.query_one(BarList)
         rows.set_rows(rows_of(found))
-        if not self._chosen_by_person and found.recommended is not None:
-            rows.move_to(found.recommended)
+        chosen = self._died.strategy if self._died is not None else found.recommended
+        if not self._chosen_by_person and chosen is not None:
+            rows.move_to(chosen)
         self._show_strategy()
 
     def _show_strategy(self) -> None:
@@ -202,7 +216,8 @@ class PreviewScreen(CountingScreen):
     ) -> None:
         try:
             plan = make_plan(target, survey, strategy, choices.options, choices.trace)
-            plan = replace(plan, name_typed=name_typed)
+            continues = self._died.job_id if self._died is not None else ""
+            plan = replace(plan, name_typed=name_typed, continues=continues)
             check_plan(plan)
             folder = start(plan)
         except TuiFsError as why:

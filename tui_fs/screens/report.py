@@ -12,12 +12,15 @@ from textual.widgets import Static
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.outcome import JobState
+from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.screens.errors import ErrorsScreen
 from tui_fs.screens.frame import FramedScreen, Settings
-from tui_fs.screens.messages import Failed
+from tui_fs.screens.messages import Failed, GoOnAsked
 from tui_fs.screens.report_text import call_rows, details, headline, where_kept
 from widgets.call_table import CallTable
+from widgets.key_line import KeyLine
 
 
 class ReportScreen(FramedScreen):
@@ -32,6 +35,7 @@ class ReportScreen(FramedScreen):
 
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
+        Binding("r", "go_on", tooltip="Go on with what a job left that died (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         Binding("j,down", "scroll(1)", tooltip="Scroll down"),
         Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
@@ -43,6 +47,7 @@ class ReportScreen(FramedScreen):
         super().__init__(settings)
         self._folder = folder
         self._snapshot = Snapshot()
+        self._died: Plan | None = None
 
     def compose_body(self) -> ComposeResult:
         """Lay out headline, details and the table of calls."""
@@ -66,10 +71,17 @@ class ReportScreen(FramedScreen):
         except TuiFsError as why:
             self.post_message(Failed(why))
             return
-        self.app.call_from_thread(self._show, report, view.snapshot)
+        died = view.plan if view.state is JobState.DIED else None
+        self.app.call_from_thread(self._show, report, view.snapshot, died)
 
-    def _show(self, report: dict[str, Any], snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def _show(self, report: dict[str, Any], snapshot: Snapshot, died: Plan | None) -> None:
+        self._snapshot, self._died = snapshot, died
+        if died is not None:
+            self.query_one(KeyLine).keys = (
+                ("r", "go on with the rest…"),
+                *self.KEYS,
+                ("?", "help"),
+            )
         top = self.query_one("#headline", Static)
         top.update(headline(report))
         top.set_class(report["outcome"] not in ("done", "cancelled"), "refused")
@@ -83,6 +95,13 @@ class ReportScreen(FramedScreen):
     def on_failed(self, message: Failed) -> None:
         """Say why there is no report."""
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
+
+    def action_go_on(self) -> None:
+        """Preview what a dead job has left, with its strategy and options."""
+        if self._died is None:
+            self.notify("Only a job that died can be taken up again.", markup=False)
+        else:
+            self.app.post_message(GoOnAsked(self._died))
 
     def action_errors(self) -> None:
         """List the failures."""

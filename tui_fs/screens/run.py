@@ -11,6 +11,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui_fs.job.control import Command, send
+from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.errors import TuiFsError
@@ -174,7 +175,8 @@ class RunScreen(FramedScreen):
         """Go back; the job goes on."""
         self.app.pop_screen()
         if self._state is not None and self._state.is_live:
-            self.app.notify("The job goes on; J lists the jobs.", markup=False)
+            why = ends_at_logout()
+            self.app.notify(f"The job goes on; J lists the jobs. {why or ''}", markup=False)
 
     @work(thread=True, group="control")
     def _send(self, *commands: Command) -> None:
