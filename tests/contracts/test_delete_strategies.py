@@ -50,7 +50,7 @@ def test_deletes_the_tree_and_nothing_beside_it(
     inode = target.stat().st_ino
     # When the strategy deletes it
     options = ["--keep-root"] if keep_root else []
-    finished = cli.delete(target, strategy, *options).expect(0)
+    finished = cli.delete(target, strategy, "--accept-races", *options).expect(0)
     # Then the target is gone or empty, and the sentinel is whole
     sentinel.assert_whole()
     assert sorted(os.listdir(filesystem)) == (["sentinel", "target"] if keep_root else ["sentinel"])
@@ -202,7 +202,7 @@ def test_deletes_a_symlink_and_keeps_what_it_points_to(cli: Cli, ext4: Path, str
     (target / "out").symlink_to(sentinel.root / "inner", target_is_directory=True)
     os.chown(target, OWNER, OWNER)
     # When root deletes the tree
-    report = cli.delete(target, strategy).expect(0).report()
+    report = cli.delete(target, strategy, "--accept-races").expect(0).report()
     # Then the symlink is gone, and what it pointed to is whole
     sentinel.assert_whole()
     assert report["deleted_files"] == 1

@@ -17,7 +17,7 @@ def enlist(folder: JobFolder, target: Target) -> tuple[SupervisorLock, Refused |
 
     One supervisor at a time does this, so of two that start together one sees the other.
     """
-    with _alone(os.path.dirname(folder.path)):
+    with _alone(os.path.dirname(os.path.dirname(folder.path))):
         lock = SupervisorLock(folder.lock)
         try:
             _refuse_overlap(folder, target)
@@ -47,9 +47,9 @@ def _refuse_overlap(folder: JobFolder, target: Target) -> None:
 
 
 @contextlib.contextmanager
-def _alone(jobs: str) -> Iterator[None]:
+def _alone(state: str) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(os.path.join(jobs, ".starting"), flags, 0o600)
+    descriptor = os.open(os.path.join(state, "starting"), flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -147,6 +147,7 @@ class Supervisor:
             plain = build(argument, plan.options, plan.tools, self._folder.empty_directory)
             steps = tuple(tuple(source.wrap(argv) for argv in step) for step in plain)
             launcher = Launcher(steps, parent, *ranks_of(plan.options.pace, self._own_nice))
+            os.close(parent)  # it has its own, and must not outlive the job in this process
             source.prepare(launcher.pid)
         except OSError as error:
             raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error

@@ -32,8 +32,8 @@ from tui_fs.model.strategy import Pace
 RATE_WINDOW_S = 3.0
 """Rates are means over this long: short enough to follow, long enough not to jitter."""
 
-SHORTEST_SPAN_S = 0.001
-"""Over less than this no rate is told: it would say more of the clock than of the deletion."""
+SHORTEST_SPAN_S = 1e-9
+"""Over less than what the clock can tell there is no rate; it might not even be finite."""
 
 EXAMPLES_PER_GROUP = 20
 TOOL_LINES_KEPT = 50
