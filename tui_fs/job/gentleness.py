@@ -20,6 +20,7 @@ ASKING_S = 0.1
 RUN_S, HOLD_S = 0.1, 0.6
 """While others wait the tools get a seventh of the time: even if they took all of the disk
 meanwhile, the others would keep more than four fifths."""
+_SHORTEST_S = 0.01
 FIRST_TRUST_S, LONGEST_TRUST_S = 1.0, 8.0
 """After nobody else was found waiting, nobody is asked for so long; then for twice as long."""
 
@@ -96,7 +97,7 @@ class Gentleness:
             self.reset()
             return None, LOOK_EVERY_S
         self._others_wait = True
-        if held_s < HOLD_S:
+        if HOLD_S - held_s > _SHORTEST_S:
             return waiting, min(LOOK_EVERY_S, HOLD_S - held_s)
         self._held_since = None
         return None, RUN_S
