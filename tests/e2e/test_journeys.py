@@ -13,7 +13,7 @@ from tests.needs import needs_tool
 from tests.trees import Sentinel, flat, hostile_names, many_directories
 
 Open = Callable[..., Terminal]
-ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3}
+ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3, "rmtree": 4}
 
 
 @pytest.fixture
@@ -204,7 +204,9 @@ def test_leaving_and_cancelling(running: tuple[Terminal, Path, str], cli: Cli) -
     assert cli.state_of(job) == "cancelled"
 
 
-def test_a_dead_supervisor_is_shown_as_died(running: tuple[Terminal, Path, str], cli: Cli) -> None:
+def test_a_dead_supervisor_is_shown_as_died_and_the_rest_taken_up(
+    running: tuple[Terminal, Path, str], cli: Cli
+) -> None:
     terminal, target, job = running
 
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
@@ -212,6 +214,32 @@ def test_a_dead_supervisor_is_shown_as_died(running: tuple[Terminal, Path, str],
     terminal.wait_for("DIED")
     assert "at least" in terminal.text()
     assert target.exists()
+
+    terminal.press("r")
+    terminal.wait_for("counted")
+    terminal.wait_for("› find")
+    terminal.press("Enter")
+    terminal.wait_for("Delete for ever?")
+    terminal.type("maildrop")
+    terminal.answer("Delete for ever?", "Enter")
+    terminal.wait_for("DONE")
+    assert not target.exists()
+
+
+def test_gentle_and_ranks_change_at_a_key(running: tuple[Terminal, Path, str], cli: Cli) -> None:
+    terminal, _, job = running
+
+    terminal.press("g")
+    terminal.wait_for("gentle")
+    terminal.press("n")
+    terminal.wait_for("nice 10 · disk low")
+    terminal.press("n")
+    terminal.wait_for("nice 19 · disk idle")
+    terminal.press("g")
+    terminal.wait_until(lambda text: "· gentle" not in text, "no longer gentle")
+
+    paces = [e["pace"] for e in cli.journal(job) if e["type"] == "PaceChanged"]
+    assert paces[-1] == {"gentle": False, "rate_per_s": 0, "nice": 19, "io_priority": "idle"}
 
 
 @pytest.mark.slow
