@@ -159,3 +159,29 @@ def test_failures_on_standard_output_count_too() -> None:
     (failed,) = output.take_output(b"deleting a\ncannot delete non-empty directory: d\n", 1.0)
     assert failed == EntryFailed(1.0, PathStr("/t/d"), "rmdir", 39)
     assert output.removed() == Removed(1, 0)
+
+
+def test_rmdir_is_counted_by_its_status_and_named_by_the_target() -> None:
+    # Given tools that run in the target, and an rmdir that takes it, or fails
+    output = ToolOutput(STRATEGIES[StrategyName.RMTREE], "/t")
+    step = (("/usr/bin/rmdir", "--", "./t"),)
+    # When it fails / Then the target is named; only when it succeeds a directory is counted
+    (failed,) = output.take_errors(b"/bin/rmdir: failed to remove './t': Device busy\n", 1.0)
+    assert isinstance(failed, EntryFailed)
+    assert failed.path == "/t"
+    output.step_ended(step, (1,))
+    assert output.removed() == Removed(0, 0)
+    output.step_ended(step, (0,))
+    assert output.removed() == Removed(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "whole"), [(b".", "/t"), (b"./a", "/t/a"), (b"a/b", "/t/a/b"), (b"/t/c", "/t/c")]
+)
+def test_entries_below_the_target_are_named_by_their_whole_path(told: bytes, whole: str) -> None:
+    # Given a tool that runs in the target / When it names an entry / Then by its whole path
+    output = ToolOutput(STRATEGIES[StrategyName.FIND], "/t")
+    line = b"find: cannot delete '" + told + b"': Permission denied\n"
+    (failed,) = output.take_errors(line, 1.0)
+    assert isinstance(failed, EntryFailed)
+    assert failed.path == whole

@@ -125,7 +125,7 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
     assert (report["outcome"], report["counts_are"]) == ("died", "at least")
     assert report["deleted_files"] == 300
     assert report["errors"][0]["path_b64"] == "L3Qv/w=="
-    assert "supervisor ended without a report" in report["explanation"]
+    assert "supervisor was killed" in report["explanation"]
 
 
 def test_the_written_report_is_preferred() -> None:

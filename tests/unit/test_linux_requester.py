@@ -158,7 +158,9 @@ def test_the_real_process_can_be_asked() -> None:
 
 
 @settings(deadline=None)
-@given(st.builds(Requester, st.integers(0, 2**32 - 1), *[st.text()] * 5), st.integers())
+@given(
+    st.builds(Requester, st.integers(0, 2**32 - 1), *[st.text()] * 5), st.integers(-(2**63), 2**63)
+)
 def test_a_requester_is_carried_inside_a_plan(requester: Requester, number: int) -> None:
     # Given a dataclass that holds a requester, half characters among its text
     holder = Holder(requester, number)

@@ -110,7 +110,7 @@ def test_two_dots_after_a_symlink_mean_what_the_kernel_means(
     named = str(tmp_path / "here" / "link" / ".." / "victim")
     found = check(named, here)
     assert found.path == str(tmp_path / "other" / "victim")
-    assert found.pin == take_pin(named)
+    assert found.pin == take_pin(os.path.realpath(named))
 
 
 @pytest.mark.parametrize("path", ["", "/tmp/a\0b"])

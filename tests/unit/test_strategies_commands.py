@@ -113,7 +113,7 @@ def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> 
         ),
         (
             "rsync",
-            ["/bin/rsync -r --delete -x --info=del /jobs/1/empty/ T/", "/bin/rmdir -v -- T"],
+            ["/bin/rsync -r --delete -x --info=del /jobs/1/empty/ T/", "/bin/rmdir -- T"],
         ),
     ],
 )
@@ -240,7 +240,6 @@ def test_rsync_needs_no_gnu_tools() -> None:
         ("xargs", b"ed 'torn'", Progress(1, 0)),
         ("rsync", b"deleting a/b", Progress(1, 0)),
         ("rsync", b"deleting a/", Progress(1, 1)),
-        ("rsync", b"rmdir: removing directory, 't'", Progress(1, 1)),
         ("rsync", b"sending incremental file list", None),
         ("rmtree", b"removed", Progress(1, 0)),
         ("rmtree", b"removed directory", Progress(1, 1)),

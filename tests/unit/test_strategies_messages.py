@@ -187,8 +187,13 @@ def test_undeletable_names_come_back_from_every_tool(
         ),
         (
             "rsync",
-            b"rmdir: failed to remove '/t': Directory not empty",
-            (b"/t", "remove", 39),
+            b'rsync: [generator] readdir("/t/d(1"): Input/output error (5)',
+            (b"/t/d(1", "readdir", 5),
+        ),
+        (
+            "rsync",
+            b'rsync: [generator] readlink_stat("/t/f") failed: Input/output error (5)',
+            (b"/t/f", "readlink_stat", 5),
         ),
         ("rmtree", b"rmtree: unlink: 13: /t/a\\\\b\\nc: 7", (b"/t/a\\b\nc: 7", "unlink", 13)),
         ("rmtree", b"rmtree: recursion: 0: /t", (b"/t", "recursion", 0)),

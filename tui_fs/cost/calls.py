@@ -51,6 +51,25 @@ def predicted_calls(survey: Survey, strategy: StrategyName, options: Options) ->
     return {name: number for name, number in sorted(calls.items()) if number > 0}
 
 
+RMDIR_CALLS = {
+    "rmdir": 1,
+    "openat": 2,
+    "close": 4,
+    "newfstatat": 2,
+    "access": 1,
+    "brk": 3,
+    "execve": 1,
+    "getrandom": 1,
+    "mmap": 8,
+    "mprotect": 3,
+    "munmap": 1,
+    "pread64": 2,
+    "prlimit64": 1,
+    "read": 1,
+}
+"""An rmdir process that takes one directory."""
+
+
 def batches_of(survey: Survey, options: Options) -> int:
     """Return how many rm processes xargs starts: by count or by the length of the command."""
     files = survey.totals.non_directories

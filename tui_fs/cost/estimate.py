@@ -1,11 +1,13 @@
 """The estimates of all strategies side by side, and the one to recommend."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_fs.cost.calls import (
     FTS_BYTES_PER_ENTRY,
     FTS_ENTRIES_AT_ONCE,
+    RMDIR_CALLS,
     batches_of,
     predicted_calls,
 )
@@ -57,6 +59,12 @@ def estimate_all(
         _estimate(survey, options, filesystem, name, candidate)
         for name, candidate in candidates.items()
     )
+
+
+def with_rmdir(estimate: Estimate) -> Estimate:
+    """Return the estimate of emptying the target with that of an rmdir process added."""
+    calls = Counter(estimate.syscalls) + Counter(RMDIR_CALLS)
+    return replace(estimate, syscalls=dict(sorted(calls.items())), processes=estimate.processes + 1)
 
 
 def recommended(estimates: tuple[Estimate, ...]) -> StrategyName | None:

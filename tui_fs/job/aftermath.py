@@ -70,7 +70,8 @@ def _count(plan: Plan, clock: Callable[[], float]) -> tuple[Totals, bool]:
     try:
         for found in survey.run():
             totals = found.totals if found.matched is None else found.matched
-            complete = found.complete
+            pin = plan.target.pin
+            complete = found.complete and (found.device, found.inode) == (pin.device, pin.inode)
             if clock() > deadline:
                 break
     except OSError:

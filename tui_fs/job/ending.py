@@ -57,7 +57,7 @@ def _deleted(
     if removed is not None and removed.directories is not None and _counts_are_whole(snapshot):
         return removed.entries - removed.directories, removed.directories, True
     if not expected.complete or aftermath.survivors is None:
-        return (None if removed is None else removed.entries), None, False
+        return None, None, False  # so many entries, but nobody knows of which kind
     directories = max(0, expected.totals.directories - aftermath.survivors.directories)
     if removed is None:
         gone = expected.totals.non_directories - aftermath.survivors.non_directories

@@ -52,12 +52,16 @@ class Launcher:
 
     Args:
         steps: what will run; nothing runs before `release`.
-        directory: a descriptor of the directory the tools run in.
+        directories: for each step a descriptor of the directory its tools run in.
         nice, io_priority: the tools' ranks.
     """
 
     def __init__(
-        self, steps: tuple[Step, ...], directory: int, nice: int, io_priority: IoPriority
+        self,
+        steps: tuple[Step, ...],
+        directories: tuple[int, ...],
+        nice: int,
+        io_priority: IoPriority,
     ) -> None:
         self.out, out_end = os.pipe()
         self.err, err_end = os.pipe()
@@ -71,7 +75,7 @@ class Launcher:
             os.close(self.out)
             os.close(self.err)
             ranks = (nice, io_priority)
-            _Process(theirs, steps, directory, ranks, out_end, err_end).run()
+            _Process(theirs, steps, directories, ranks, out_end, err_end).run()
         theirs.close()
         os.close(out_end)
         os.close(err_end)
@@ -149,14 +153,14 @@ class _Process:
         self,
         connection: socket.socket,
         steps: tuple[Step, ...],
-        directory: int,
+        directories: tuple[int, ...],
         ranks: tuple[int, IoPriority],
         out: int,
         err: int,
     ) -> None:
         self._socket = connection
         self._steps = steps
-        self._directory = directory
+        self._directories = directories
         self._ranks = ranks
         self._out = out
         self._err = err
@@ -194,7 +198,7 @@ class _Process:
                     return
                 request = json.loads(message)
                 if "fork" in request:
-                    self._fork(self._steps[request["fork"]])
+                    self._fork(request["fork"])
                 elif "signal" in request:
                     self._signal(request["signal"])
                 elif "nice" in request:
@@ -202,7 +206,8 @@ class _Process:
                 else:
                     self._release()
 
-    def _fork(self, step: Step) -> None:
+    def _fork(self, number: int) -> None:
+        step, directory = self._steps[number], self._directories[number]
         gate, self._gate = os.pipe()
         self._statuses = {}
         self._user_s = self._system_s = 0.0
@@ -219,7 +224,7 @@ class _Process:
                     pids[0] if pids else 0,
                     gate,
                     (source, sink, self._err),
-                    self._directory,
+                    directory,
                     self._ranks,
                     launcher,
                 )

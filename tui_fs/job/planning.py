@@ -2,18 +2,24 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tui_fs.cost.estimate import Candidate, estimate_all, recommended
+from tui_fs.cost.estimate import Candidate, estimate_all, recommended, with_rmdir
 from tui_fs.job.aftermath import without_root
-from tui_fs.job.races import argument_for, directory_named_from, refuse_race, why_race
+from tui_fs.job.races import (
+    directory_named_from,
+    is_firm,
+    refuse_race,
+    stage,
+    why_race,
+)
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.paths import PathStr
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Survey
@@ -48,18 +54,23 @@ def forecast(survey: Survey, options: Options, job_id: str | None = None) -> For
     """
     candidates: dict[StrategyName, Candidate] = {}
     empty = _empty_directory(job_id)
-    argument = argument_for(survey.path)
     for name, strategy in STRATEGIES.items():
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
-        steps = strategy.steps(argument, options, shown, empty)
+        staging = stage(strategy, survey.path, options, shown, empty)
         unfit = (*reasons, *unfit_options(strategy, options))
         race = why_race(strategy, options, survey.path, survey.writable_by_others)
         if race is not None:
             unfit = (*unfit, race)
-        candidates[name] = Candidate(strategy.guarantees, flatten(steps), unfit)
+        candidates[name] = Candidate(strategy.guarantees, flatten(staging.steps), unfit)
     filesystem = file_system_of(survey.path).kind
-    estimates = estimate_all(survey, options, filesystem, candidates)
+    if is_firm(survey.path):
+        estimates = estimate_all(survey, options, filesystem, candidates)
+    else:
+        inside = replace(options, keep_root=True)
+        estimates = estimate_all(survey, inside, filesystem, candidates)
+        if not (options.keep_root or options.filters.active):
+            estimates = tuple(with_rmdir(estimate) for estimate in estimates)
     return Forecast(estimates, recommended(estimates), directory_named_from(survey.path))
 
 
@@ -79,6 +90,12 @@ def make_plan(
     tools, reasons = tools_of(STRATEGIES[strategy])
     if reasons:
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")
+    if (survey.device, survey.inode) != (target.pin.device, target.pin.inode):
+        raise Refused(
+            f"{displayable(target.path)} was exchanged while it was counted.",
+            "Look at it again.",
+            rule="changed",
+        )
     refuse_race(STRATEGIES[strategy], options, target.path, survey.writable_by_others)
     if not survey.finished and not (guarantees_of(strategy).race_safe or options.accept_races):
         raise Refused(

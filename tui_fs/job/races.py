@@ -1,34 +1,70 @@
 """Whether somebody else could lead a strategy astray, and how its tools are given the target."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr, displayable
-from tui_fs.model.strategy import Options
+from tui_fs.model.strategy import Options, Step
 from tui_fs.model.target import Target
 from tui_fs.strategies.base import Strategy
 
 
-def argument_for(path: str) -> PathStr:
-    """Return the words by which tools are given the target.
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """What runs, and where.
 
-    They run in the directory that holds it. Where somebody else could put another directory in
-    the place of that one, its path may lead elsewhere by the time a tool walks it, and the
-    target is named from there.
+    Attributes:
+        steps: the command lines of each step.
+        is_inside: for each step whether it runs in the target itself; else in the directory
+            that holds it.
     """
-    above, name = os.path.split(path)
+
+    steps: tuple[Step, ...]
+    is_inside: tuple[bool, ...]
+
+
+def stage(
+    strategy: Strategy,
+    path: str,
+    options: Options,
+    tools: Mapping[str, str],
+    empty_directory: str,
+    *,
+    with_output: bool = False,
+) -> Staging:
+    """Return what runs to delete the target.
+
+    Its path is given to the tools only where nobody else can put another directory in the place
+    of any part of it. Elsewhere they run in the target, which is held by descriptor, and empty
+    it; then rmdir takes the name, which cannot remove anything but an empty directory.
+    """
+    build = strategy.steps_with_output if with_output else strategy.steps
+    if is_firm(path):
+        steps = build(path, options, tools, empty_directory)
+        return Staging(steps, (False,) * len(steps))
+    steps = build(".", replace(options, keep_root=True), tools, empty_directory)
+    inside = (True,) * len(steps)
+    if not (options.keep_root or options.filters.active):
+        rmdir = (tools["rmdir"], "--", f"./{os.path.basename(path)}")
+        return Staging((*steps, (rmdir,)), (*inside, False))
+    return Staging(steps, inside)
+
+
+def is_firm(path: str) -> bool:
+    """Tell whether nobody else can replace any part of a path, its end included."""
     try:
-        is_firm = replaceable_part(above, os.geteuid()) is None
+        return replaceable_part(path, os.geteuid()) is None
     except OSError:
-        is_firm = False
-    return PathStr(path if is_firm else f"./{name}")
+        return False  # gone or out of reach now: nobody can vouch for the way to it
 
 
 def directory_named_from(path: str) -> PathStr | None:
-    """Return the directory from which the command lines name the target; None for its path."""
-    return None if argument_for(path) == path else PathStr(os.path.dirname(path))
+    """Return the directory in which the command lines run; None if they name the whole path."""
+    return None if is_firm(path) else PathStr(path)
 
 
 def why_race(strategy: Strategy, options: Options, path: str, shared: int) -> str | None:

@@ -163,6 +163,7 @@ def report_of(
         "deleted_directories": finished.deleted_directories
         if finished
         else (removed.directories or 0 if removed else 0),
+        "deleted_entries": removed.entries if removed else None,
         "counts_are": "exact"
         if finished and finished.split_is_exact
         else "by difference"

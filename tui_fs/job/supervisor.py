@@ -20,7 +20,7 @@ from tui_fs.job.launcher import Launcher, StepEnd
 from tui_fs.job.overlap import enlist
 from tui_fs.job.pacing import Pacing, ranks_of
 from tui_fs.job.permission import check_plan, check_target_again
-from tui_fs.job.races import argument_for, open_pinned, refuse_race
+from tui_fs.job.races import open_pinned, refuse_race, stage
 from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
@@ -29,6 +29,7 @@ from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.filesystem import settle
+from tui_fs.linux.mounts import MountWatch
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
@@ -48,7 +49,7 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.model.strategy import Step, StrategyName, flatten
+from tui_fs.model.strategy import Step, flatten
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.ladder import open_source
@@ -92,7 +93,9 @@ class Supervisor:
             tell_ready()
             return
         server = ControlServer(self._folder, self._obey)
-        self._launcher, self._source = launcher, source
+        self._launcher, self._source, self._steps = launcher, source, steps
+        mounts = MountWatch()
+        self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
         self._selector.register(server, selectors.EVENT_READ, server.answer)
         self._selector.register(launcher.out, selectors.EVENT_READ, self._read_output)
         self._selector.register(launcher.err, selectors.EVENT_READ, self._read_errors)
@@ -132,21 +135,21 @@ class Supervisor:
             if not os.access(tool, os.X_OK):
                 raise Missing(f"{tool} is not there any more.", "Plan the job again.")
         source = open_source(plan.trace)
-        build = (
-            self._strategy.steps_with_output
-            if source.kind is TraceSource.OUTPUT
-            else self._strategy.steps
-        )
+        self._output = ToolOutput(self._strategy, plan.target.path)
         try:
             parent, held = open_pinned(plan.target)
-            argument = argument_for(plan.target.path)
-            runs_inside = plan.strategy is StrategyName.RM and plan.options.keep_root
-            self._output = ToolOutput(
-                self._strategy, plan.target.path, None if runs_inside else argument
+            staging = stage(
+                self._strategy,
+                plan.target.path,
+                plan.options,
+                plan.tools,
+                self._folder.empty_directory,
+                with_output=source.kind is TraceSource.OUTPUT,
             )
-            plain = build(argument, plan.options, plan.tools, self._folder.empty_directory)
-            steps = tuple(tuple(source.wrap(argv) for argv in step) for step in plain)
-            launcher = Launcher(steps, parent, *ranks_of(plan.options.pace, self._own_nice))
+            steps = tuple(tuple(source.wrap(argv) for argv in step) for step in staging.steps)
+            directories = tuple(held if inside else parent for inside in staging.is_inside)
+            ranks = ranks_of(plan.options.pace, self._own_nice)
+            launcher = Launcher(steps, directories, *ranks)
             os.close(parent)  # it has its own, and must not outlive the job in this process
             source.prepare(launcher.pid)
         except OSError as error:
@@ -221,6 +224,7 @@ class Supervisor:
         finally:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
+        self._output.step_ended(self._steps[number], end.statuses)
         self._wall_s += end.wall_s
         self._step_began = None
         self._sample()
@@ -246,6 +250,16 @@ class Supervisor:
 
     def _note_terminated(self, *_: object) -> None:
         self._is_terminated = True
+
+    def _mounts_changed(self, mounts: MountWatch) -> None:
+        """End the job if something was mounted where the tools would go on into it."""
+        mounts.seen()
+        try:
+            check_target_again(self._plan)
+        except TuiFsError as why:
+            # what the tools have begun to remove themselves is no reason
+            if isinstance(why, Refused) and why.rule.startswith(("mount", "changed")):
+                self._cancel(why.sentence)
 
     def _step_ended(self) -> None:
         self._ends.append(self._launcher.ended())

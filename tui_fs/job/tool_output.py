@@ -3,11 +3,20 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tui_fs.model.calls import Removed
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
-from tui_fs.strategies.base import Failure, Progress, Strategy
+from tui_fs.model.strategy import Step
+from tui_fs.strategies.base import (
+    Failure,
+    Progress,
+    Strategy,
+    gnu_failure,
+    tool_of,
+    unquote_shell,
+)
 
 PATHS_KEPT = 10_000
 """Failed entries are journalled with their paths up to this many, then counted by kind."""
@@ -17,17 +26,11 @@ LONGEST_LINE_BYTES = 65_536
 
 
 class ToolOutput:
-    """Reads a strategy's standard output and standard error as they come.
+    """Reads a strategy's standard output and standard error as they come."""
 
-    Args:
-        argument: the words by which the tools were given the target; None if they name entries
-            as they lie below it.
-    """
-
-    def __init__(self, strategy: Strategy, target: str, argument: str | None = None) -> None:
+    def __init__(self, strategy: Strategy, target: str) -> None:
         self._strategy = strategy
         self._target = target
-        self._argument = argument
         self._output_rest = self._error_rest = b""
         self._entries = self._directories = 0
         self._kept = self._said = 0
@@ -53,7 +56,7 @@ class ToolOutput:
         """Take a piece of standard error; yield the failures and whatever else it says."""
         lines, self._error_rest = _lines(self._error_rest + chunk)
         for line in lines:
-            failure = self._strategy.failure(line)
+            failure = self._failure(line)
             if failure is not None:
                 yield from self._failed(failure, line, at_s)
             elif line.strip():
@@ -62,6 +65,12 @@ class ToolOutput:
                     yield ToolSaid(at_s, line.decode("utf-8", "replace"))
                 else:
                     self._unsaid += 1
+
+    def step_ended(self, step: Step, statuses: tuple[int, ...]) -> None:
+        """Count the directory that an rmdir has taken: it says so before it has."""
+        if os.path.basename(step[-1][0]) == "rmdir" and statuses[-1] == 0:
+            self._entries += 1
+            self._directories += 1
 
     def take_rest(self, at_s: float) -> Iterator[Event]:
         """Take the last lines of tools that were killed before they ended them."""
@@ -77,6 +86,13 @@ class ToolOutput:
             yield ToolSaid(at_s, f"({self._unsaid:,} more lines of this kind are not kept)")
             self._unsaid = 0
 
+    def _failure(self, line: bytes) -> Failure | None:
+        if tool_of(line) != b"rmdir":
+            return self._strategy.failure(line)
+        failure = gnu_failure(line, unquote_shell)
+        # it is given nothing but the target, by whatever words
+        return None if failure is None else replace(failure, path=PathStr(self._target))
+
     def _failed(self, failure: Failure, line: bytes, at_s: float) -> Iterator[Event]:
         self._kept += 1
         is_whole = len(line) < LONGEST_LINE_BYTES  # else its path would be made up of pieces
@@ -86,10 +102,9 @@ class ToolOutput:
             self._counted[failure.operation, failure.error] += 1
 
     def _absolute(self, path: PathStr) -> PathStr:
-        if self._argument is not None and f"{path}/".startswith(f"{self._argument}/"):
-            return PathStr(self._target + path[len(self._argument) :])
-        # rsync, and rm inside the target, name entries as they lie below it
-        return PathStr(os.path.join(self._target, path.removeprefix("./")))
+        """Return the whole path; tools that run in the target name entries as they lie below."""
+        below = path.removeprefix("./")
+        return PathStr(self._target if below == "." else os.path.join(self._target, below))
 
 
 def _lines(text: bytes) -> tuple[list[bytes], bytes]:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 from dataclasses import dataclass
 
 from tui_fs.model.errors import BadInput
@@ -91,6 +92,23 @@ def read_mounts(mountinfo: str = MOUNTINFO) -> tuple[Mount, ...]:
     """
     with open(mountinfo, "rb") as file:
         return tuple(_parse(line) for line in file.read().split(b"\n") if line)
+
+
+class MountWatch:
+    """Becomes readable when this process's table of mounts changes (proc_pid_mountinfo(5))."""
+
+    def __init__(self) -> None:
+        self._table = os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
+        self._poll = select.epoll()
+        self._poll.register(self._table, select.EPOLLPRI | select.EPOLLERR)
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable."""
+        return self._poll.fileno()
+
+    def seen(self) -> None:
+        """Wait for the next change."""
+        self._poll.poll(0)
 
 
 def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:

@@ -6,6 +6,8 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import Pin
 
+_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+
 
 def take_pin(path: str) -> Pin:
     """Return the pin of the directory at `path`.
@@ -21,8 +23,19 @@ def take_pin(path: str) -> Pin:
 
 
 def open_directory(path: str) -> int:
-    """Return a descriptor that stands for the directory; raises as `take_pin`."""
-    return os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Return a descriptor that stands for the directory; raises as `take_pin`.
+
+    Args:
+        path: canonical and absolute: a symbolic link anywhere on the way is an error.
+    """
+    descriptor = os.open("/", _FLAGS)
+    for name in filter(None, path.split("/")):
+        above = descriptor
+        try:
+            descriptor = os.open(name, _FLAGS, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor
 
 
 def pin_of(descriptor: int) -> Pin:

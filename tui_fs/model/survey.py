@@ -100,6 +100,7 @@ class Survey:
         writable_by_others: directories in which somebody other than this user and root may
             write.
         vanished: names that were gone when looked at.
+        device, inode: of the directory that was counted, whatever its path leads to by now.
         finished: the walk has come to its end.
         complete: it has, and every directory could be read.
     """
@@ -121,6 +122,8 @@ class Survey:
     unreadable: int = 0
     writable_by_others: int = 0
     vanished: int = 0
+    device: int = 0
+    inode: int = 0
     elapsed_s: float = 0.0
     finished: bool = False
     complete: bool = False

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted
 from tui_fs.model.target import Pin, Target
@@ -138,7 +139,10 @@ def check(path: str, surroundings: Surroundings) -> Target:
     _check_kind(stripped)
     # Never os.path.abspath: it takes ".." out of the text, where the kernel follows links first.
     parent, name = os.path.split(stripped)
-    canonical = PathStr(os.path.join(os.path.realpath(parent or "."), name))
+    try:
+        canonical = PathStr(os.path.join(resolve(parent or "."), name))
+    except OSError as error:
+        raise _cannot_look(stripped, error) from error
     _check_place(canonical, surroundings)
     mounts = read_mounts(surroundings.mountinfo)
     _check_mounts(canonical, mounts)
@@ -199,12 +203,14 @@ def _check_kind(path: str) -> None:
         raise Refused(
             "/ is the root of this system.", "Choose a directory below it.", rule="system"
         )
+    points_to = ""
     try:
         mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            points_to = displayable(os.readlink(path))
     except OSError as error:
         raise _cannot_look(path, error) from error
-    if stat.S_ISLNK(mode):
-        points_to = displayable(os.readlink(path))
+    if points_to:
         raise Refused(
             f"{displayable(path)} is a symbolic link to {points_to}.",
             "Name the directory it points to if that is what shall go, or remove the link "

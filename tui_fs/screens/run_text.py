@@ -78,7 +78,7 @@ def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
 
 
 def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
-    """Return entries left, failed, and how much free space has grown."""
+    """Return entries left, failed, how much free space has grown, and what limits the pace."""
     figures: list[Figure] = []
     if snapshot.removed is not None and snapshot.started is not None:
         entries_left = max(0, snapshot.expected_entries - snapshot.removed.entries)
@@ -92,16 +92,17 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
     if freed is not None:
         sign = "+" if freed > 0 else ""
         figures.append(Figure("free space", f"{sign}{bytes_iec(freed)}", label_first=True))
+    pace = pace_words(snapshot.pace)
+    if pace:
+        figures.append(Figure("pace", pace, label_first=True))
     return tuple(figures)
 
 
 def rate_caption(snapshot: Snapshot) -> str:
-    """Return the highest rate so far, and what limits it."""
-    words = (
-        [f"peak {count(round(snapshot.peak_rate_per_s))} /s"] if snapshot.peak_rate_per_s else []
-    )
-    pace = pace_words(snapshot.pace)
-    return " · ".join([*words, pace] if pace else words)
+    """Return the highest rate so far."""
+    if not snapshot.peak_rate_per_s:
+        return ""
+    return f"peak {count(round(snapshot.peak_rate_per_s))} /s"
 
 
 def call_title(snapshot: Snapshot) -> str:

@@ -146,6 +146,11 @@ def gnu_failure(line: bytes, unquote: Unquote) -> Failure | None:
     )
 
 
+def tool_of(line: bytes) -> bytes:
+    """Return the name of the tool that begins a message, without its directory."""
+    return line.partition(b":")[0].rpartition(b"/")[2]
+
+
 def unquote_shell(quoted: bytes) -> bytes | None:
     """Undo coreutils' shell-escape quoting: ``'a'$'\\n''b'`` is a, newline, b."""
     if _SHELL_QUOTED.fullmatch(quoted) is None:

@@ -17,7 +17,7 @@ class Find:
     """``find TARGET -xdev -depth -delete``."""
 
     name = StrategyName.FIND
-    tools = ("find",)
+    tools = ("find", "rmdir")
     gnu_tools = ("find",)
     guarantees = Guarantees(
         race_safe=True, mount_safe=True, any_depth=True, takes_filters=True, processes="1"

@@ -19,7 +19,7 @@ class Rmtree:
     """``python -I -S rmtree_child.py TARGET``."""
 
     name = StrategyName.RMTREE
-    tools = ("python",)
+    tools = ("python", "rmdir")
     gnu_tools = ()
     guarantees = Guarantees(
         race_safe=True,

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
-from tui_fs.strategies.base import Failure, Progress, gnu_failure, unquote_shell
+from tui_fs.strategies.base import Failure, Progress
 
 _FAILED = re.compile(
     rb"rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d{1,4})\)", re.DOTALL
 )
-_OPENDIR = re.compile(
-    rb"rsync: (?:\[\w+\] )?(opendir|readdir) \"(.*)\" failed: .* \((\d{1,4})\)", re.DOTALL
+_UNREAD = re.compile(
+    rb"rsync: (?:\[\w+\] )?(opendir|readdir|readlink_stat|stat) ?\(?\"(.*)\"\)?(?: failed)?: "
+    rb".* \((\d{1,4})\)",
+    re.DOTALL,
 )
 _NOT_EMPTY = b"cannot delete non-empty directory: "
 _ESCAPE = re.compile(rb"\\#([0-3][0-7]{2})")
@@ -37,13 +39,13 @@ class Rsync:
         self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        return self._steps(target, options, tools, empty_directory, (), ())
+        return self._steps(target, options, tools, empty_directory, ())
 
     def steps_with_output(
         self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
     ) -> tuple[Step, ...]:
         """See `Strategy.steps_with_output`."""
-        return self._steps(target, options, tools, empty_directory, ("--info=del",), ("-v",))
+        return self._steps(target, options, tools, empty_directory, ("--info=del",))
 
     def read_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.read_output`; rsync tells of directories that stay on this channel."""
@@ -51,15 +53,13 @@ class Rsync:
             return Progress(1, 1 if line.endswith(b"/") else 0)
         if line.startswith(_NOT_EMPTY):
             return Failure(_path(line[len(_NOT_EMPTY) :]), "rmdir", _ENOTEMPTY)
-        if line.startswith(b"rmdir: removing directory"):
-            return Progress(1, 1)
         return None
 
     def failure(self, line: bytes) -> Failure | None:
         """See `Strategy.failure`; paths are relative to the target."""
-        match = _FAILED.fullmatch(line) or _OPENDIR.fullmatch(line)
+        match = _FAILED.fullmatch(line) or _UNREAD.fullmatch(line)
         if match is None:
-            return gnu_failure(line, unquote_shell) if line.startswith(b"rmdir: ") else None
+            return None
         return Failure(_path(match[2]), match[1].decode("ascii"), int(match[3]))
 
     @staticmethod
@@ -69,13 +69,12 @@ class Rsync:
         tools: Mapping[str, str],
         empty_directory: str,
         rsync_flags: tuple[str, ...],
-        rmdir_flags: tuple[str, ...],
     ) -> tuple[Step, ...]:
         sync = (tools["rsync"], "-r", "--delete", "-x", *rsync_flags)
         first: Step = ((*sync, f"{empty_directory.rstrip('/')}/", f"{target}/"),)
         if options.keep_root:
             return (first,)
-        return (first, ((tools["rmdir"], *rmdir_flags, "--", target),))
+        return (first, ((tools["rmdir"], "--", target),))
 
 
 def _path(escaped: bytes) -> PathStr:

@@ -9,6 +9,7 @@ from tui_fs.strategies.base import (
     below_root,
     find_tests,
     gnu_failure,
+    tool_of,
     unquote_c,
     unquote_shell,
 )
@@ -18,7 +19,7 @@ class Xargs:
     """Files in batches through xargs and rm, then the directories with find -delete."""
 
     name = StrategyName.XARGS
-    tools = ("find", "xargs", "rm")
+    tools = ("find", "xargs", "rm", "rmdir")
     gnu_tools = ("find", "xargs", "rm")
     guarantees = Guarantees(
         race_safe=False, mount_safe=True, any_depth=False, takes_filters=True, processes="many"
@@ -47,8 +48,7 @@ class Xargs:
 
     def failure(self, line: bytes) -> Failure | None:
         """See `Strategy.failure`; rm and find quote names differently."""
-        tool = line.partition(b":")[0].rpartition(b"/")[2]
-        return gnu_failure(line, unquote_c if tool == b"find" else unquote_shell)
+        return gnu_failure(line, unquote_c if tool_of(line) == b"find" else unquote_shell)
 
     @staticmethod
     def _steps(

@@ -4,6 +4,7 @@ A directory's descriptor stays open while its subdirectories wait, up to `OPEN_L
 chains deeper than PATH_MAX are counted like any other tree.
 """
 
+import errno
 import heapq
 import os
 import stat
@@ -124,7 +125,7 @@ class ScandirSurvey:
         self._max_depth = self._max_path_bytes = self._max_entries = 0
         self._non_empty = self._reads = self._parents = self._path_bytes = 0
         self._vanished = 0
-        self._device = 0
+        self._device = self._inode = 0
         self._has_flags = True
         self._uid = os.geteuid()
 
@@ -138,7 +139,7 @@ class ScandirSurvey:
         descriptor = os.open(self._path, _OPEN_FLAGS)
         try:
             status = os.fstat(descriptor)
-            self._device = status.st_dev
+            self._device, self._inode = status.st_dev, status.st_ino
             if others_may_write(status, self._uid):
                 self._evidence.shared_directory(root.path)
             self._all.directories += 1
@@ -349,11 +350,19 @@ class ScandirSurvey:
             missing.append(current)
             current = current.parent
         if current.descriptor < 0:
-            self._keep_open(current, os.open(current.name, _OPEN_FLAGS))
+            self._keep_open(current, self._open_root_again(current.name))
         for step in reversed(missing):
             assert step.parent is not None
             self._keep_open(step, os.open(step.name, _OPEN_FLAGS, dir_fd=step.parent.descriptor))
         return node.descriptor
+
+    def _open_root_again(self, path: str) -> int:
+        descriptor = os.open(path, _OPEN_FLAGS)
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) != (self._device, self._inode):
+            os.close(descriptor)
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+        return descriptor
 
     def _keep_open(self, node: _Directory, descriptor: int) -> None:
         node.descriptor = descriptor
@@ -400,6 +409,8 @@ class ScandirSurvey:
             unreadable=self._evidence.unreadable,
             writable_by_others=self._evidence.shared,
             vanished=self._vanished,
+            device=self._device,
+            inode=self._inode,
             elapsed_s=self._reported - self._started,
             finished=finished,
             complete=finished and not self._evidence.unreadable,

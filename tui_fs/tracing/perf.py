@@ -141,7 +141,7 @@ def find_tracefs() -> str:
             if os.access(os.path.join(place, "events/raw_syscalls/sys_exit/id"), os.R_OK):
                 return place
             break
-    if os.path.isdir(TRACEFS[0]) and not os.listdir(TRACEFS[0]) and os.geteuid() == 0:
+    if os.geteuid() == 0 and os.path.isdir(TRACEFS[0]) and not os.listdir(TRACEFS[0]):
         raise Missing(
             "Kernel counters need tracefs, which is not mounted.",
             f"mount -t tracefs none {TRACEFS[0]}",
