@@ -1,7 +1,7 @@
 """A supervisor's hold on its journal, also while the disk below that is full or ill."""
 
+import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from tui_fs.model.events import Event, Sampled
 
 PATIENCE_S = 30.0
 """A deletion that nobody can follow is ended after this long."""
-LAST_PATIENCE_S = 60.0
+LAST_PATIENCE_S = 30.0
 _MOST_KEPT = 20_000
 
 
@@ -72,4 +72,5 @@ class Record:
         self.problem = os.strerror(error.errno or 0)
         if self._failing_since is None:
             self._failing_since = self._clock()
-            print(f"The journal cannot be written: {self.problem}.", file=sys.stderr)
+            with contextlib.suppress(OSError):  # the log is on the same disk
+                os.write(2, f"The journal cannot be written: {self.problem}.\n".encode())

@@ -53,7 +53,7 @@ class _Refusal:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """The fields of every report; readers may rely on them."""
+    """The fields of every report, all that `report_of` writes; readers rely on them."""
 
     schema: int
     type: str
@@ -61,6 +61,7 @@ class _Report:
     explanation: str
     deleted_files: int | None
     deleted_directories: int | None
+    deleted_entries: int | None
     counts_are: str
     surviving_entries: int | None
     failed: int

@@ -254,6 +254,8 @@ class Supervisor:
     def _mounts_changed(self, mounts: MountWatch) -> None:
         """End the job if something was mounted where the tools would go on into it."""
         mounts.seen()
+        if self._pacing.is_paused:
+            return  # nothing goes on now, and resuming checks again
         try:
             check_target_again(self._plan)
         except TuiFsError as why:

@@ -1,0 +1,1 @@
+"""Attacks on a running job: a hostile user swaps names while root deletes."""

@@ -1,0 +1,138 @@
+"""Jobs under attack, again and again, and what they cost."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.attack import naive
+from tests.attack.arena import Play, Tree, attacking
+from tests.conftest import Cli, Json
+from tui_fs.strategies.registry import STRATEGIES
+
+NAIVE_TURNS = {"paths": ((Play.LINK,),), "chdir": ((Play.LIFT,),)}
+"""Each naive deletion, and the attack that it cannot withstand."""
+
+RACE_SAFE = tuple(s.name for s in STRATEGIES.values() if s.guarantees.race_safe)
+BY_PATH = tuple(s.name for s in STRATEGIES.values() if not s.guarantees.race_safe)
+VARIANTS: tuple[tuple[str, ...], ...] = (
+    *((name,) for name in RACE_SAFE),
+    *((name, "--keep-root") for name in RACE_SAFE),
+    ("find", "--name", "file-*"),
+)
+"""Strategies that promise to withstand, with the options that change what runs."""
+
+TURNS: tuple[tuple[Play, ...], ...] = ((Play.LINK,), (Play.LIFT,), tuple(Play))
+"""A tool that finds itself moved may give up before it comes to the rest."""
+LIMIT_S = 60.0
+
+Spans = list[tuple[float, float]]
+"""When tools were running, in seconds since the epoch."""
+
+
+@dataclass(slots=True)
+class Toll:
+    """What a number of jobs under attack have cost.
+
+    Attributes:
+        sentinels: names that had to survive, before each job.
+        fewest_left: how many of them were left after the worst job.
+        swaps: exchanges that succeeded while a job's tools ran.
+        lost: sentinels that fell, by path; one that fell in two jobs counts twice.
+        codes: the exit codes, and how many jobs ended with each.
+    """
+
+    way: str
+    sentinels: int
+    fewest_left: int
+    jobs: int = 0
+    swaps: int = 0
+    lost: list[str] = field(default_factory=list)
+    codes: dict[int, int] = field(default_factory=dict)
+
+
+def campaign(
+    way: str,
+    place: Path,
+    delete: Callable[[Path], tuple[int, Spans]],
+    is_enough: Callable[[Toll], bool],
+    turns: tuple[tuple[Play, ...], ...] = TURNS,
+    limit_s: float = LIMIT_S,
+) -> Toll:
+    """Delete the attacked tree again and again, until it is enough or time is up.
+
+    Args:
+        place: an empty directory that everybody may enter.
+        delete: deletes a tree; returns an exit code and when its tools ran.
+        turns: what the attacker does in the first job, the second, and so on, and again.
+    """
+    tree = Tree(place)
+    guarded = tree.guard()
+    toll = Toll(way, len(guarded), len(guarded))
+    deadline = time.monotonic() + limit_s
+    while not is_enough(toll) and time.monotonic() < deadline:
+        with attacking(place, tree.orders(turns[toll.jobs % len(turns)])) as attacker:
+            code, spans = delete(tree.target)
+        tree.clear()
+        lost = guarded.lost()
+        toll.jobs += 1
+        toll.swaps += sum(attacker.swaps_between(start, end) for start, end in spans)
+        toll.lost += lost
+        toll.fewest_left = min(toll.fewest_left, toll.sentinels - len(lost))
+        toll.codes[code] = toll.codes.get(code, 0) + 1
+        if lost:
+            guarded.restore()
+    return toll
+
+
+def exchanged(swaps: int) -> Callable[[Toll], bool]:
+    """Return the question whether so many exchanges happened, and every turn had its job."""
+    return lambda toll: toll.swaps >= swaps and toll.jobs >= len(TURNS)
+
+
+def has_lost(toll: Toll) -> bool:
+    """Tell whether a sentinel has fallen."""
+    return bool(toll.lost)
+
+
+def job(cli: Cli, strategy: str, *options: str) -> Callable[[Path], tuple[int, Spans]]:
+    """Return a deletion by a job of the program."""
+
+    def delete(target: Path) -> tuple[int, Spans]:
+        finished = cli.delete(target, strategy, "--trace", "off", *options)
+        assert "Traceback" not in finished.stderr, finished.stderr
+        return finished.code, spans_of(finished.stream())
+
+    return delete
+
+
+def spans_of(stream: list[Json]) -> Spans:
+    """Return when the tools ran: from StepStarted on, for as long as the step's wall time."""
+    spans: Spans = []
+    origin = before_s = begun_s = running_s = 0.0
+    for event in stream:
+        match event["type"]:
+            case "JobStarted":
+                origin = event["started_at"] - event["at_s"]
+            case "StepStarted":
+                begun_s, before_s = event["at_s"], running_s
+            case "Sampled":
+                running_s = event["strategy_s"]
+            case "StepFinished":
+                start = origin + begun_s
+                spans.append((start, start + running_s - before_s))
+    return spans
+
+
+def naively(way: str) -> Callable[[Path], tuple[int, Spans]]:
+    """Return a deletion that can be led astray."""
+
+    def delete(target: Path) -> tuple[int, Spans]:
+        start = time.time()
+        command = [sys.executable, "-I", naive.__file__, way, str(target)]
+        finished = subprocess.run(command, capture_output=True, check=False)
+        return finished.returncode, [(start, time.time())]
+
+    return delete

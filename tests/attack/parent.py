@@ -1,0 +1,177 @@
+"""The attack from above: what is exchanged is the target itself, or the directory that holds it."""
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tests.attack.arena import Guarded, attacking
+from tests.attack.swapper import GID, INNER, UID
+from tests.conftest import DEADLINE_S, Cli, Finished
+from tests.needs import needs_tool
+
+REFUSED = 3
+_LEVELS = 3
+_RUNG = "rung"
+_TOOLS = ("rm", "find", "rsync")
+_RUN = "import sys; sys.executable = {python!r}; from tui_fs.cli import entry_point; entry_point()"
+
+
+class Exchange(StrEnum):
+    """What is exchanged with what.
+
+    Attributes:
+        PARENT_LINK: the directory above, with a link to a directory of root's that holds a
+            directory of the target's name.
+        PARENT_ROOTS: the directory above, with such a directory of root's beside it.
+        TARGET_LINK: the target, with a link to a directory of root's.
+        TARGET_ROOTS: the target, with a directory of root's beside it.
+        TARGET_OWN: the target, with another directory of the attacker's.
+    """
+
+    PARENT_LINK = "parent-link"
+    PARENT_ROOTS = "parent-roots"
+    TARGET_LINK = "target-link"
+    TARGET_ROOTS = "target-roots"
+    TARGET_OWN = "target-own"
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """Below `place`: a directory to delete that somebody else owns, and all above it.
+
+    home/             the attacker's, in a directory of root's
+    home/spool/       the attacker's
+    home/spool/target the attacker's; this shall be deleted
+    decoy/target      root's; the links point here
+    home/roots/target, home/spool/roots
+                      root's, in directories of the attacker's, who can rename but not empty them
+    """
+
+    place: Path
+
+    @property
+    def spool(self) -> Path:
+        """The directory that holds the target."""
+        return self.place / "home" / "spool"
+
+    @property
+    def target(self) -> Path:
+        """The directory to delete."""
+        return self.spool / "target"
+
+    def guard(self) -> Guarded:
+        """Make what must survive, and the attacker's own directories."""
+        self.spool.mkdir(parents=True)
+        for directory in (self.spool, self.spool.parent):
+            os.chown(directory, UID, GID)
+        roots = (self.place / "decoy", self.spool.parent / "roots", self.spool / "roots")
+        filled = [roots[0] / "target", roots[1] / "target", roots[2]]
+        return Guarded((self.place,), tuple(d for top in filled for d in (top, top / INNER)))
+
+    def orders(self, exchange: Exchange, *, on_demand: bool) -> dict[str, object]:
+        """Return what the attacker builds, and what it exchanges."""
+        spool, target = "home/spool", "home/spool/target"
+        filled = {target: _LEVELS}
+        pair: tuple[str, str, str | None]
+        match exchange:
+            case Exchange.PARENT_LINK:
+                pair = spool, "home/link", str(self.place / "decoy")
+            case Exchange.PARENT_ROOTS:
+                pair = spool, "home/roots", None
+            case Exchange.TARGET_LINK:
+                pair = target, "home/spool/link", str(self.place / "decoy" / "target")
+            case Exchange.TARGET_ROOTS:
+                pair = target, "home/spool/roots", None
+            case Exchange.TARGET_OWN:
+                pair = target, "home/spool/own", None
+        return {"filled": filled, "pairs": [pair], "on_demand": on_demand}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one job under attack went.
+
+    Attributes:
+        said: why it was refused; empty if it was not.
+        was_rung: whether a tool waited for the exchange.
+    """
+
+    code: int
+    said: str
+    lost: tuple[str, ...]
+    was_rung: bool
+
+
+def attack_at_the_last_moment(
+    cli: Cli, place: Path, exchange: Exchange, strategy: str, *options: str
+) -> Verdict:
+    """Exchange once, after the last check and before the first tool looks at its argument.
+
+    Args:
+        place: an empty directory that everybody may enter.
+    """
+    scene = Spool(place)
+    guarded = scene.guard()
+    waiting = with_waiting_tools(cli, place)
+    with attacking(place, scene.orders(exchange, on_demand=True)):
+        finished = waiting.delete(scene.target, strategy, "--trace", "off", *options)
+    return _verdict(finished, guarded, (place / _RUNG).exists())
+
+
+def attack_rm_by_path(cli: Cli, place: Path, exchange: Exchange) -> Verdict:
+    """Do the same to ``rm -rf PATH``, which has no check and shows that the attack works."""
+    scene = Spool(place)
+    guarded = scene.guard()
+    with_waiting_tools(cli, place)
+    with attacking(place, scene.orders(exchange, on_demand=True)):
+        command = [str(place / "tools" / "rm"), "-rf", "--", str(scene.target)]
+        ended = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+    return Verdict(ended.returncode, "", tuple(guarded.lost()), (place / _RUNG).exists())
+
+
+def attack_all_the_time(
+    cli: Cli, place: Path, exchange: Exchange, strategy: str, *options: str
+) -> Verdict:
+    """Exchange as fast as it goes, from before the program starts until it has ended."""
+    scene = Spool(place)
+    guarded = scene.guard()
+    with attacking(place, scene.orders(exchange, on_demand=False)):
+        finished = cli.delete(scene.target, strategy, "--trace", "off", *options)
+    return _verdict(finished, guarded, was_rung=False)
+
+
+def with_waiting_tools(cli: Cli, place: Path) -> Cli:
+    """Give the program with tools of which the first one rings, and waits for the answer.
+
+    A busy machine does the same: it lets a process wait as long as it likes before execve(2).
+    """
+    tools = place / "tools"
+    tools.mkdir()
+    rung, bell, answer = (shlex.quote(str(place / name)) for name in (_RUNG, "bell", "answer"))
+    ring = f"[ -e {rung} ] || {{ : > {rung}; echo > {bell}; read -r _ < {answer}; }}"
+    for name in _TOOLS:
+        path = needs_tool(name, package=name)
+        answers = f'[ "$1" = --version ] && exec {path} --version'
+        _script(tools / name, answers, ring, f'exec {path} "$@"')
+    python = tools / "python"
+    _script(python, f'case "$*" in *rmtree_child*) {ring};; esac', f'exec {sys.executable} "$@"')
+    program = tools / "tui-fs"
+    words = shlex.join([sys.executable, "-P", "-c", _RUN.format(python=str(python))])
+    _script(program, f"PATH={shlex.quote(str(tools))}:$PATH", f'exec {words} "$@"')
+    return Cli(str(program), cli.jobs_directory.parent.parent)
+
+
+def _script(path: Path, *lines: str) -> None:
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+
+
+def _verdict(finished: Finished, guarded: Guarded, was_rung: bool) -> Verdict:
+    assert "Traceback" not in finished.stderr, finished.stderr
+    refusals = [event["sentence"] for event in finished.stream() if event["type"] == "JobRefused"]
+    said = " ".join(refusals) or (finished.stderr.strip() if finished.code == REFUSED else "")
+    return Verdict(finished.code, said, tuple(guarded.lost()), was_rung)

@@ -1,0 +1,141 @@
+"""A user without rights swaps names while root deletes: nothing of root's may fall."""
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from tests.attack.campaign import (
+    BY_PATH,
+    NAIVE_TURNS,
+    VARIANTS,
+    campaign,
+    exchanged,
+    has_lost,
+    job,
+    naively,
+)
+from tests.attack.parent import (
+    REFUSED,
+    Exchange,
+    Spool,
+    attack_all_the_time,
+    attack_at_the_last_moment,
+    attack_rm_by_path,
+)
+from tests.attack.swapper import RENAMEAT2
+from tests.conftest import Cli
+from tests.needs import lacks, needs_root
+from tests.trees import manifest
+
+SWAPS = 1_500
+DONE, PARTIAL = 0, 1
+JOBS_ALL_THE_TIME = 8
+"""Where a link on the way was followed, nearly half of such jobs deleted the wrong directory."""
+
+all_variants = pytest.mark.parametrize("variant", VARIANTS, ids="".join)
+
+
+@pytest.fixture
+def place(tmpfs: Path) -> Path:
+    """Give an empty directory that everybody may enter, in memory: many trees are built."""
+    needs_root("an attack by another user")
+    if platform.machine() not in RENAMEAT2:
+        lacks(f"renameat2 is not known for {platform.machine()}; run on x86-64 or arm64")
+    arena = tmpfs / "arena"
+    arena.mkdir()
+    arena.chmod(0o755)
+    return arena
+
+
+@pytest.mark.parametrize("way", NAIVE_TURNS)
+def test_a_naive_deletion_is_led_astray(place: Path, way: str) -> None:
+    # Given a deletion by path, or by `..`, and the attack that suits it
+    # When it runs under attack until something has happened
+    toll = campaign(way, place, naively(way), has_lost, NAIVE_TURNS[way])
+    # Then the attack was strong enough to lead it to what is root's
+    assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} exchanges did nothing"
+
+
+@all_variants
+def test_no_race_safe_strategy_is_led_astray(
+    cli: Cli, place: Path, variant: tuple[str, ...]
+) -> None:
+    # Given a tree whose directories are links, or elsewhere, half of the time
+    # When jobs delete it again and again
+    toll = campaign(variant[0], place, job(cli, *variant), exchanged(SWAPS))
+    # Then nothing fell, and the tools were attacked while they ran
+    assert toll.lost == []
+    assert toll.swaps >= SWAPS
+    assert set(toll.codes) <= {DONE, PARTIAL}
+
+
+@pytest.mark.parametrize("strategy", BY_PATH)
+def test_a_strategy_by_path_is_refused_where_others_may_write(
+    cli: Cli, place: Path, strategy: str
+) -> None:
+    # Given a tree that somebody else owns
+    tree = Spool(place)
+    tree.guard()
+    (tree.target / "below").mkdir(parents=True)
+    (tree.target / "below" / "file").touch()
+    before = manifest(place)
+    # When a strategy is to delete it that others can lead astray
+    finished = cli.delete(tree.target, strategy)
+    # Then it is refused and nothing was touched
+    finished.expect(REFUSED).assert_one_sentence()
+    assert "--accept-races" in finished.stderr
+    assert manifest(place) == before
+
+
+@pytest.mark.parametrize("strategy", BY_PATH)
+def test_a_strategy_by_path_is_refused_under_attack(cli: Cli, place: Path, strategy: str) -> None:
+    # Given a tree under attack
+    # When a strategy is to delete it that others can lead astray
+    toll = campaign(strategy, place, job(cli, strategy), lambda toll: toll.jobs >= 3)
+    # Then it is refused every time
+    assert toll.codes == {REFUSED: 3}
+    assert toll.lost == []
+
+
+@pytest.mark.parametrize(
+    "exchange", (Exchange.PARENT_LINK, Exchange.PARENT_ROOTS, Exchange.TARGET_ROOTS)
+)
+def test_rm_by_path_is_led_astray_at_the_last_moment(
+    cli: Cli, place: Path, exchange: Exchange
+) -> None:
+    # Given rm with an absolute path, which waits before it looks at it
+    # When the attacker exchanges a directory on the way in that moment
+    verdict = attack_rm_by_path(cli, place, exchange)
+    # Then rm deletes what is root's
+    assert verdict.was_rung
+    assert verdict.lost
+
+
+@pytest.mark.parametrize("exchange", Exchange)
+@all_variants
+def test_no_other_directory_is_taken_for_the_target(
+    cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
+) -> None:
+    # Given a job that was checked for the last time, and whose tool is about to start
+    # When the attacker puts something else in the place of the target, or of its parent
+    verdict = attack_at_the_last_moment(cli, place, exchange, *variant)
+    # Then nothing of root's falls
+    assert verdict.was_rung
+    assert verdict.lost == ()
+    assert verdict.code in (DONE, PARTIAL, REFUSED)
+
+
+@pytest.mark.parametrize("exchange", (Exchange.PARENT_LINK, Exchange.TARGET_LINK))
+def test_no_link_of_somebody_else_is_followed_to_another_target(
+    cli: Cli, place: Path, exchange: Exchange
+) -> None:
+    # Given a path that leads through the attacker's link half of the time
+    # When jobs are started for it again and again
+    for number in range(JOBS_ALL_THE_TIME):
+        arena = place / str(number)
+        arena.mkdir()
+        arena.chmod(0o755)
+        verdict = attack_all_the_time(cli, arena, exchange, "rm")
+        # Then what the link points to never falls
+        assert verdict.lost == ()

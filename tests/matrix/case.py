@@ -1,0 +1,148 @@
+"""What a case of the contract matrix is: a tree, what is promised about it, what happens."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.conftest import Cli, wait_until
+from tests.matrix.ordinary_user import GID, UID
+from tests.trees import Sentinel
+
+DONE, PARTIAL, USAGE, REFUSED, MISSING, DIED, CANCELLED = 0, 1, 2, 3, 4, 5, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What holds for a case, in a sentence that can be false.
+
+    Attributes:
+        codes: the exit codes that keep it.
+        left_entries: how many names must be left; None if any number may.
+    """
+
+    sentence: str
+    codes: tuple[int, ...]
+    left_entries: int | None = None
+
+
+@dataclass(slots=True)
+class Scene:
+    """Where a cell plays.
+
+    Attributes:
+        place: a directory of ext4 that the target and the sentinel lie in.
+        runtime: where jobs go that have no room elsewhere; not there unless the case makes it.
+        built_entries: names in the target before the job, the target included.
+        until_the_end: left when the job has ended.
+    """
+
+    cli: Cli
+    strategy: str
+    place: Path
+    target: Path
+    sentinel: Sentinel
+    runtime: Path
+    is_ordinary: bool = False
+    built_entries: int = 0
+    until_the_end: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def state_home(self) -> Path:
+        """The directory below which jobs are written down."""
+        return self.cli.jobs_directory.parent.parent
+
+    def make_target(self) -> Path:
+        """Make the target, with links to the sentinel, owned by whoever deletes it."""
+        self.sentinel.plant(self.target)
+        self.give(self.target / "places")
+        return self.give(self.target)
+
+    def give(self, path: Path) -> Path:
+        """Make whoever deletes the owner of a name."""
+        if self.is_ordinary:
+            os.chown(path, UID, GID, follow_symlinks=False)
+        return path
+
+
+class Job:
+    """A job that is slowed down, and has deleted something."""
+
+    def __init__(self, cli: Cli, job_id: str) -> None:
+        """Wait until it says that a hundred entries are gone."""
+        self.id = job_id
+        self._cli = cli
+        wait_until(lambda: self._removed_entries() >= 100, "the first removals")
+
+    def tool_pids(self) -> list[int]:
+        """List the processes that were started for the last step."""
+        steps = [line for line in self._cli.journal(self.id) if line["type"] == "StepStarted"]
+        return [int(pid) for pid in steps[-1]["pids"]]
+
+    def pause(self) -> None:
+        """Pause it; its tools stand when this returns."""
+        self._cli.run("pause", self.id).expect(0)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._cli.run("resume", self.id).expect(0)
+
+    def cancel(self) -> None:
+        """Cancel it."""
+        self._cli.run("cancel", self.id).expect(0)
+
+    def _removed_entries(self) -> int:
+        samples = (line for line in self._cli.journal(self.id) if line["type"] == "Sampled")
+        return max((line["removed"]["entries"] for line in samples if line["removed"]), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One row of the matrix.
+
+    Attributes:
+        name: what is the matter with the tree; the row's heading.
+        promise: what every strategy promises, but for those in `unlike`.
+        build: makes the target.
+        during: happens in mid-run, in a job of at most `rate` entries a second.
+        after: checks what goes beyond the laws of every cell; what it returns is told as well.
+        options: for `tui-fs delete`.
+        is_ordinary: a user without rights deletes.
+        is_without_tool: the strategy's tool is not there.
+        is_counted: nobody else writes or deletes and the disk can be read, so that what was
+            built, what is said to be deleted and what is left must add up.
+        fails_by_chance: what fails depends on the moment, and is not told in the cell.
+        not_for: why the case says nothing about a strategy.
+    """
+
+    name: str
+    promise: Promise
+    build: Callable[[Scene], None]
+    unlike: Mapping[str, Promise] = field(default_factory=dict)
+    during: Callable[[Scene, Job], None] | None = None
+    after: Callable[[Scene], str] | None = None
+    options: tuple[str, ...] = ()
+    rate: int = 0
+    is_ordinary: bool = False
+    is_without_tool: bool = False
+    is_counted: bool = True
+    fails_by_chance: bool = False
+    not_for: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the numbers are the same in every run."""
+        return self.is_counted and self.during is None
+
+    def promise_of(self, strategy: str) -> Promise:
+        """Return what this strategy promises."""
+        return self.unlike.get(strategy, self.promise)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A table of the page."""
+
+    title: str
+    cases: tuple[Case, ...]

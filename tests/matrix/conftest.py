@@ -1,0 +1,122 @@
+"""The page that the observed cells are compared with, or written to."""
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.filesystems import mounts_below
+from tests.matrix.case import Case, Scene
+from tests.matrix.groups import GROUPS, STRATEGY_NAMES
+from tests.matrix.observing import observe
+from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.matrix.page import (
+    HOW_TO_WRITE,
+    PAGE,
+    WRITE_VARIABLE,
+    Cells,
+    page_text,
+    read_page,
+    read_versions,
+)
+from tests.needs import lacks, needs_root, needs_tool
+from tests.trees import Sentinel
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
+
+CheckCell = Callable[[Case, str], None]
+
+
+@pytest.fixture(scope="session")
+def cells(request: pytest.FixtureRequest) -> Iterator[Cells]:
+    """Give the page's cells; write the page anew at the end where that is asked for."""
+    known = read_page(PAGE.read_text()) if PAGE.exists() else {}
+    is_written = WRITE_VARIABLE in os.environ
+    assert not (is_written and hasattr(request.config, "workerinput")), f"use {HOW_TO_WRITE}"
+    yield known
+    if is_written:
+        PAGE.write_text(page_text(GROUPS, STRATEGY_NAMES, known, _all_versions()))
+
+
+@pytest.fixture
+def check_cell(
+    cli: Cli, ext4: Path, tmp_path: Path, cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CheckCell]:
+    """Give the check of one cell: observe it, and compare it with the page."""
+    needs_root("building trees with owners, devices and mounts")
+    runtime = tmp_path / "runtime"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+
+    def check(case: Case, strategy: str) -> None:
+        made_with = _versions(STRATEGIES[StrategyName(strategy)].tools)
+        scene = Scene(
+            cli, strategy, ext4, ext4 / "target", Sentinel(ext4), runtime, case.is_ordinary
+        )
+        if case.is_ordinary:
+            scene.cli = _ordinary(cli, ext4, tmp_path)
+        if case.is_without_tool:
+            scene.cli = _without(strategy, cli, tmp_path)
+        observed = observe(case, scene)
+        if WRITE_VARIABLE in os.environ:
+            cells[case.name, strategy] = observed
+            return
+        page = f"docs/{PAGE.name}"
+        if not set(made_with) <= set(read_versions(PAGE.read_text()).split(", ")):
+            lacks(f"{page} was made with other tools than {made_with}; enable: {HOW_TO_WRITE}")
+        said = cells.get((case.name, strategy))
+        assert observed == said, f"{page} differs; look, then: {HOW_TO_WRITE}"
+
+    yield check
+    for point in (*mounts_below(ext4), *mounts_below(tmp_path)):
+        # A job that has ended holds its directory for a moment; nobody waits for that.
+        subprocess.run(["umount", "--lazy", point], check=True)
+
+
+def _ordinary(cli: Cli, place: Path, tmp_path: Path) -> Cli:
+    """Give the program as a user without rights runs it, in a place of that user's."""
+    state_home = cli.jobs_directory.parent.parent
+    for directory in (place, state_home):
+        directory.mkdir(exist_ok=True)
+        os.chown(directory, UID, GID)
+        directory.chmod(0o755)
+    repository = Path(__file__).parents[2]
+    needed = (sys.base_prefix, sys.prefix, repository, place, state_home)
+    program = write_launcher(tmp_path / "as-ordinary-user", cli.program, needed)
+    return Cli(str(program), state_home)
+
+
+def _without(tool: str, cli: Cli, tmp_path: Path) -> Cli:
+    """Give the program as it runs where a tool is not to be found."""
+    found = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
+    hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in found if path]
+    script = f'{" && ".join(hide)} && exec {shlex.quote(cli.program)} "$@"'
+    words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"]
+    program = tmp_path / f"without-{tool}"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    program.chmod(0o755)
+    return Cli(str(program), cli.jobs_directory.parent.parent)
+
+
+def _versions(tools: Iterable[str]) -> list[str]:
+    """Name the version of each tool, as it names itself."""
+    versions: dict[str, None] = {}
+    for tool in tools:
+        path = sys.executable if tool == "python" else needs_tool(tool, package=tool)
+        command = [path, "--version"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        versions[" ".join(said.splitlines()[0].split())] = None
+    return list(versions)
+
+
+def _all_versions() -> str:
+    """Name all that the page was made with."""
+    kernel = f"Linux {platform.release().partition('-')[0]}"
+    tools = dict.fromkeys(tool for strategy in STRATEGIES.values() for tool in strategy.tools)
+    return ", ".join((kernel, "ext4", *_versions(tools)))

@@ -1,0 +1,91 @@
+"""Run a program as a user without rights, wherever the directories it needs lie.
+
+Python, the program or the tree may lie below a directory that only its owner may enter. In a
+private mount namespace, and there only, such a directory is covered by an empty one that
+everybody may enter, and the needed directories are shown again at their places below it.
+
+Run inside ``unshare --mount --propagation private`` as
+``python ordinary_user.py DIRECTORY ... -- PROGRAM [ARGUMENT ...]``.
+"""
+
+import ctypes
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+UID = GID = 65534
+"""Nobody: owns nothing and is in no group but its own."""
+
+_MS_BIND, _MS_REC = 4096, 16384  # linux/mount.h
+
+
+def write_launcher(path: Path, program: str, directories: Iterable[Path | str]) -> Path:
+    """Write a script that runs `program` as the ordinary user, and return its path.
+
+    Args:
+        directories: all that the user needs to reach, besides what everybody can.
+    """
+    helper = [sys.executable, "-I", str(Path(__file__).resolve())]
+    words = ["unshare", "--mount", "--propagation", "private", "--", *helper]
+    words += [str(directory) for directory in directories]
+    path.write_text(f'#!/bin/sh\nexec {shlex.join([*words, "--", program])} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def make_reachable(directories: Iterable[str]) -> None:
+    """Let everybody enter these directories; their own modes stay as they are.
+
+    Raises:
+        OSError: this is not root, or not a mount namespace of its own.
+    """
+    # Opened before anything is covered: they are bound by descriptor afterwards.
+    held = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in directories}
+    for path, descriptor in held.items():
+        for above in _ancestors(path):
+            if os.path.isdir(above) and not os.stat(above).st_mode & stat.S_IXOTH:
+                _mount("none", above, "tmpfs", 0, "mode=0755")
+        if not os.path.isdir(path) or not os.path.samestat(os.stat(path), os.fstat(descriptor)):
+            os.makedirs(path, mode=0o755, exist_ok=True)
+            _mount(f"/proc/self/fd/{descriptor}", path, "", _MS_BIND | _MS_REC, "")
+        os.close(descriptor)
+
+
+def become_ordinary() -> None:
+    """Give up every right for good."""
+    os.chdir("/")
+    os.setgroups([])
+    os.setresgid(GID, GID, GID)
+    os.setresuid(UID, UID, UID)
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """Yield the directories above an absolute path, the outermost first."""
+    parts = path.strip("/").split("/")
+    for number in range(1, len(parts)):
+        yield "/" + "/".join(parts[:number])
+
+
+def _mount(source: str, point: str, kind: str, flags: int, options: str) -> None:
+    # mount(8) would resolve the descriptor's name to a path that is covered by now.
+    libc = ctypes.CDLL(None, use_errno=True)
+    words = (os.fsencode(word) for word in (source, point, kind))
+    if libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(options)) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), point)
+
+
+def main(arguments: list[str]) -> None:
+    """Replace this process by the program."""
+    end = arguments.index("--")
+    make_reachable(os.path.realpath(directory) for directory in arguments[:end])
+    become_ordinary()
+    program = arguments[end + 1 :]
+    os.execv(program[0], program)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

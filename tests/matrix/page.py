@@ -1,0 +1,110 @@
+"""Read and write docs/contract-matrix.md: what every strategy was seen to do in every case."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.matrix.case import Case, Group
+
+_VERSIONS = "Versions: "
+PAGE = Path(__file__).parents[2] / "docs" / "contract-matrix.md"
+WRITE_VARIABLE = "TUI_FS_WRITE_MATRIX"
+HOW_TO_WRITE = "python -m tests.matrix"
+
+Cells = dict[tuple[str, str], str]
+"""What was observed, by the case's name and the strategy's."""
+
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+def read_page(text: str) -> Cells:
+    """Return the cells of the page's tables."""
+    cells: Cells = {}
+    strategies: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            continue
+        first, second, *others = (cell.strip() for cell in _CELL_END.split(line)[1:-1])
+        if first == "case":
+            strategies = others
+        elif set(first) != {"-"} and second:
+            for strategy, cell in zip(strategies, others, strict=True):
+                cells[_unescaped(first), strategy] = _unescaped(cell)
+    return cells
+
+
+def read_versions(text: str) -> str:
+    """Return what the page was made with."""
+    lines = text.splitlines()
+    return next((line[len(_VERSIONS) :] for line in lines if line.startswith(_VERSIONS)), "")
+
+
+def page_text(
+    groups: Sequence[Group],
+    strategies: Sequence[str],
+    cells: Mapping[tuple[str, str], str],
+    versions: str,
+) -> str:
+    """Return the whole page."""
+    lines = [_HEAD.format(how=HOW_TO_WRITE), _VERSIONS + versions]
+    for group in groups:
+        lines += ["", f"## {group.title}", "", _row("case", "promise", *strategies)]
+        lines.append(_row(*["---"] * (2 + len(strategies))))
+        for case in group.cases:
+            observed = [
+                case.not_for.get(strategy) or cells.get((case.name, strategy), "")
+                for strategy in strategies
+            ]
+            row = (case.name, _promises(case, strategies), *observed)
+            lines.append(_row(*map(_escaped, row)))
+    return "\n".join(lines) + "\n"
+
+
+def _promises(case: Case, strategies: Sequence[str]) -> str:
+    """Join the promises, each named for its strategies where not all promise the same."""
+    by_sentence: dict[str, list[str]] = {}
+    for strategy in strategies:
+        if strategy not in case.not_for:
+            by_sentence.setdefault(case.promise_of(strategy).sentence, []).append(strategy)
+    if len(by_sentence) == 1:
+        return next(iter(by_sentence))
+    return " ".join(f"{', '.join(names)}: {said}" for said, names in by_sentence.items())
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\|<>*_`\[\]])", r"\\\1", text)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+_HEAD = """\
+# What happens if …
+
+Every strategy in every case that can go wrong, as the installed program was seen to behave:
+`tui-fs delete TARGET --strategy S --yes --json`. This page is made by the tests and compared
+with the program by them (`tests/matrix`): a cell that does not say what the program does fails.
+`{how}`, run as root in the repository, writes it anew.
+
+A cell is what a person is told: the outcome and in brackets the exit code, the sentence of the
+report or of the refusal, then what failed, why, and how often. After "done" the sentence "Nothing
+of it is left." is left out. TARGET is the directory to delete. N stands for numbers that differ
+from run to run, because the case happens in mid-run or the disk cannot be read.
+
+What holds in every cell, besides its promise:
+
+- Beside the target lies another tree, and unless the target has a disk of its own, it holds
+  symbolic and hard links to that tree: not a name, byte, mode or time of it changes.
+- Exit code 0 and "done" are said only if the target is gone. Where it is gone, nothing else is
+  said, unless the supervisor itself has died.
+- After a refusal (exit 3), a usage error (2), a missing tool (4), not one entry is missing.
+- Where nobody else works in the tree, the entries said to be deleted and the entries seen to be
+  left are together the entries that were there. Every failure named lies in the target.
+- No traceback for the person, and none in the log of a job that ended by itself; nothing waits
+  for ever.
+"""

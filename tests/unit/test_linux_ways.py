@@ -1,0 +1,89 @@
+"""The way to a directory leads only through links that the user and root can change."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.needs import needs_root
+from tui_fs.linux.ways import resolve
+from tui_fs.model.errors import Refused
+
+OTHER = 65534
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Give a directory with links of every kind in it."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "to-b").symlink_to("a/b")
+    (tmp_path / "whole").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "up").symlink_to("..")
+    (tmp_path / "twice").symlink_to("to-b/../up/c")
+    return tmp_path
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(["a", "b", "c", "up", "to-b", "whole", "twice", ".", "..", ""])))
+def test_the_way_is_the_one_that_the_kernel_takes(names: list[str]) -> None:
+    # Given any way through own links / When resolved / Then it is where the kernel leads
+    with tempfile.TemporaryDirectory() as directory:
+        top = Path(os.path.realpath(directory))
+        (top / "a" / "b").mkdir(parents=True)
+        (top / "c").mkdir()
+        (top / "to-b").symlink_to("a/b")
+        (top / "whole").symlink_to(top / "a")
+        (top / "a" / "up").symlink_to("..")
+        (top / "twice").symlink_to("to-b/../up/c")
+        path = "/".join([str(top), *names])
+        try:
+            expected = os.path.realpath(path, strict=True)
+        except OSError:
+            with pytest.raises(OSError):
+                resolve(path)
+        else:
+            assert resolve(path) == expected
+
+
+def test_a_relative_way_begins_here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a current directory / When a relative way is resolved / Then from there
+    monkeypatch.chdir(place)
+    assert resolve("to-b/..") == str(place / "a")
+    assert resolve(".") == str(place)
+
+
+def test_links_in_circles_are_an_error(place: Path) -> None:
+    # Given two links that point to each other / When resolved / Then OSError
+    (place / "one").symlink_to("two")
+    (place / "two").symlink_to("one")
+    with pytest.raises(OSError, match="Too many levels"):
+        resolve(str(place / "one"))
+
+
+@pytest.mark.parametrize("whose", ["the link", "the directory"])
+def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str) -> None:
+    # Given a link of somebody else, or root's link in somebody else's directory
+    needs_root("giving a link away")
+    if whose == "the link":
+        os.lchown(place / "to-b", OTHER, OTHER)
+    else:
+        os.chown(place, OTHER, OTHER)
+    # When the way goes through it / Then it is refused, and named
+    with pytest.raises(Refused, match="to-b is a symbolic link") as refused:
+        resolve(str(place / "to-b"))
+    assert refused.value.rule == "symlink"
+    # And the way without it is open
+    assert resolve(str(place / "a" / "b")) == str(place / "a" / "b")
+
+
+def test_no_descriptor_is_left_open(place: Path) -> None:
+    # Given a count of descriptors / When ways are resolved, or not / Then it is the same
+    before = len(os.listdir("/proc/self/fd"))
+    resolve(str(place / "twice"))
+    with pytest.raises(OSError):
+        resolve(str(place / "a" / "gone"))
+    assert len(os.listdir("/proc/self/fd")) == before
