@@ -8,7 +8,6 @@ import pytest
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
-from tui_fs.job import store
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.list import summaries
 from tui_fs.job.start import START_TIMEOUT_S
@@ -126,15 +125,6 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
     assert report["deleted_files"] == 300
     assert report["errors"][0]["path_b64"] == "L3Qv/w=="
     assert "supervisor was killed" in report["explanation"]
-
-
-def test_the_written_report_is_preferred() -> None:
-    # Given a report beside the journal / When asked / Then it is that one
-    folder = job(*RUNNING, finished(Outcome.DONE))
-    store.write_json(folder.report, {"type": "report", "written": True})
-    view = JobView(folder)
-    view.poll()
-    assert view.report() == {"type": "report", "written": True}
 
 
 def test_all_jobs_are_summarised() -> None:

@@ -113,7 +113,7 @@ def test_two_dots_after_a_symlink_mean_what_the_kernel_means(
     assert found.pin == take_pin(os.path.realpath(named))
 
 
-@pytest.mark.parametrize("path", ["", "/tmp/a\0b"])
+@pytest.mark.parametrize("path", ["", "/tmp/a\0b", "/tmp/\ud800"])
 def test_what_is_no_path_is_bad_input(here: Surroundings, path: str) -> None:
     # Given no path / When checked / Then it is bad input
     with pytest.raises(BadInput):

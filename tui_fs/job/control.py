@@ -145,11 +145,13 @@ def send(folder: JobFolder, command: Command) -> None:
                 f"Job {folder.job_id} has not answered within {_ANSWER_TIMEOUT_S:.0f} s.",
                 "It may be counting what is left; try again.",
             ) from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise JobFailed(
                 f"Job {folder.job_id} does not answer: it is not running.",
                 f"tui-fs attach {folder.job_id} shows how it ended.",
             ) from error
+    if not isinstance(answer, dict):
+        raise JobFailed(f"Job {folder.job_id} answers in a way that cannot be understood.")
     if answer.get("problem"):
         raise BadInput(str(answer["problem"]))
 

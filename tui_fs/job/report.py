@@ -2,121 +2,16 @@
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tui_fs.linux.boot import boot_id
-from tui_fs.model.calls import CallCount, TraceSource
-from tui_fs.model.codec import Json, argv_fields, decode, encode, path_fields
-from tui_fs.model.errors import BadInput, meaning
+from tui_fs.model.codec import Json, argv_fields, encode, path_fields
+from tui_fs.model.errors import meaning
 from tui_fs.model.events import EntryFailed, Space
 from tui_fs.model.outcome import JobState, Outcome
-from tui_fs.model.paths import PathStr
-from tui_fs.model.plan import Expected
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import Argv, StrategyName
 
 SCHEMA = 1
 _WALL_DECIMALS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Predicted:
-    seconds_low: float | None
-    seconds: float | None
-    seconds_high: float | None
-    syscalls: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _ErrorGroup:
-    operation: str
-    errno: int
-    meaning: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Error:
-    path: PathStr
-    operation: str
-    errno: int
-    errno_name: str
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    rule: str
-    sentence: str
-    advice: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """The fields of every report, all that `report_of` writes; readers rely on them."""
-
-    schema: int
-    type: str
-    outcome: Outcome
-    explanation: str
-    deleted_files: int | None
-    deleted_directories: int | None
-    deleted_entries: int | None
-    counts_are: str
-    surviving_entries: int | None
-    failed: int
-    elapsed_s: float
-    strategy_wall_s: float
-    held_back_s: float
-    paused_s: float
-    cpu_user_s: float
-    cpu_system_s: float
-    peak_memory_bytes: int
-    syscalls: dict[str, CallCount]
-    trace_source: TraceSource | None
-    trace_note: str | None
-    freed_bytes: int | None
-    freed_inodes: int | None
-    space_before: Space | None
-    space_after: Space | None
-    predicted: _Predicted
-    error_groups: tuple[_ErrorGroup, ...]
-    errors: tuple[_Error, ...]
-    tool_lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _StartedReport(_Report):
-    """The further fields of a job that was started."""
-
-    id: str
-    target: PathStr
-    strategy: StrategyName
-    keep_root: bool
-    command: tuple[Argv, ...]
-    started_at: float
-    expected: Expected
-    trace_source: TraceSource
-    trace_note: str
-
-
-def checked_report(value: dict[str, Json]) -> dict[str, Json]:
-    """Return a report that was read from a file; BadInput if it is none that `report_of` makes."""
-    fields = {name: item for name, item in value.items() if name != "refusal"}
-    if "refusal" in value:
-        decode(_Refusal, value["refusal"])
-    report = decode(_StartedReport if "target" in value else _Report, fields)
-    if encode(report) != fields:
-        raise BadInput("The report has a field too many or too few.")
-    predicted = report.predicted
-    seconds = (predicted.seconds_low, predicted.seconds, predicted.seconds_high)
-    if (
-        (report.freed_bytes, report.freed_inodes) != _freed(report.space_before, report.space_after)
-        or seconds.count(None) not in (0, 3)
-        or report.strategy_wall_s != round(report.strategy_wall_s, _WALL_DECIMALS)
-    ):
-        raise BadInput("The report contradicts itself.")
-    return value
 
 
 def report_of(

@@ -223,9 +223,9 @@ def read_json(path: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             value = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path} cannot be read: {error}.") from error
+        raise BadInput(f"{displayable(path)} cannot be read: {error}.") from error
     if not isinstance(value, dict):
-        raise BadInput(f"{path} does not hold a JSON object.")
+        raise BadInput(f"{displayable(path)} does not hold a JSON object.")
     return value
 
 

@@ -7,7 +7,7 @@ from tui_fs.job.journal import JournalReader
 from tui_fs.job.lock import holder_of
 from tui_fs.job.report import report_of
 from tui_fs.job.start import START_TIMEOUT_S
-from tui_fs.job.store import JobFolder, load_plan, read_json
+from tui_fs.job.store import JobFolder, load_plan
 from tui_fs.model.codec import Json
 from tui_fs.model.events import EntryFailed, Event
 from tui_fs.model.outcome import JobState
@@ -59,9 +59,7 @@ class JobView:
         return self._is_over
 
     def report(self) -> dict[str, Json]:
-        """Return the written report, or for a job that died the one its journal gives."""
-        if os.path.isfile(self.folder.report):
-            return read_json(self.folder.report)
+        """Return the report that the journal gives; report.json is a copy for other programs."""
         return report_of(self.snapshot, self.state, self._errors)
 
     def _is_starting(self) -> bool:

@@ -15,7 +15,7 @@ from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_m
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted
+from tui_fs.model.paths import PathStr, displayable, is_encodable, is_within, shell_quoted
 from tui_fs.model.target import Pin, Target
 
 SYSTEM_DIRECTORIES = frozenset(
@@ -189,6 +189,8 @@ def _check_spelling(path: str) -> None:
         raise BadInput("The target is empty.", "Name the directory to delete.")
     if "\0" in path:
         raise BadInput("The target holds a NUL byte, which no path can.")
+    if not is_encodable(path):
+        raise BadInput("The target holds half a character, which no path can.")
     last = path.rstrip("/").rsplit("/", 1)[-1]
     if last in (".", ".."):
         raise Refused(

@@ -1,0 +1,232 @@
+"""Journals, plans and reports: damaged, torn, in the wrong order, and folded all the same."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.common import damaged, fuzzed, mutated, nasty, tried, values_of
+from tests.fuzz.samples import EVENT_LINES, JOURNALS, event_line, plan_json
+from tui_fs.cli.follow import status
+from tui_fs.cli.report import report_as_text
+from tui_fs.job.journal import JournalReader, JournalWriter
+from tui_fs.job.report import report_of
+from tui_fs.job.store import JobFolder, load_plan
+from tui_fs.model.codec import decode, encode
+from tui_fs.model.errors import BadInput
+from tui_fs.model.events import EntryFailed, Event, JobFinished, event_from_json
+from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.plan import Plan
+from tui_fs.model.snapshot import Snapshot, fold
+from tui_fs.screens.report_text import call_rows, details, headline, where_kept
+
+KINDS = get_args(Event)
+any_event: st.SearchStrategy[Event] = st.one_of([values_of(kind) for kind in KINDS])
+event_values = st.sampled_from([json.loads(line) for line in EVENT_LINES])
+nasty_values = st.recursive(
+    nasty, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a directory that many inputs share."""
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def read(journal: Path, text: bytes) -> tuple[list[Event], str]:
+    """Read a journal to its end or its damage; return what is whole, and what is wrong."""
+    journal.write_bytes(text)
+    reader = JournalReader(str(journal))
+    events: list[Event] = []
+    try:
+        while new := reader.poll():
+            events += new
+    except BadInput as refusal:
+        assert refusal.sentence.isprintable()
+        assert refusal.sentence.endswith(".")
+        return events, refusal.sentence
+    return events, ""
+
+
+def event_of(line: bytes) -> Event | None:
+    """Return the event of a line, None if it is none."""
+    try:
+        return event_from_json(json.loads(line))
+    except (BadInput, ValueError, RecursionError):
+        return None
+
+
+def report_for(events: list[Event]) -> dict[str, Any]:
+    """Fold events and give the report, as a view does."""
+    snapshot = Snapshot()
+    for event in events:
+        snapshot = fold(snapshot, event)
+        status(snapshot, snapshot.state or JobState.RUNNING)
+    state = snapshot.state if snapshot.state and not snapshot.state.is_live else JobState.DIED
+    return report_of(snapshot, state, [one for one in events if isinstance(one, EntryFailed)])
+
+
+def assert_can_be_shown(report: dict[str, Any]) -> None:
+    """Fail unless a report can be written, read again, and shown in every view."""
+    again = json.loads(json.dumps(report, allow_nan=False).encode("ascii"))
+    show(again)
+
+
+def show(report: dict[str, Any]) -> None:
+    """Draw a report in every view."""
+    report_as_text(report)
+    headline(report)
+    details(report)
+    call_rows(report)
+    where_kept(report, "/x")
+
+
+@given(event=any_event)
+@fuzzed
+def test_an_event_that_can_be_written_can_be_read(folder: Path, event: Event) -> None:
+    # Given any event that the types allow / When written and read / Then it is the same
+    path = folder / "written"
+    path.unlink(missing_ok=True)
+    with tried():
+        JournalWriter(str(path)).write(event)
+        assert JournalReader(str(path)).poll() == [event]
+
+
+@given(event_values.flatmap(damaged))
+@fuzzed
+def test_a_damaged_event_that_is_read_stays_what_it_is(line: bytes) -> None:
+    # Given an event with some wrong parts / When it is still read
+    with tried():
+        event = event_of(line)
+        if event is None:
+            return
+        # Then writing it gives the same again: no figure is not a number
+        assert event_of(event_line(event)) == event
+
+
+@given(mutated(EVENT_LINES))
+@fuzzed
+def test_a_line_of_damaged_bytes_is_read_or_refused(folder: Path, line: bytes) -> None:
+    # Given a line of which bytes were changed / When read / Then the whole lines before damage
+    with tried():
+        events, problem = read(folder / "line", line + b"\n")
+    whole = [event_of(one) for one in line.split(b"\n")]
+    good = whole.index(None) if None in whole else len(whole)
+    assert events == whole[:good]
+    assert bool(problem) == (good < len(whole))
+
+
+@given(
+    st.lists(st.sampled_from(EVENT_LINES) | mutated(EVENT_LINES, most=1), max_size=12).map(
+        b"\n".join
+    )
+)
+@fuzzed
+def test_a_journal_of_any_lines_can_be_reported(folder: Path, text: bytes) -> None:
+    # Given lines of several jobs in any order, some damaged, the last without its end
+    with tried():
+        events, _ = read(folder / "journal", text)
+        # When folded / Then what is whole makes a report that can be shown
+        report = report_for(events)
+        assert_can_be_shown(report)
+    # And it says done only if that was written
+    ends = [one.outcome for one in events if isinstance(one, JobFinished)]
+    assert report["outcome"] != "done" or Outcome.DONE in ends
+
+
+@given(st.lists(any_event, max_size=8))
+@fuzzed
+def test_events_of_any_values_can_be_reported(events: list[Event]) -> None:
+    # Given events with any figures in any order / When folded / Then a report that can be shown
+    with tried():
+        report = report_for(events)
+        assert_can_be_shown(report)
+
+
+@given(st.sampled_from(JOURNALS), st.data())
+@fuzzed
+def test_a_torn_journal_is_read_to_its_last_whole_line(
+    folder: Path, journal: tuple[Event, ...], data: st.DataObject
+) -> None:
+    # Given a journal that ends anywhere, and then grows
+    text = b"".join(event_line(event) + b"\n" for event in journal)
+    first, second = sorted(data.draw(st.integers(0, len(text))) for _ in range(2))
+    path = folder / "torn"
+    with tried():
+        path.write_bytes(text[:first])
+        reader = JournalReader(str(path))
+        # When read as far as it goes, again and again / Then every whole event comes once
+        seen = reader.poll()
+        assert seen == list(journal[: text[:first].count(b"\n")])
+        path.write_bytes(text[:second])
+        seen += reader.poll()
+        assert seen == list(journal[: text[:second].count(b"\n")])
+        report_for(seen)
+
+
+def test_a_journal_torn_at_every_byte_can_be_reported(folder: Path) -> None:
+    # Given every journal, cut after every byte of its last lines
+    for journal in JOURNALS:
+        text = b"".join(event_line(event) + b"\n" for event in journal[-4:])
+        for size in range(len(text) + 1):
+            # When read and folded / Then there is a report, and no damage is claimed
+            with tried():
+                events, problem = read(folder / "every", text[:size])
+                assert not problem
+                assert len(events) == text[:size].count(b"\n")
+                report_for(events)
+
+
+@given(plan=values_of(Plan))
+@fuzzed
+def test_a_plan_that_can_be_written_can_be_read(plan: Plan) -> None:
+    # Given any plan that the types allow / When written and read / Then it is the same
+    with tried():
+        assert decode(Plan, json.loads(json.dumps(encode(plan)))) == plan
+
+
+@given(values_of(Plan).map(encode).flatmap(damaged))
+@fuzzed
+def test_a_damaged_plan_is_read_as_it_is_or_refused(folder: Path, text: bytes) -> None:
+    # Given a plan with some wrong parts
+    (folder / "plan.json").write_bytes(b'{"schema":1,' + text[1:])
+    with tried():
+        try:
+            # When read / Then a plan that stays what it is when written again ...
+            plan = load_plan(JobFolder(str(folder)))
+        except BadInput as refusal:
+            # ... or a sentence
+            assert refusal.sentence.isprintable()
+            return
+        assert decode(Plan, json.loads(json.dumps(encode(plan), allow_nan=False))) == plan
+
+
+@given(mutated([json.dumps(plan_json(), indent=1).encode()]))
+@fuzzed
+def test_a_plan_of_damaged_bytes_is_read_or_refused(folder: Path, text: bytes) -> None:
+    # Given a plan of which bytes were changed / When read / Then a plan or a sentence
+    (folder / "plan.json").write_bytes(text)
+    with tried():
+        try:
+            load_plan(JobFolder(str(folder)))
+        except BadInput as refusal:
+            assert refusal.sentence.endswith(".")
+
+
+@given(
+    nasty | st.recursive(nasty, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+)
+@fuzzed
+def test_json_that_is_nothing_of_ours_is_refused(value: Any) -> None:
+    # Given any JSON value / When read as each of ours / Then refused
+    with tried():
+        for read_one in (
+            event_from_json,
+            lambda one: decode(Plan, one),
+        ):
+            with pytest.raises(BadInput):
+                read_one(value)

@@ -1,0 +1,196 @@
+"""What the tools print: damaged, torn, quoted in every way, and in pieces of any size."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.common import TOKENS, filled, fuzzed, mutated, pieces, tried
+from tests.fuzz.samples import MESSAGE_TEMPLATES, MESSAGES, OUTPUT
+from tui_fs.job import tool_output
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid, event_from_json
+from tui_fs.model.events import event_to_json as to_json
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.base import Failure, Progress, unquote_c, unquote_shell
+from tui_fs.strategies.registry import STRATEGIES
+
+names = st.sampled_from(StrategyName)
+EVERY_MESSAGE = tuple(line for lines in MESSAGES.values() for line in lines)
+REASONS = {b"Permission denied": 13, b"Operation not permitted": 1, b"Directory not empty": 39}
+any_name = st.one_of(
+    st.binary(min_size=1, max_size=12),
+    st.lists(st.sampled_from([b"'", b'"', b"\\", b"$", b": ", b"\n", b"a", b"\xff", b"7"]))
+    .map(b"".join)
+    .filter(bool),
+    st.sampled_from([token for token in TOKENS if 0 < len(token) < 20]),
+).map(lambda name: name.replace(b"\0", b"x"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_lines() -> Iterator[None]:
+    """Have long lines begin early, so that many are tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tool_output, "LONGEST_LINE_BYTES", 64)
+        patch.setattr(tool_output, "PATHS_KEPT", 5)
+        patch.setattr(tool_output, "LINES_KEPT", 5)
+        yield
+
+
+@given(name=names, line=mutated(EVERY_MESSAGE) | filled(*MESSAGE_TEMPLATES))
+@fuzzed
+def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> None:
+    # Given a message of any tool of which bytes were changed
+    strategy = STRATEGIES[name]
+    with tried():
+        # When read as the message of each / Then a failure of a possible number, or none
+        for found in (strategy.failure(line), strategy.read_output(line)):
+            if isinstance(found, Failure):
+                assert 0 <= found.error < 10_000
+                assert found.operation.isascii()
+                os.fsencode(found.path)
+            else:
+                assert found is None or isinstance(found, Progress)
+                assert found is None or 0 <= found.directories <= found.entries <= 1
+
+
+def _c_quoted(data: st.DataObject, name: bytes) -> bytes:
+    """Quote a name as findutils does in the C locale, or with more escapes than it needs."""
+    quoted = b""
+    for byte in name:
+        plain = bytes([byte]) if 0x20 <= byte < 0x7F and byte not in b"'\\" else b""
+        escaped = b"\\" + bytes([byte]) if byte in b"'\\" else b"\\%03o" % byte
+        quoted += data.draw(st.sampled_from([plain, escaped])) if plain else escaped
+    return b"'" + quoted + b"'"
+
+
+@given(name=any_name, data=st.data())
+@fuzzed
+def test_a_name_comes_back_from_any_quoting(name: bytes, data: st.DataObject) -> None:
+    # Given a name in quotes of any kind / When unquoted / Then it is the name
+    shell = b"".join(_parts(data, name))
+    with tried(2):
+        assert unquote_shell(shell) == name
+        assert unquote_c(_c_quoted(data, name)) == name
+
+
+def _parts(data: st.DataObject, name: bytes) -> list[bytes]:
+    """Quote each byte in one of the ways that coreutils has."""
+    parts: list[bytes] = []
+    for number in name:
+        byte = bytes([number])
+        ways = [b"$'\\%03o'" % number]
+        if byte == b"'":
+            ways.append(b"\\'")
+        else:
+            ways.append(b"'" + byte + b"'")
+        if byte not in (b'"', b"\\", b"$", b"`"):
+            ways.append(b'"' + byte + b'"')
+        parts.append(data.draw(st.sampled_from(ways)))
+    return parts
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([b"rm: ", b"/usr/bin/rm: "]),
+            st.sampled_from([b"a", b"b", b"'", b"a\n"]),
+            st.sampled_from(sorted(REASONS)),
+        ),
+        min_size=2,
+        max_size=3,
+    ),
+    st.data(),
+)
+@fuzzed
+def test_what_several_rm_write_into_one_pipe_makes_up_no_name(
+    them: list[tuple[bytes, bytes, bytes]], data: st.DataObject
+) -> None:
+    # Given messages of several rm, each written in the pieces in which the C library writes them
+    queues = [
+        [tool, b"cannot remove " + _quoted_by_rm(name), b": " + reason, b"\n"]
+        for tool, name, reason in them
+    ]
+    text = b""
+    while queues:
+        queue = data.draw(st.sampled_from(queues))
+        text += queue.pop(0)
+        queues = [one for one in queues if one]
+    xargs = STRATEGIES[StrategyName.XARGS]
+    # When read / Then whatever is taken for a failure is one of theirs
+    with tried():
+        for line in text.split(b"\n"):
+            found = xargs.failure(line)
+            if found is not None:
+                assert os.fsencode(found.path) in {name for _, name, _ in them}
+                assert found.error in {0, *(REASONS[reason] for _, _, reason in them)}
+
+
+def _quoted_by_rm(name: bytes) -> bytes:
+    return {b"'": b'"\'"', b"a\n": b"'a'$'\\n'"}.get(name, b"'" + name + b"'")
+
+
+channel = st.lists(
+    mutated(EVERY_MESSAGE, most=2)
+    | st.sampled_from([line for lines in OUTPUT.values() for line in lines])
+    | st.binary(max_size=100),
+    max_size=10,
+).map(b"\n".join)
+
+
+@given(name=names, output=channel, errors=channel, data=st.data())
+@fuzzed
+def test_the_pieces_in_which_tools_are_read_change_nothing(
+    name: StrategyName, output: bytes, errors: bytes, data: st.DataObject
+) -> None:
+    # Given what a tool prints on both channels, in one piece and in pieces that end anywhere
+    with tried():
+        whole = _taken(name, [output], [errors])
+        # When taken / Then the same counts and the same events
+        assert _taken(name, data.draw(pieces(output)), data.draw(pieces(errors))) == whole
+    # And each of them can be written into the journal and read again
+    assert [event_from_json(to_json(event)) for event in whole[0]] == whole[0]
+
+
+def _taken(
+    name: StrategyName, output: list[bytes], errors: list[bytes]
+) -> tuple[list[Event], object]:
+    tool = ToolOutput(STRATEGIES[name], "/t")
+    events: list[Event] = []
+    for piece in output:
+        events += tool.take_output(piece, 1.0)
+    for piece in errors:
+        events += tool.take_errors(piece, 1.0)
+    events += tool.take_rest(2.0)
+    events += tool.counted_failures(2.0)
+    return [_without_moment(event) for event in events], tool.removed()
+
+
+def _without_moment(event: Event) -> Event:
+    """The last line counts at the end, however it came; all else is the same."""
+    match event:
+        case EntryFailed(_, path, operation, error):
+            return EntryFailed(0.0, path, operation, error)
+        case ToolSaid(_, text):
+            return ToolSaid(0.0, text)
+        case FailuresCounted(_, operation, error, number):
+            return FailuresCounted(0.0, operation, error, number)
+    raise AssertionError(event)
+
+
+@given(name=names, errors=st.lists(mutated(EVERY_MESSAGE, most=1), max_size=12))
+@fuzzed
+def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes]) -> None:
+    # Given lines on standard error
+    text = b"\n".join(errors) + b"\n"
+    with tried():
+        events, _ = _taken(name, [], [text])
+    # When taken / Then every line that is not blank is a failure, is told, or is counted
+    said = sum(isinstance(event, ToolSaid) for event in events)
+    failed = sum(isinstance(event, EntryFailed) for event in events)
+    failed += sum(event.number for event in events if isinstance(event, FailuresCounted))
+    more = [one.text for one in events if isinstance(one, ToolSaid) and "more lines" in one.text]
+    unsaid = int(more[0].split()[0].removeprefix("(")) - 1 if more else 0
+    assert said + unsaid + failed == sum(bool(line.strip()) for line in text.split(b"\n"))
