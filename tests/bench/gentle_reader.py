@@ -2,9 +2,10 @@
 
     python tests/bench/gentle_reader.py --dir DIR
 
-makes an ext4 image below DIR (as root; DIR on the disk in question), fills it with a tree and a
-file to read, and in each round, with cold caches, measures the reader's throughput alone, beside
-a plain deletion and beside a gentle one. Prints medians and the share that the reader keeps.
+makes a slow disk below DIR (as root), fills it with a tree and a file to read, and in each
+round, with cold caches, measures the reader's throughput alone, beside a plain deletion and
+beside a gentle one. Prints medians and the share that the reader keeps. The disk answers --iops
+requests a second, one after the other, reads and writes alike (`slow_disk.py`).
 """
 
 import argparse
@@ -21,15 +22,16 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.bench.slow_disk import slow_disk
 from tests.trees import many_directories
 
-DIRECTORIES = 100
+DIRECTORIES = 1_000
 BLOCK_BYTES = 64 << 10
 ALONE_S = 10.0
 LONGEST_S = 90.0
@@ -106,29 +108,27 @@ def cold() -> None:
 
 
 @contextlib.contextmanager
-def image(directory: Path, files: int, read_bytes: int) -> Iterator[Path]:
-    """Mount a fresh ext4 with a file to read; taken down whatever happens."""
-    place = Path(tempfile.mkdtemp(prefix="tui-fs-bench-", dir=directory))
-    point = place / "mounted"
-    point.mkdir()
-    with (place / "image").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, read_bytes + files * 1500 + (1 << 30))
-    try:
-        options = ["-q", "-F", "-N", str(3 * files), "-E", "lazy_itable_init=0"]
-        subprocess.run(["mkfs.ext4", *options, place / "image"], check=True)
-        subprocess.run(["mount", "-o", "loop", place / "image", point], check=True)
-        loop = subprocess.run(
-            ["losetup", "-j", place / "image", "-O", "NAME", "-n"],
-            capture_output=True, text=True, check=True,
-        ).stdout.strip()  # fmt: skip
-        subprocess.run(["losetup", "--direct-io=on", loop], check=True)
-        with (point / "read").open("wb") as file:
-            for _ in range(read_bytes >> 20):
-                file.write(os.urandom(1 << 20))
-        yield point
-    finally:
-        subprocess.run(["umount", point], check=False)
-        shutil.rmtree(place)
+def filled_disk(
+    directory: Path, files: int, read_bytes: int
+) -> Iterator[tuple[Path, Callable[[float], None]]]:
+    """Mount a fresh ext4 with a file to read; give where, and what sets the disk's speed."""
+    with tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=directory) as name:
+        place, point = Path(name), Path(name) / "mounted"
+        point.mkdir()
+        size_bytes = (read_bytes + files * 3000 + (1 << 30)) >> 20 << 20
+        with slow_disk(place, size_bytes) as (device, set_speed):
+            options = ["-q", "-F", "-N", str(2 * files), "-E", "lazy_itable_init=0"]
+            subprocess.run(["mkfs.ext4", *options, device], check=True)
+            subprocess.run(["mount", device, point], check=True)
+            try:
+                with (point / "read").open("wb") as file:
+                    for _ in range(read_bytes >> 20):
+                        file.write(os.urandom(1 << 20))
+                yield point, set_speed
+            finally:
+                set_speed(0)
+                while subprocess.run(["umount", point], check=False).returncode != 0:
+                    time.sleep(0.5)  # a supervisor is still closing its counters
 
 
 def main() -> None:
@@ -138,20 +138,23 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--read-mib", type=int, default=1024)
+    parser.add_argument("--iops", type=int, default=500)
     parser.add_argument("--limit-s", type=float, default=LONGEST_S)
     asked = parser.parse_args()
     rates: dict[str, list[float]] = {"alone": [], "plain": [], "gentle": []}
-    with image(asked.dir, asked.files, asked.read_mib << 20) as point:
+    with filled_disk(asked.dir, asked.files, asked.read_mib << 20) as (point, set_speed):
         reader, target = Reader(point / "read"), point / "tree"
         for number in range(asked.rounds):
             for how in ("plain", "gentle") if number % 2 else ("gentle", "plain"):
                 many_directories(target, DIRECTORIES, asked.files // DIRECTORIES)
                 cold()
+                set_speed(asked.iops)
                 with reader.reading():
                     time.sleep(1)
                     alone = throughput(reader, ALONE_S)
                     options = ["--gentle"] if how == "gentle" else []
                     rate, seconds = beside(reader, target, options, asked.limit_s)
+                set_speed(0)
                 rates["alone"].append(alone)
                 rates[how].append(rate)
                 left = sum(1 for _ in target.rglob("*")) if target.exists() else 0

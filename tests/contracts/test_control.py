@@ -1,0 +1,287 @@
+"""A running job keeps to its rate, stands still at once, ends at once, and changes its rank."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json, processes_with, wait_until
+from tests.contracts.test_overlap import removed_by
+from tests.needs import needs_tool
+from tests.trees import flat, many_directories
+from tui_fs.job.control import Command, send
+from tui_fs.job.store import find
+from tui_fs.model.strategy import StrategyName
+
+RATE_PER_S = 1000
+RATED_ENTRIES = 5 * RATE_PER_S
+# What a tool removes before it is first looked at, or at last, when nothing is paid back.
+BURST_ENTRIES = 400
+STANDS_WITHIN_S = 0.2
+ENDS_WITHIN_S = 1.0
+WRONG = (
+    ("rate", "0"),
+    ("rate", "-1"),
+    ("rate", "1000001"),
+    ("gentle", "maybe"),
+    ("nice", "20"),
+    ("nice", "-1"),
+    ("ionice", "idle low"),
+)
+
+
+def start(cli: Cli, target: Path, strategy: str, *options: str) -> str:
+    """Start a job under a rate limit, and return its id when it has removed something."""
+    words = ("--strategy", strategy, "--yes", "--detach", *options)
+    job = cli.run("delete", *words, target).expect(0).stdout.decode().strip()
+    wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
+    return job
+
+
+def of_type(events: list[Json], name: str) -> list[Json]:
+    """Give the events of one type."""
+    return [event for event in events if event["type"] == name]
+
+
+def free_inodes(directory: Path) -> int:
+    """Tell what the file system itself says; the directory's parent is not being deleted."""
+    return os.statvfs(directory.parent).f_ffree
+
+
+def removed_while_paused(events: list[Json]) -> list[int]:
+    """Give the count before each pause, and all those until it is over."""
+    counts: list[int] = []
+    last, is_paused = 0, False
+    for event in events:
+        match event["type"]:
+            case "Sampled":
+                last = event["removed"]["entries"]
+                if is_paused:
+                    counts.append(last)
+            case "Paused":
+                is_paused = True
+                counts.append(last)
+            case "Resumed":
+                is_paused = False
+    return counts
+
+
+def test_every_strategy_keeps_to_its_rate(cli: Cli, tmpfs: Path) -> None:
+    # Given a directory for each strategy, of five seconds' work
+    targets = {name: tmpfs / name for name in StrategyName}
+    for target in targets.values():
+        flat(target, RATED_ENTRIES)
+    # When all are deleted side by side, at so many entries a second each
+    words = ("delete", "--yes", "--json", "--rate", str(RATE_PER_S))
+    runs = {name: cli.start(*words, "--strategy", name, targets[name]) for name in targets}
+    for name, run in runs.items():
+        stdout, stderr = run.communicate()
+        assert run.returncode == 0, stderr
+        # Then each keeps to it, from its first entry to its last
+        (job,) = (one["id"] for one in cli.jobs() if one["strategy"] == name)
+        events = cli.journal(job)
+        began = of_type(events, "StepStarted")[0]["at_s"]
+        ended = of_type(events, "StepFinished")[-1]["at_s"]
+        least_s = (RATED_ENTRIES - BURST_ENTRIES) / (1.15 * RATE_PER_S)
+        assert least_s < ended - began < RATED_ENTRIES / (0.85 * RATE_PER_S), name
+        assert b'"outcome":"done"' in stdout.splitlines()[-1]
+
+
+def test_the_rate_is_kept_all_the_time_and_can_be_changed(cli: Cli, ext4: Path) -> None:
+    # Given a job at a low rate
+    target = ext4 / "t"
+    flat(target, 2 * RATED_ENTRIES)
+    job = start(cli, target, "find", "--rate", "100")
+    # When it gets a higher one, and then none at all
+    cli.run("rate", job, str(RATE_PER_S)).expect(0)
+    before = removed_by(cli, job)
+    wait_until(lambda: removed_by(cli, job) > before + 4 * RATE_PER_S, "the job going on")
+    cli.run("rate", job, "off").expect(0)
+    cli.run("attach", job).expect(0)
+    # Then from each sample to that of three seconds later it has kept to it
+    events = cli.journal(job)
+    changes = of_type(events, "PaceChanged")
+    assert [event["pace"]["rate_per_s"] for event in changes] == [RATE_PER_S, 0]
+    from_s, until_s = (event["at_s"] for event in changes)
+    marks = [
+        (event["at_s"], event["removed"]["entries"])
+        for event in of_type(events, "Sampled")
+        if from_s < event["at_s"] < until_s
+    ]
+    spans = [
+        (later[0] - first[0], later[1] - first[1])
+        for first in marks
+        for later in marks
+        if 3.0 < later[0] - first[0] < 3.5
+    ]
+    assert spans, marks
+    for span_s, removed in spans:
+        assert removed < 1.15 * RATE_PER_S * span_s + BURST_ENTRIES
+        assert removed > 0.85 * RATE_PER_S * span_s - BURST_ENTRIES
+
+
+def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
+    cli: Cli, tmpfs: Path, strategy: str
+) -> None:
+    # Given a running job
+    target = tmpfs / "t"
+    flat(target, RATED_ENTRIES)
+    job = start(cli, target, strategy, "--rate", str(RATE_PER_S))
+    # When it is paused, for some samples
+    cli.run("pause", job).expect(0)
+    free = free_inodes(target)
+    samples = len(of_type(cli.journal(job), "Sampled"))
+    wait_until(lambda: len(of_type(cli.journal(job), "Sampled")) >= samples + 3, "three samples")
+    # Then the file system itself stood still, until it goes on
+    assert free_inodes(target) == free
+    cli.run("resume", job).expect(0)
+    wait_until(lambda: free_inodes(target) > free, "the job going on")
+    # And when it is cancelled, its tools end, and the report counts what is left
+    cli.run("cancel", job).expect(0)
+    report = cli.run("attach", "--json", job).expect(130).report()
+    left = sum(1 for _ in os.scandir(target))
+    assert report["outcome"] == "cancelled"
+    assert 0 < left == RATED_ENTRIES - report["deleted_files"]
+    assert processes_with(target) == []
+    assert_stood_in_time(cli.journal(job))
+    assert_cancelled_in_time(cli.journal(job))
+
+
+@pytest.mark.parametrize("strategy", ("rm", "xargs", "rsync"))
+def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strategy: str) -> None:
+    # Given a job whose limit has just been taken away
+    target = ext4 / "t"
+    flat(target, 30_000)
+    job = start(cli, target, strategy, "--rate", "100")
+    folder = find(job)
+    send(folder, Command("rate", "off"))
+    before = free_inodes(target)
+    wait_until(lambda: free_inodes(target) > before + 100, "the job at full speed")
+    # When it is paused, and cancelled
+    send(folder, Command("pause"))
+    free = free_inodes(target)
+    samples = len(of_type(cli.journal(job), "Sampled"))
+    wait_until(lambda: len(of_type(cli.journal(job), "Sampled")) > samples, "a sample")
+    assert free_inodes(target) == free
+    send(folder, Command("cancel"))
+    cli.run("attach", job).expect(130)
+    # Then it stood and ended in time
+    assert_stood_in_time(cli.journal(job))
+    assert_cancelled_in_time(cli.journal(job))
+    assert target.exists()
+
+
+def assert_stood_in_time(events: list[Json]) -> None:
+    """Fail unless the counters stood from the sample before the pause on, and that in time."""
+    counts = removed_while_paused(events)
+    assert len(counts) >= 2
+    assert len(set(counts)) == 1, counts
+    (paused,) = of_type(events, "Paused")
+    assert paused["all_stopped"] is True
+    assert paused["at_s"] - paused["asked_at_s"] <= STANDS_WITHIN_S
+
+
+def assert_cancelled_in_time(events: list[Json]) -> None:
+    """Fail unless the last step ended within a second of the word."""
+    (asked,) = of_type(events, "CancelRequested")
+    assert of_type(events, "StepFinished")[-1]["at_s"] - asked["at_s"] <= ENDS_WITHIN_S
+    assert str(os.getuid()) in asked["reason"]
+
+
+def tools_of(cli: Cli, job: str) -> list[int]:
+    """List the living processes of the step's group."""
+    leader = of_type(cli.journal(job), "StepStarted")[-1]["pids"][0]
+    found: list[int] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.getpgid(int(name)) == leader:
+                found.append(int(name))
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def niceness_of(pid: int) -> int:
+    """Read field 19 of /proc/PID/stat."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[16])
+
+
+def disk_rank_of(pid: int) -> str:
+    """Ask ionice: ``none: prio 4``, ``best-effort: prio 7`` or ``idle``."""
+    ionice = needs_tool("ionice", package="util-linux")
+    done = subprocess.run([ionice, "-p", str(pid)], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_the_tools_are_ranked_as_told(cli: Cli, tmpfs: Path) -> None:
+    # Given a job with ranks of its own
+    target = tmpfs / "t"
+    flat(target, 4 * RATED_ENTRIES)
+    job = start(cli, target, "rsync", "--rate", "1000", "--nice", "12", "--ionice", "low")
+    # When it is told others / Then every tool has them at once
+    low, idle = "best-effort: prio 7", "idle"
+    steps: tuple[tuple[tuple[str, ...], int, Callable[[str], bool]], ...] = (
+        ((), 12, low.__eq__),
+        (("nice", "15"), 15, low.__eq__),
+        (("ionice", "idle"), 15, idle.__eq__),
+        (("gentle", "on"), 19, idle.__eq__),
+        (("gentle", "off"), 15, idle.__eq__),
+        (("ionice", "normal"), 15, lambda rank: rank not in (low, idle)),
+        (("nice", "3"), 10, lambda rank: rank not in (low, idle)),  # a limited job is nice
+        (("ionice", "low"), 10, low.__eq__),
+    )
+    for command, nice, has_rank in steps:
+        if command:
+            cli.run(command[0], job, command[1]).expect(0)
+        tools = tools_of(cli, job)
+        assert len(tools) == 3
+        assert {niceness_of(pid) for pid in tools} == {nice}, command
+        assert all(has_rank(disk_rank_of(pid)) for pid in tools), command
+    # And the journal tells each change
+    paces = [event["pace"] for event in of_type(cli.journal(job), "PaceChanged")]
+    assert [pace["nice"] for pace in paces] == [15, 15, 15, 15, 15, 3, 3]
+    assert [pace["io_priority"] for pace in paces] == ["low", *["idle"] * 3, *["normal"] * 2, "low"]
+    assert [pace["gentle"] for pace in paces] == [False, False, True, *[False] * 4]
+
+
+def test_a_later_step_has_the_ranks_that_an_earlier_one_was_given(cli: Cli, tmpfs: Path) -> None:
+    # Given a strategy of two steps: files, then directories
+    target = tmpfs / "t"
+    many_directories(target, 3000, 1)
+    job = start(cli, target, "xargs", "--rate", "1000")
+    # When the ranks are changed in the first
+    cli.run("nice", job, "17").expect(0)
+    cli.run("ionice", job, "idle").expect(0)
+    assert len(of_type(cli.journal(job), "StepStarted")) == 1, "the first step ended too soon"
+    # Then the second has them too
+    wait_until(lambda: len(of_type(cli.journal(job), "StepStarted")) == 2, "the second step")
+    ((tool,),) = (event["pids"] for event in of_type(cli.journal(job), "StepStarted")[1:])
+    wanted = (17, "idle")  # it ranks itself while it waits at the gate
+    wait_until(lambda: (niceness_of(tool), disk_rank_of(tool)) == wanted, "its ranks", 5)
+
+
+def test_a_wrong_value_changes_nothing(cli: Cli, tmpfs: Path) -> None:
+    # Given a running job
+    target = tmpfs / "t"
+    flat(target, RATED_ENTRIES)
+    job = start(cli, target, "rm", "--rate", "300")
+    # When it is told what cannot be / Then a usage error in one sentence
+    for name, value in WRONG:
+        cli.run(name, job, value).expect(2).assert_one_sentence()
+    assert of_type(cli.journal(job), "PaceChanged") == []
+    # And one that has ended takes none
+    cli.run("cancel", job).expect(0)
+    cli.run("attach", job).expect(130)
+    cli.run("rate", job, "5").expect(2).assert_one_sentence()
+    cli.run("rate", "ffffff", "5").expect(2).assert_one_sentence()
+
+
+@pytest.mark.parametrize("option", ("--rate=0", "--rate=x", "--nice=20", "--ionice=best"))
+def test_a_job_is_not_started_with_a_wrong_value(cli: Cli, tmpfs: Path, option: str) -> None:
+    # Given a tree / When it is to be deleted at a pace that cannot be / Then a usage error
+    flat(tmpfs / "t", 3)
+    finished = cli.run("delete", "--strategy", "rm", "--yes", option, tmpfs / "t")
+    finished.expect(2).assert_one_sentence()
+    assert len(os.listdir(tmpfs / "t")) == 3

@@ -1,0 +1,189 @@
+"""No two jobs at work in one directory, or in one inside the other; beside each other they may."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json, wait_until
+from tests.contracts.test_policy import plan_of
+from tests.filesystems import mount_bind, unmount_below
+from tests.needs import needs_root
+from tests.trees import flat, many_directories
+from tui_fs.job.start import GO, READY
+from tui_fs.job.store import JobFolder, create
+from tui_fs.model.strategy import StrategyName
+
+SLOWLY = ("--rate", "300")
+
+
+@pytest.fixture
+def tree(tmpfs: Path) -> Path:
+    """Give a tree that takes some twenty seconds at the rate SLOWLY."""
+    tree = tmpfs / "tree"
+    many_directories(tree, 3, 2000)
+    return tree
+
+
+def start_slowly(cli: Cli, target: Path, strategy: str = "rm") -> str:
+    """Start a job that lasts, and return its id when it has removed something."""
+    options = ("--strategy", strategy, "--yes", "--detach", *SLOWLY)
+    job = cli.run("delete", *options, target).expect(0).stdout.decode().strip()
+    wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
+    return job
+
+
+def removed_by(cli: Cli, job: str) -> int:
+    """Tell how many entries the journal says were removed."""
+    samples = [event for event in cli.journal(job) if event["type"] == "Sampled"]
+    return int(samples[-1]["removed"]["entries"]) if samples else 0
+
+
+def entries_at(directory: Path) -> int:
+    """Count the names at and below a directory."""
+    return sum(1 for _ in directory.rglob("*")) + directory.exists()
+
+
+def cancel(cli: Cli, job: str) -> None:
+    """End a job, and wait until it has."""
+    cli.run("cancel", job).expect(0)
+    cli.run("attach", job).expect(130)
+
+
+def assert_refused_as_busy(report: Json, by: str) -> None:
+    """Fail unless a job was refused because of another one."""
+    assert report["outcome"] == "refused"
+    assert report["refusal"]["rule"] == "busy"
+    assert by in report["refusal"]["sentence"]
+    assert (report["deleted_files"], report["deleted_directories"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), ((".", "."), (".", "directory-00002"), ("directory-00002", "."))
+)
+def test_a_job_in_the_way_is_refused_and_the_first_goes_on(
+    cli: Cli, tree: Path, first: str, second: str
+) -> None:
+    # Given a job at work in a directory
+    job = start_slowly(cli, tree / first)
+    # When another one wants the same, or what is inside, or what is around it
+    left = entries_at(tree)
+    finished = cli.delete(tree / second, "find").expect(3)
+    # Then it is refused by the first one's name, and the first goes on to its end
+    assert_refused_as_busy(finished.report(), by=job)
+    assert cli.state_of(job) == "running"
+    wait_until(lambda: entries_at(tree) < left, "the first job going on")
+    assert entries_at(tree) > 2000, "more is gone than the first can have removed"
+    cli.run("rate", job, "off").expect(0)
+    cli.run("attach", job).expect(0)
+
+
+def test_a_detached_job_in_the_way_is_told_by_the_exit_code(cli: Cli, tree: Path) -> None:
+    # Given a job at work / When another one is started detached on the same directory
+    job = start_slowly(cli, tree)
+    finished = cli.run("delete", "--strategy", "rm", "--yes", "--detach", tree)
+    # Then whoever started it learns at once that it was refused
+    assert finished.code == 3, f"told to be started: {finished.stderr}"
+    cancel(cli, job)
+
+
+def test_a_paused_job_is_in_the_way_too(cli: Cli, tree: Path) -> None:
+    # Given a paused job / When another one wants the same / Then refused, and nothing moves
+    job = start_slowly(cli, tree)
+    cli.run("pause", job).expect(0)
+    left = entries_at(tree)
+    assert_refused_as_busy(cli.delete(tree, "rmtree").expect(3).report(), by=job)
+    assert entries_at(tree) == left
+    cancel(cli, job)
+
+
+def test_one_directory_under_two_names_is_one(cli: Cli, tmpfs: Path, tree: Path) -> None:
+    # Given a job at work, and the directory around it mounted a second time
+    needs_root("mounting")
+    job = start_slowly(cli, tree)
+    again = mount_bind(tmpfs, tmpfs.parent / "again")
+    try:
+        # When another one wants the same directory by its other name
+        finished = cli.delete(again / tree.name, "rm")
+    finally:
+        unmount_below(again)
+        again.rmdir()
+    # Then it is refused
+    assert finished.expect(3).report()["refusal"]["rule"] == "busy"
+    cancel(cli, job)
+
+
+def test_jobs_beside_each_other_run_together(cli: Cli, tree: Path) -> None:
+    # Given jobs in two directories whose names begin alike
+    flat(tree / "directory-000010", 2000)
+    names = ("directory-00001", "directory-000010")
+    jobs = [start_slowly(cli, tree / name) for name in names]
+    # Then both are at work at one moment, and both end well
+    assert [cli.state_of(job) for job in jobs] == ["running", "running"]
+    for job in jobs:
+        cli.run("rate", job, "off").expect(0)
+        cli.run("attach", job).expect(0)
+    assert sorted(os.listdir(tree)) == ["directory-00000", "directory-00002"]
+
+
+@pytest.mark.parametrize("end", ("done", "cancelled", "died"))
+def test_after_a_job_has_ended_another_may_run(cli: Cli, tree: Path, end: str) -> None:
+    # Given a job that has ended, or whose supervisor was killed
+    job = start_slowly(cli, tree, "xargs")
+    if end == "died":
+        os.kill(cli.supervisor_of(job), signal.SIGKILL)
+    elif end == "cancelled":
+        cli.run("cancel", job).expect(0)
+    else:
+        cli.run("rate", job, "off").expect(0)
+    cli.run("attach", job)
+    assert cli.state_of(job) == end
+    tree.mkdir(exist_ok=True)
+    # When another one wants the same directory / Then it runs
+    assert cli.delete(tree, "rm").expect(0).report()["outcome"] == "done"
+    assert not tree.exists()
+
+
+def test_of_jobs_started_at_the_same_moment_at_most_one_runs(cli: Cli, tree: Path) -> None:
+    # Given the folders of four jobs on one directory, and on what is in it
+    targets = (tree, tree, tree / "directory-00001", tree)
+    folders = [create(plan_of(target, StrategyName.FIND)) for target in targets]
+    # When their supervisors are started together, and told to go together
+    supervisors = [_start_supervisor(folder) for folder in folders]
+    for supervisor in supervisors:
+        assert supervisor.stdout is not None and supervisor.stdout.read(1) == READY
+    for supervisor in supervisors:
+        assert supervisor.stdin is not None
+        _tell(supervisor.stdin.fileno())
+    # Then no two have begun a step, whichever it is
+    wait_until(lambda: all(one["state"] != "running" for one in cli.jobs()), "the jobs' ends")
+    journals = [cli.journal(folder.job_id) for folder in folders]
+    began = [any(event["type"] == "StepStarted" for event in journal) for journal in journals]
+    assert sum(began) <= 1, "two jobs ran in one tree"
+    for supervisor, folder, has_begun in zip(supervisors, folders, began, strict=True):
+        supervisor.communicate()
+        report = json.loads(Path(folder.report).read_text(encoding="utf-8"))
+        assert report["outcome"] == ("done" if has_begun else "refused")
+        assert has_begun or report["refusal"]["rule"] == "busy"
+
+
+def _start_supervisor(folder: JobFolder) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "tui_fs.job.supervisor", folder.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+    )
+
+
+def _tell(descriptor: int) -> None:
+    """Give a supervisor the word; one that has refused does not listen."""
+    try:
+        os.write(descriptor, GO)
+    except BrokenPipeError:
+        return

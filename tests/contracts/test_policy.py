@@ -1,0 +1,354 @@
+"""What a policy forbids is not deleted, and what is deleted is audited.
+
+Asked at the command line, in the screens, and again by the supervisor itself.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json
+from tests.e2e.terminal import Terminal
+from tests.needs import needs_root, needs_tool
+from tests.trees import Manifest, chain, manifest, many_directories
+from tui_fs.job.permission import check_target
+from tui_fs.job.planning import make_plan
+from tui_fs.job.start import start
+from tui_fs.model.plan import Plan
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.survey.scandir import ScandirSurvey
+
+# {place} holds the target, {elsewhere} does not.
+FORBIDDING = {
+    "never the target": 'never = ["{place}/t"]',
+    "never what holds it": 'never = ["{elsewhere}", "{place}/"]',
+    "never what it holds": 'never = ["{place}/t/directory-00001"]',
+    "allowed elsewhere": 'allowed = ["{elsewhere}"]',
+    "allowed nowhere": "allowed = []",
+    "another strategy": 'strategies = ["find", "parallel"]',
+    "read only": "read_only = true",
+}
+PERMITTING = (
+    'never = ["{elsewhere}", "{place}/t2"]\nallowed = ["{place}"]\n'
+    'strategies = ["find", "rm"]\nread_only = false\ntype_name_above_entries = 100\n'
+)
+DAMAGED: dict[str, bytes] = {
+    "no TOML": b"never = [",
+    "unknown key": b"nevr = []",
+    "wrong type": b"read_only = 1",
+    "relative path": b'allowed = ["srv"]',
+    "not UTF-8": b'never = ["/\xff"]',
+}
+# What binds wherever it is asked; the rest is the same code.
+BINDING = ("never what holds it", "allowed elsewhere", "another strategy", "read only")
+FORGED = (
+    b"x\" outcome=done path=y\nevent=end uid=1 '\x1b]0;x\x07\x1b[2J\r\\\xff = "
+    + "\u202e\u2028\u00a0".encode()
+)
+_PAIR = re.compile(r'(\w+)=("[^"]*"|[^ "]*)(?: |\Z)')
+
+
+@pytest.fixture
+def target(tmpfs: Path) -> Path:
+    """Give a tree of 9 entries in a directory that holds nothing else."""
+    target = tmpfs / "place" / "t"
+    target.mkdir(parents=True)
+    many_directories(target, 2, 3)
+    return target
+
+
+@pytest.fixture
+def before(target: Path) -> Manifest:
+    """Give what the target is before anything happens."""
+    return manifest(target)
+
+
+def write_policy(target: Path, text: str | bytes) -> Path:
+    """Write the person's own policy."""
+    path = Path(os.environ["XDG_CONFIG_HOME"], "tui-fs", "policy.toml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(text, str):
+        text = text.format(place=target.parent, elsewhere=target.parent.parent / "x").encode()
+    path.write_bytes(text)
+    return path
+
+
+def plan_of(target: Path, strategy: StrategyName = StrategyName.RM) -> Plan:
+    """Give the plan that the program makes of a confirmed target."""
+    *_, survey = ScandirSurvey(str(target)).run()
+    return make_plan(check_target(str(target)), survey, strategy, Options())
+
+
+def report_of(plan: Plan) -> Json:
+    """Start the supervisor of a plan without asking anybody else, and give its report."""
+    folder = start(plan)
+    value = json.loads(Path(folder.report).read_text(encoding="utf-8"))
+    assert isinstance(value, dict)
+    return value
+
+
+def in_namespace(cli: Cli, script: Path, setup: str) -> Cli:
+    """Give the program in a private mount namespace that a shell line prepares."""
+    needs_root("a private mount namespace")
+    inner = f'set -e; {setup}; exec {shlex.quote(cli.program)} "$@"'
+    words = shlex.join(["unshare", "--mount", "--propagation", "private", "sh", "-c", inner, "sh"])
+    script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    script.chmod(0o755)
+    return Cli(str(script), cli.jobs_directory.parent.parent)
+
+
+@pytest.mark.parametrize("answer", ("--yes", "--dry-run"))
+@pytest.mark.parametrize("rule", FORBIDDING)
+def test_what_a_policy_forbids_is_refused(
+    cli: Cli, target: Path, before: Manifest, rule: str, answer: str
+) -> None:
+    # Given a policy of the person's own
+    path = write_policy(target, FORBIDDING[rule])
+    # When somebody wants to delete against it, or only to see what would run
+    finished = cli.run("delete", "--strategy", "rm", answer, target)
+    # Then one sentence names the policy, nothing was touched, and no job was made
+    finished.expect(3).assert_one_sentence()
+    assert str(path) in finished.stderr
+    assert manifest(target) == before
+    assert not cli.jobs_directory.exists()
+
+
+def test_what_a_policy_does_not_forbid_is_deleted(cli: Cli, target: Path) -> None:
+    # Given a policy that speaks of other places and other sizes / When deleted / Then gone
+    write_policy(target, PERMITTING)
+    cli.delete(target, "rm").expect(0)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_policy_stops_every_deletion(
+    cli: Cli, target: Path, before: Manifest, damage: str
+) -> None:
+    # Given a policy that cannot be understood
+    path = write_policy(target, DAMAGED[damage])
+    # When somebody wants to delete / Then it is a usage error with one sentence
+    finished = cli.run("delete", "--strategy", "rm", "--yes", target)
+    finished.expect(2).assert_one_sentence()
+    assert str(path) in finished.stderr
+    assert manifest(target) == before
+
+
+def test_a_policy_that_is_no_file_or_points_nowhere_is_damaged(
+    cli: Cli, target: Path, before: Manifest
+) -> None:
+    path = write_policy(target, b"")
+    makers: tuple[Callable[[], None], ...] = (
+        path.mkdir,
+        lambda: path.symlink_to("nowhere"),
+        lambda: os.mkfifo(path),
+    )
+    for make in makers:
+        # Given a directory, a dangling link or a FIFO in the policy's place
+        path.rmdir() if path.is_dir() else path.unlink()
+        make()
+        # When somebody wants to delete / Then a usage error
+        finished = cli.run("delete", "--strategy", "rm", "--yes", target)
+        finished.expect(2).assert_one_sentence()
+        assert manifest(target) == before
+
+
+def test_the_name_must_be_confirmed_where_the_policy_wants_it(
+    cli: Cli, target: Path, before: Manifest
+) -> None:
+    # Given a policy that wants the name of a target of more than 8 entries
+    write_policy(target, "type_name_above_entries = 8")
+    # When --yes stands alone, or with another name / Then refused
+    for options in ([], ["--confirm", "tt"], ["--confirm", str(target)], ["--confirm", ""]):
+        finished = cli.run("delete", "--strategy", "rm", "--yes", *options, target)
+        finished.expect(3).assert_one_sentence()
+        assert manifest(target) == before
+    # And with the name it is deleted
+    cli.run("delete", "--strategy", "rm", "--yes", "--confirm", "t", target).expect(0)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    (*((FORBIDDING[rule], 3) for rule in BINDING), ("damaged", 2), (PERMITTING, 0)),
+    ids=(*BINDING, "damaged", "permitted"),
+)
+def test_the_administrators_policy_binds_too(
+    cli: Cli, tmp_path: Path, target: Path, before: Manifest, text: str, code: int
+) -> None:
+    # Given a policy in /etc, and one of the person's own that permits everything
+    etc = tmp_path / "etc"
+    (etc / "tui-fs").mkdir(parents=True)
+    for name in ("passwd", "group", "nsswitch.conf", "localtime"):
+        if Path("/etc", name).exists():
+            shutil.copy(Path("/etc", name), etc)
+    said = text.format(place=target.parent, elsewhere=tmp_path / "x")
+    (etc / "tui-fs" / "policy.toml").write_text(said)
+    write_policy(target, "allowed = ['/']\nread_only = false\nnever = []")
+    there = in_namespace(cli, tmp_path / "run", f"mount --bind {shlex.quote(str(etc))} /etc")
+    # When somebody wants to delete
+    finished = there.run("delete", "--strategy", "rm", "--yes", target).expect(code)
+    # Then the administrator's file decides, and is named
+    if code == 0:
+        assert not target.exists()
+        return
+    finished.assert_one_sentence()
+    assert "/etc/tui-fs/policy.toml" in finished.stderr
+    assert manifest(target) == before
+
+
+@pytest.mark.parametrize("rule", (*BINDING, "name not typed", "damaged"))
+def test_the_supervisor_itself_asks_the_policy(
+    cli: Cli, target: Path, before: Manifest, rule: str
+) -> None:
+    # Given a plan of somebody who did not look at the policy
+    plan = plan_of(target)
+    texts = FORBIDDING | {"name not typed": "type_name_above_entries = 8", "damaged": "never"}
+    write_policy(target, texts[rule])
+    # When its supervisor is started
+    report = report_of(plan)
+    # Then it refuses by the rule's name, and nothing was touched
+    assert report["outcome"] == "refused"
+    assert report["refusal"]["rule"] == ("badinput" if rule == "damaged" else "policy")
+    assert manifest(target) == before
+    assert cli.state_of(plan.job_id) == "refused"
+
+
+def test_the_supervisor_runs_what_the_policy_permits(cli: Cli, target: Path) -> None:
+    # Given a policy that wants every name / When the plan says it was typed / Then it runs
+    plan = replace(plan_of(target), name_typed=True)
+    write_policy(target, PERMITTING.replace("100", "0"))
+    start(plan)
+    cli.wait_for_state(plan.job_id, "done")
+    assert not target.exists()
+
+
+def test_a_policy_made_while_a_job_is_paused_forbids_to_resume(cli: Cli, tmpfs: Path) -> None:
+    # Given a paused job
+    target = tmpfs / "t"
+    many_directories(target, 20, 100)
+    options = ("--strategy", "rm", "--yes", "--detach", "--rate", "100")
+    job = cli.run("delete", *options, target).expect(0).stdout.decode().strip()
+    cli.run("pause", job).expect(0)
+    # When deleting is switched off meanwhile
+    write_policy(target, "read_only = true")
+    # Then it stays paused, and can be cancelled
+    cli.run("resume", job).expect(2).assert_one_sentence()
+    assert cli.state_of(job) == "paused"
+    cli.run("cancel", job).expect(0)
+    cli.wait_for_state(job, "cancelled")
+    assert target.exists()
+
+
+@pytest.mark.parametrize("answer", ("--yes", "--dry-run"))
+def test_the_read_only_variable_refuses(
+    cli: Cli, target: Path, before: Manifest, answer: str
+) -> None:
+    # Given TUI_FS_READ_ONLY / When somebody wants to delete / Then refused
+    finished = cli.run(
+        "delete", "--strategy", "rm", answer, target, environment={"TUI_FS_READ_ONLY": "1"}
+    )
+    finished.expect(3).assert_one_sentence()
+    assert "TUI_FS_READ_ONLY" in finished.stderr
+    assert manifest(target) == before
+    # And looking goes on
+    cli.run("survey", target, environment={"TUI_FS_READ_ONLY": "1"}).expect(0)
+
+
+def test_the_read_only_variable_binds_the_supervisor(
+    target: Path, before: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a plan / When its supervisor finds TUI_FS_READ_ONLY / Then refused
+    plan = plan_of(target)
+    monkeypatch.setenv("TUI_FS_READ_ONLY", "1")
+    assert report_of(plan)["refusal"]["rule"] == "policy"
+    assert manifest(target) == before
+
+
+@pytest.fixture
+def read_only_screens(cli: Cli, tmp_path: Path) -> Iterator[Callable[[Path], Terminal]]:
+    """Open the screens with --read-only."""
+    needs_tool("tmux", "tmux")
+    opened: list[Terminal] = []
+    (tmp_path / "home").mkdir()
+
+    def open_on(path: Path) -> Terminal:
+        terminal = Terminal([cli.program, "--read-only", str(path)], tmp_path / "home")
+        opened.append(terminal)
+        return terminal
+
+    yield open_on
+    for terminal in opened:
+        terminal.close()
+
+
+def test_read_only_screens_never_delete(
+    cli: Cli, target: Path, before: Manifest, read_only_screens: Callable[[Path], Terminal]
+) -> None:
+    # Given the screens with --read-only, opened on the preview of a target
+    terminal = read_only_screens(target.parent)
+    terminal.wait_for("t/")
+    terminal.press("d")
+    terminal.wait_for("counted")
+    # When somebody presses what would confirm
+    terminal.press("Enter")
+    shown = terminal.wait_for("Deleting is switched off")
+    assert "--read-only" in shown
+    for key in ("y", "Tab", "Enter", "d", "Enter"):
+        terminal.press(key)
+    terminal.wait_for("Deleting is switched off")
+    # Then no question came up, no job was made and everything is there
+    assert "Delete for ever?" not in terminal.text()
+    assert manifest(target) == before
+    assert not cli.jobs_directory.exists()
+
+
+def test_start_and_end_are_audited_and_no_name_can_forge_a_line(
+    cli: Cli, tmpfs: Path, strategy: str
+) -> None:
+    # Given a target whose name looks like the end of a value, a new line and new keys
+    target = Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), FORGED)))
+    chain(target, 1)
+    # When it is deleted
+    cli.delete(target, strategy).expect(0)
+    assert not target.exists()
+    # Then there is a line for the start and one for the end
+    job = cli.only_job()
+    events = cli.journal(job)
+    types = [event["type"] for event in events]
+    assert types[:2] == ["JobStarted", "Audited"]
+    assert types[-2:] == ["Audited", "JobFinished"]
+    lines = [event["line"] for event in events if event["type"] == "Audited"]
+    # And each is one line of printable text in which every key stands once
+    for line, event in zip(lines, ("start", "end"), strict=True):
+        assert line.isprintable()
+        pairs = _PAIR.findall(line)
+        keys = [key for key, _ in pairs]
+        assert "".join(match[0] for match in _PAIR.finditer(line)) == line
+        assert len(keys) == len(set(keys))
+        assert all(line.count(f"{key}=") == 1 for key in ("event", "job", "strategy", "path"))
+        told = {key: value.strip('"') for key, value in pairs}
+        assert told["event"] == event
+        assert told["uid"] == str(os.getuid())
+        assert (told["job"], told["strategy"]) == (job, strategy)
+        assert told["path"].startswith(f"{tmpfs}/x\\x22")
+        assert told.get("outcome") == (None if event == "start" else "done")
+
+
+def test_a_refused_job_is_audited(cli: Cli, target: Path) -> None:
+    # Given a job that its supervisor refuses / When its journal is read / Then the end is audited
+    plan = plan_of(target)
+    write_policy(target, FORBIDDING["never the target"])
+    report_of(plan)
+    events = cli.journal(plan.job_id)
+    assert [event["type"] for event in events] == ["Audited", "JobRefused"]
+    told = dict(_PAIR.findall(events[0]["line"]))
+    assert (told["event"], told["outcome"]) == ("end", "refused")
+    assert (told["job"], told["strategy"], told["deleted_entries"]) == (plan.job_id, "rm", "0")
+    assert told["path"] == str(target)

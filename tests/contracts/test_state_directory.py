@@ -1,0 +1,387 @@
+"""Where jobs are kept when the state directory is full, unwritable, or in somebody else's hands."""
+
+import os
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json, processes_with, wait_until
+from tests.contracts.test_overlap import SLOWLY, removed_by, start_slowly
+from tests.contracts.test_policy import in_namespace, plan_of
+from tests.filesystems import unmount_below
+from tests.needs import needs_root
+from tests.trees import flat, manifest, many_directories
+from tui_fs.job.start import GO, READY
+from tui_fs.job.store import create
+from tui_fs.model.strategy import Pace
+
+NOBODY = 65534
+_TINY = "size=128k,mode=0755"
+
+
+@pytest.fixture
+def target(tmpfs: Path) -> Path:
+    """Give a tree that takes more than ten seconds at the rate SLOWLY."""
+    target = tmpfs / "t"
+    flat(target, 4000)
+    return target
+
+
+@pytest.fixture
+def small(tmpfs: Path) -> Path:
+    """Give a tree of 9 entries."""
+    many_directories(tmpfs / "small", 2, 3)
+    return tmpfs / "small"
+
+
+@pytest.fixture
+def tiny(state_home: Path) -> Iterator[Path]:
+    """Mount a file system of 128 KiB as the state directory."""
+    needs_root("mounting tmpfs")
+    state_home.mkdir()
+    _mount(state_home, _TINY)
+    yield state_home
+    unmount_below(state_home)
+
+
+@pytest.fixture
+def runtime() -> Path:
+    """Make the directory in memory that jobs may go to."""
+    runtime = Path(os.environ["XDG_RUNTIME_DIR"])
+    runtime.mkdir(mode=0o700)
+    return runtime
+
+
+def _mount(point: Path, options: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tui-fs-test", point], check=True)
+
+
+def fill(directory: Path) -> Path:
+    """Fill a file system to its last byte, and return the file that does."""
+    filler = directory / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return filler
+
+
+def full(directory: Path) -> None:
+    """Leave no byte."""
+    fill(directory)
+
+
+def unwritable(directory: Path) -> None:
+    """Make it read-only."""
+    _mount(directory, "remount,ro")
+
+
+def without_inodes(directory: Path) -> None:
+    """Leave no inode."""
+    _mount(directory, "remount,nr_inodes=1")
+
+
+USELESS = (full, unwritable, without_inodes)
+
+
+def assert_not_started(cli: Cli, target: Path) -> str:
+    """Fail unless a deletion ends with exit 5 and one sentence before it has begun."""
+    before = manifest(target)
+    finished = cli.run("delete", "--strategy", "rm", "--yes", "--json", target)
+    finished.expect(5).assert_one_sentence()
+    assert manifest(target) == before
+    return finished.stderr
+
+
+@pytest.mark.parametrize("useless", USELESS[:2])
+def test_a_job_without_room_is_kept_in_memory_and_found_there(
+    cli: Cli, tiny: Path, runtime: Path, target: Path, useless: Callable[[Path], None]
+) -> None:
+    # Given a state directory that cannot hold a job
+    useless(tiny)
+    in_memory = Cli(cli.program, runtime)
+    # When a job is started
+    job = start_slowly(in_memory, target)
+    # Then it is kept in $XDG_RUNTIME_DIR, and all commands find it
+    assert os.listdir(runtime / "tui-fs" / "jobs" / job) != []
+    assert [listed["id"] for listed in cli.jobs()] == [job]
+    cli.run("pause", job).expect(0)
+    assert cli.state_of(job) == "paused"
+    cli.run("resume", job).expect(0)
+    cli.run("rate", job, "off").expect(0)
+    report = cli.run("attach", "--json", job).expect(0).report()
+    assert (report["outcome"], report["deleted_files"]) == ("done", 4000)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("useless", USELESS)
+def test_where_no_place_can_hold_a_job_nothing_is_deleted(
+    cli: Cli, tiny: Path, small: Path, useless: Callable[[Path], None]
+) -> None:
+    # Given a state directory that cannot hold a job, and no other place (or one as useless)
+    useless(tiny)
+    runtime = Path(os.environ["XDG_RUNTIME_DIR"])
+    # When somebody wants to delete / Then one sentence, and nothing is deleted
+    assert_not_started(cli, small)
+    runtime.mkdir()
+    _mount(runtime, "ro")
+    try:
+        assert_not_started(cli, small)
+    finally:
+        unmount_below(runtime)
+
+
+def test_a_job_whose_journal_cannot_be_begun_deletes_nothing(
+    cli: Cli, tiny: Path, small: Path
+) -> None:
+    # Given a state directory that has room for the plan, and for nothing more
+    os.truncate(fill(tiny), fill(tiny).stat().st_size - 4096)
+    # When somebody wants to delete / Then one sentence, and nothing is deleted
+    assert_not_started(cli, small)
+
+
+def test_a_job_in_memory_is_in_the_way_of_one_that_is_not(
+    cli: Cli, tiny: Path, runtime: Path, target: Path
+) -> None:
+    # Given a job that is kept in memory
+    filler = fill(tiny)
+    job = start_slowly(Cli(cli.program, runtime), target)
+    # When there is room again and another one wants the same directory / Then it is refused
+    filler.unlink()
+    refusal = cli.delete(target, "rm").expect(3).report()["refusal"]
+    assert refusal["rule"] == "busy"
+    assert job in refusal["sentence"]
+    cli.run("cancel", job).expect(0)
+    cli.run("attach", job).expect(130)
+
+
+def test_jobs_in_memory_are_not_deleted_either(cli: Cli, tiny: Path, runtime: Path) -> None:
+    # Given a running job that is kept in memory
+    fill(tiny)
+    target = runtime.parent / "t"
+    flat(target, 4000)
+    job = start_slowly(Cli(cli.program, runtime), target)
+    supervisor = Cli(cli.program, runtime).supervisor_of(job)
+    # When somebody wants to delete the jobs there
+    folder = runtime / "tui-fs"
+    finished = cli.run("delete", "--strategy", "rm", "--yes", "--detach", folder)
+    # Then it is refused, as it is in the state directory
+    os.kill(supervisor, signal.SIGKILL)
+    finished.expect(3).assert_one_sentence()
+    assert (folder / "jobs" / job / "plan.json").exists()
+
+
+def test_the_state_may_lie_on_another_file_system(cli: Cli, tiny: Path, small: Path) -> None:
+    # Given a state directory on a file system of its own / When deleted / Then done, kept there
+    assert tiny.stat().st_dev != small.stat().st_dev
+    cli.delete(small, "rsync").expect(0)
+    assert cli.state_of(cli.only_job()) == "done"
+    assert not small.exists()
+
+
+def owned(path: Path) -> None:
+    path.mkdir(mode=0o700)
+    os.chown(path, NOBODY, NOBODY)
+
+
+def below_anothers(path: Path) -> None:
+    owned(path)
+    (path / "tui-fs").mkdir(mode=0o700)
+
+
+def writable(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o777)
+
+
+def writable_by_a_group(path: Path) -> None:
+    path.mkdir()
+    os.chown(path, 0, NOBODY)
+    path.chmod(0o775)
+
+
+def program_directory_owned(path: Path) -> None:
+    path.mkdir()
+    owned(path / "tui-fs")
+
+
+def jobs_owned(path: Path) -> None:
+    (path / "tui-fs").mkdir(parents=True)
+    owned(path / "tui-fs" / "jobs")
+
+
+def jobs_readable(path: Path) -> None:
+    (path / "tui-fs" / "jobs").mkdir(parents=True)
+    (path / "tui-fs" / "jobs").chmod(0o755)
+
+
+def link_of_another(path: Path) -> None:
+    """Whoever owns a directory can point a link in it elsewhere at any moment."""
+    owned(path)
+    (path.parent / "firm").mkdir(mode=0o700)
+    (path / "tui-fs").symlink_to(path.parent / "firm")
+
+
+def link_in_a_writable_directory(path: Path) -> None:
+    writable(path)
+    (path.parent / "firm").mkdir(mode=0o700)
+    (path / "tui-fs").symlink_to(path.parent / "firm")
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    (
+        owned,
+        below_anothers,
+        writable,
+        writable_by_a_group,
+        program_directory_owned,
+        jobs_owned,
+        jobs_readable,
+        link_of_another,
+        link_in_a_writable_directory,
+    ),
+)
+def test_a_state_directory_in_other_hands_is_refused(
+    cli: Cli, state_home: Path, small: Path, prepare: Callable[[Path], None]
+) -> None:
+    # Given a state directory that somebody else can exchange or write
+    needs_root("giving a directory away")
+    prepare(state_home)
+    # When somebody wants to delete / Then one sentence, and nothing is deleted
+    assert "this user" in assert_not_started(cli, small)
+
+
+def test_a_sticky_directory_for_all_will_do(cli: Cli, state_home: Path, small: Path) -> None:
+    # Given a state directory as /tmp is / When deleted / Then done: nobody can exchange its parts
+    state_home.mkdir()
+    state_home.chmod(0o1777)
+    cli.delete(small, "rm").expect(0)
+    assert cli.state_of(cli.only_job()) == "done"
+
+
+def test_the_jobs_of_root_go_below_its_own_home(cli: Cli, tmp_path: Path, small: Path) -> None:
+    # Given root with the HOME of another user, as sudo may leave it
+    theirs, home, accounts = tmp_path / "theirs", tmp_path / "roots", tmp_path / "passwd"
+    owned(theirs)
+    home.mkdir(mode=0o700)
+    accounts.write_text(f"root:x:0:0:root:{home}:/bin/sh\nnobody:x:{NOBODY}:{NOBODY}::{theirs}:/\n")
+    setup = f"mount --bind {shlex.quote(str(accounts))} /etc/passwd; unset XDG_STATE_HOME"
+    there = in_namespace(cli, tmp_path / "run", setup)
+    # When it deletes
+    finished = there.run(
+        "delete", "--strategy", "rm", "--yes", small, environment={"HOME": str(theirs)}
+    )
+    # Then the job is kept below root's home, and nothing is in the other one
+    finished.expect(0)
+    assert len(os.listdir(home / ".local" / "state" / "tui-fs" / "jobs")) == 2  # and .starting
+    assert os.listdir(theirs) == []
+
+
+def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
+    cli: Cli, tiny: Path, target: Path
+) -> None:
+    # Given a running job
+    job = start_slowly(cli, target, "find")
+    # When its state directory becomes full in mid-run, while it is told this and that
+    filler = fill(tiny)
+    full_from = _removed(target)
+    for value in range(11, 17):
+        cli.run("nice", job, str(value)).expect(0)
+    wait_until(lambda: _removed(target) > full_from + 600, "the tools going on")
+    # Then it goes on, and when there is room again nothing of what happened is lost
+    filler.unlink()
+    cli.run("rate", job, "off").expect(0)
+    report = cli.run("attach", "--json", job).expect(0).report()
+    assert (report["outcome"], report["deleted_files"]) == ("done", 4000)
+    events = cli.journal(job)
+    assert events[0]["type"] == "JobStarted"
+    assert events[-1]["type"] == "JobFinished"
+    times = [event["at_s"] for event in events[:-1]]  # the end's time is taken before its audit
+    assert times == sorted(times)
+    changes = [event["pace"] for event in events if event["type"] == "PaceChanged"]
+    assert [pace["nice"] for pace in changes] == [*range(11, 17), 16]
+    assert [pace["rate_per_s"] for pace in changes] == [int(SLOWLY[1])] * 6 + [0]
+    assert _longest_silence_s(events) < 2
+    # And its log tells of it
+    log = (cli.jobs_directory / job / "log").read_text()
+    assert "Traceback" not in log
+
+
+_IMPATIENT = """
+import sys
+from tui_fs.job import record, supervisor
+record.PATIENCE_S = 1.0
+supervisor.main()
+"""
+
+
+def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
+    cli: Cli, tiny: Path, target: Path
+) -> None:
+    # Given a job that loses patience after a second instead of half a minute
+    pace = Pace(rate_per_s=300)
+    plan = plan_of(target)
+    folder = create(replace(plan, options=replace(plan.options, pace=pace)))
+    command = [sys.executable, "-P", "-c", _IMPATIENT, folder.path]
+    with (
+        open(folder.log, "wb") as log,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
+        ) as supervisor,
+    ):
+        assert supervisor.stdout is not None and supervisor.stdout.read(1) == READY
+        assert supervisor.stdin is not None
+        supervisor.stdin.write(GO)
+    wait_until(lambda: removed_by(cli, plan.job_id) > 0, "the deletion's beginning")
+    # When its state directory becomes full and stays so
+    filler = fill(tiny)
+    wait_until(lambda: processes_with(target) == [], "the end of its tools", deadline_s=10)
+    # Then its tools have been ended, and its end is written as soon as there is room
+    assert 0 < _removed(target) < 4000
+    filler.unlink()
+    report = cli.run("attach", "--json", plan.job_id).expect(130).report()
+    assert report["outcome"] == "cancelled"
+    assert "could not be written" in report["explanation"]
+    assert report["deleted_files"] == _removed(target)
+
+
+def _removed(target: Path) -> int:
+    return 4000 - sum(1 for _ in os.scandir(target))
+
+
+def _longest_silence_s(events: list[Json]) -> float:
+    times = [float(event["at_s"]) for event in events if event["type"] == "Sampled"]
+    return max(later - earlier for earlier, later in pairwise(times))
+
+
+def test_all_files_of_a_job_are_its_owners_alone_whatever_the_umask(
+    cli: Cli, state_home: Path, tmp_path: Path, target: Path
+) -> None:
+    # Given a starter who takes no rights away from anybody
+    script = tmp_path / "run"
+    script.write_text(f'#!/bin/sh\numask 0\nexec {shlex.quote(cli.program)} "$@"\n')
+    script.chmod(0o755)
+    # When it starts a job
+    job = start_slowly(Cli(str(script), state_home), target, "rsync")
+    # Then nobody else may enter or read
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_home.rglob("*")}
+    directories = {path for path in modes if path.is_dir()}
+    assert {path.name for path in directories} == {"tui-fs", "jobs", job, "empty"}
+    assert {modes[path] for path in directories} == {0o700}
+    assert {oct(mode) for path, mode in modes.items() if path not in directories} == {oct(0o600)}
+    assert {"plan.json", "events.jsonl", "control.sock", "log", "lock"} <= {p.name for p in modes}
+    # And not when it has ended either
+    cli.run("cancel", job).expect(0)
+    cli.run("attach", job).expect(130)
+    report = cli.jobs_directory / job / "report.json"
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600

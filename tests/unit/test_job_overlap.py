@@ -1,0 +1,198 @@
+"""Of jobs that overlap only one runs: asked by processes, as a lock binds processes."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.test_job_store import plan
+from tui_fs.job import overlap
+from tui_fs.job.lock import holder_of
+from tui_fs.job.overlap import enlist
+from tui_fs.job.store import JobFolder, create
+from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Pin, Target
+
+_AT_WORK = """
+import os, sys
+from tui_fs.job.overlap import enlist
+from tui_fs.job.store import JobFolder, load_plan
+folder = JobFolder(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+lock, why = enlist(folder, load_plan(folder).target)
+print("free" if why is None else f"{why.rule}: {why.sentence}", flush=True)
+sys.stdin.readline()
+"""
+
+Process = subprocess.Popen[str]
+
+
+def job(job_id: str, path: str) -> JobFolder:
+    """Make the folder of a job on a path."""
+    return create(replace(plan(job_id), target=at(path)))
+
+
+def at(path: str) -> Target:
+    """Give a target that is nowhere: only its path is asked for."""
+    return Target(PathStr(path), Pin(1, 2, 3))
+
+
+def process_of(folder: JobFolder) -> Process:
+    """Start a process that will take the job's lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", _AT_WORK, folder.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def tell(process: Process) -> None:
+    """Let it take its lock."""
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def told_by(process: Process) -> str:
+    """Return whether it may run."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+@contextmanager
+def at_work(folder: JobFolder) -> Iterator[None]:
+    """Have a process at work on a job, by its lock."""
+    process = process_of(folder)
+    try:
+        tell(process)
+        told_by(process)
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_busy"),
+    [
+        ("/srv/spool", True),
+        ("/srv/spool/a", True),
+        ("/srv/spool/a/b", True),
+        ("/srv", True),
+        ("/srv/spool2", False),
+        ("/srv/spoo", False),
+        ("/srv/spool\n", False),
+        ("/srv/other", False),
+        ("/home/srv/spool", False),
+    ],
+)
+def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
+    # Given a job at work
+    with at_work(job("aaaaaa", "/srv/spool")):
+        # When another one wants to / Then refused where one lies in the other
+        _, why = enlist(job("bbbbbb", path), at(path))
+    assert (why is not None) is is_busy
+    if why is not None:
+        assert why.rule == "busy"
+        assert "aaaaaa" in why.sentence
+        assert "/srv/spool" in why.sentence
+
+
+_NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)
+
+
+@given(_NAMES, _NAMES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_overlap_is_mutual(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list[str], other: list[str]
+) -> None:
+    # Given any two paths, and jobs that all count as at work
+    monkeypatch.setattr(overlap, "holder_of", lambda _: 1)
+    paths = ["/" + "/".join(names) for names in (one, other)]
+    refused = []
+    for number, (first, second) in enumerate((paths, paths[::-1])):
+        home = tmp_path / f"{number}{''.join(one)}-{''.join(other)}"
+        monkeypatch.setenv("XDG_STATE_HOME", str(home))
+        if not home.exists():
+            job("aaaaaa", first)
+            job("bbbbbb", second)
+        lock, why = enlist(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), at(second))
+        lock.release()
+        refused.append(why is not None)
+    # Then each is refused beside the other, or neither; as one's names begin with the other's
+    shorter = min(len(one), len(other))
+    assert refused == [one[:shorter] == other[:shorter]] * 2
+
+
+def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
+    # Given a job whose process was killed, and one that never had one
+    dead = job("aaaaaa", "/srv")
+    with at_work(dead):
+        assert holder_of(dead.lock) is not None
+    job("cccccc", "/srv")
+    # When another one wants the same / Then it may
+    _, why = enlist(job("bbbbbb", "/srv"), at("/srv"))
+    assert why is None
+
+
+def test_a_job_is_not_in_its_own_way() -> None:
+    # Given a job alone / When it enlists / Then it may, and its lock is seen by others
+    folder = job("aaaaaa", "/srv")
+    process = process_of(folder)
+    tell(process)
+    assert told_by(process) == "free"
+    assert holder_of(folder.lock) == process.pid
+    process.communicate("\n")
+    assert holder_of(folder.lock) is None
+
+
+def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
+    # Given a job that is refused / When looked at / Then its supervisor counts as alive
+    with at_work(job("aaaaaa", "/srv")):
+        folder = job("bbbbbb", "/srv/x")
+        process = process_of(folder)
+        tell(process)
+        assert told_by(process).startswith("busy: ")
+        assert holder_of(folder.lock) == process.pid
+        process.communicate("\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"schema": 1}'])
+def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -> None:
+    # Given a job at work whose plan was damaged
+    folder = job("aaaaaa", "/srv")
+    with at_work(folder):
+        Path(folder.plan).write_bytes(content)
+        # When another one wants to run, anywhere / Then refused
+        _, why = enlist(job("bbbbbb", "/elsewhere"), at("/elsewhere"))
+    assert why is not None
+    assert why.rule == "busy"
+    assert "aaaaaa" in why.sentence
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
+    # Given processes that wait to enlist for one tree
+    paths = ["/srv", "/srv/a", "/srv", "/srv/a/b", "/srv"][:number]
+    folders = [job(f"aaaaa{index}", path) for index, path in enumerate(paths)]
+    processes = [process_of(folder) for folder in folders]
+    # When all are told at once / Then one may, and all others know why they may not
+    for process in processes:
+        tell(process)
+    told = [told_by(process) for process in processes]
+    for process in processes:
+        process.communicate("\n")
+    free = [path for path, one in zip(paths, told, strict=True) if one == "free"]
+    assert len(free) == 1
+    assert all(one.startswith("busy: ") for one in told if one != "free")

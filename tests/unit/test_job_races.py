@@ -1,0 +1,209 @@
+"""Who could lead a strategy astray, and the words by which its tools are given the target."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_root
+from tui_fs.job.races import (
+    directory_named_from,
+    is_firm,
+    open_pinned,
+    refuse_race,
+    stage,
+    why_race,
+)
+from tui_fs.linux.pins import pin_of, take_pin
+from tui_fs.model.errors import Refused
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.target import Target
+from tui_fs.strategies.registry import STRATEGIES
+
+NOBODY = 65534
+BY_PATH = (StrategyName.XARGS, StrategyName.RSYNC)
+BY_DESCRIPTOR = (StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE)
+
+
+@pytest.fixture
+def firm(tmp_path: Path) -> Path:
+    """Give a directory that nobody else can replace."""
+    needs_root("giving directories away")
+    return tmp_path
+
+
+def tree(above: Path, mode: int = 0o755, uid: int = 0) -> Path:
+    """Make above/t of a mode and an owner."""
+    target = above / "t"
+    target.mkdir(parents=True)
+    target.chmod(mode)
+    os.chown(target, uid, uid)
+    return target
+
+
+def why(
+    strategy: StrategyName, target: Path, shared: int = 0, options: Options | None = None
+) -> str | None:
+    """Ask for one strategy."""
+    return why_race(STRATEGIES[strategy], options or Options(), str(target), shared)
+
+
+@pytest.mark.parametrize("strategy", BY_PATH)
+def test_what_works_by_path_needs_a_tree_of_ones_own(firm: Path, strategy: StrategyName) -> None:
+    # Given a directory of root's / When asked / Then no race
+    assert why(strategy, tree(firm)) is None
+    # But where others may write in it, each number of directories is said as it is
+    assert "write in a directory of" in str(why(strategy, firm / "t", shared=1))
+    assert "write in 1,234 directories of" in str(why(strategy, firm / "t", shared=1234))
+
+
+@pytest.mark.parametrize("strategy", BY_DESCRIPTOR)
+def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: StrategyName) -> None:
+    # Given the worst there is / When asked / Then no race
+    (firm / "theirs").mkdir()
+    os.chown(firm / "theirs", NOBODY, NOBODY)
+    assert why(strategy, tree(firm / "theirs", 0o777, NOBODY), shared=9) is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid"), [(0o777, 0), (0o1777, 0), (0o755, NOBODY), (0o000, NOBODY)]
+)
+def test_a_target_that_others_may_write_is_a_race(firm: Path, mode: int, uid: int) -> None:
+    # Given a target in other hands, not seen by the survey / When asked / Then it is named
+    target = tree(firm, mode, uid)
+    assert f"replace {target}" in str(why(StrategyName.XARGS, target))
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid", "is_race"),
+    [
+        (0o755, 0, False),
+        (0o777, 0, True),
+        (0o1777, 0, False),
+        (0o1777, NOBODY, True),
+        (0o700, NOBODY, True),
+    ],
+)
+def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: bool) -> None:
+    # Given a target of root's below a directory of a mode and an owner
+    above = firm / "above"
+    target = tree(above / "below")
+    above.chmod(mode)
+    os.chown(above, uid, uid)
+    # When asked / Then it is a race where others can exchange what is below, which is named
+    said = why(StrategyName.RSYNC, target)
+    assert (said is not None) is is_race
+    assert said is None or f"replace {above / 'below'}" in said
+    # And just then the command lines do not name its path
+    assert is_firm(str(target)) is not is_race
+    assert directory_named_from(str(target)) == (str(target) if is_race else None)
+
+
+@pytest.mark.parametrize("with_output", [False, True])
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_tools_get_the_path_where_it_is_firm(
+    firm: Path, strategy: StrategyName, with_output: bool
+) -> None:
+    # Given a target that nobody else can replace / When staged / Then as the strategy would
+    target, built = str(tree(firm)), STRATEGIES[strategy]
+    build = built.steps_with_output if with_output else built.steps
+    tools = dict.fromkeys(built.tools, "/bin/tool")
+    staged = stage(built, target, Options(), tools, "/e", with_output=with_output)
+    assert staged.steps == build(target, Options(), tools, "/e")
+    assert set(staged.is_inside) == {False}
+
+
+@pytest.mark.parametrize("with_output", [False, True])
+@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize(
+    "options",
+    [Options(), Options(keep_root=True), Options(filters=Filters(name_glob="*"))],
+    ids=["whole", "keep-root", "filters"],
+)
+def test_tools_get_no_path_where_others_can_exchange_it(
+    firm: Path, strategy: StrategyName, options: Options, with_output: bool
+) -> None:
+    # Given a target that others can replace, with a name like an option
+    (firm / "all").mkdir()
+    (firm / "all").chmod(0o777)
+    target, built = firm / "all" / "-rf", STRATEGIES[strategy]
+    target.mkdir()
+    assert not is_firm(str(target))
+    # When staged
+    tools = dict.fromkeys(built.tools, "/bin/tool")
+    staged = stage(built, str(target), options, tools, "/e", with_output=with_output)
+    # Then no word holds any part of its path, and all but the last step run in it
+    words = [word for step in staged.steps for argv in step for word in argv]
+    assert not any(str(firm) in word for word in words)
+    assert len(staged.steps) == len(staged.is_inside)
+    if options == Options():
+        assert staged.is_inside == (True,) * (len(staged.steps) - 1) + (False,)
+        assert staged.steps[-1] == ((tools["rmdir"], "--", "./-rf"),)
+        staged_inside = staged.steps[:-1]
+    else:
+        assert set(staged.is_inside) == {True}
+        staged_inside = staged.steps
+    # And what runs in it keeps the directory itself
+    build = built.steps_with_output if with_output else built.steps
+    assert staged_inside == build(".", replace(options, keep_root=True), tools, "/e")
+
+
+def test_accepted_races_are_none(firm: Path) -> None:
+    # Given a target of others / When races are accepted / Then none is said, and none refused
+    target = tree(firm, 0o777, NOBODY)
+    assert why(StrategyName.XARGS, target, 1, Options(accept_races=True)) is None
+    refuse_race(STRATEGIES[StrategyName.XARGS], Options(accept_races=True), str(target), 1)
+    with pytest.raises(Refused) as refusal:
+        refuse_race(STRATEGIES[StrategyName.XARGS], Options(), str(target), 1)
+    assert refusal.value.rule == "races"
+    assert "--accept-races" in refusal.value.advice
+
+
+def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
+    # Given a target that is gone, or the way to it / When asked / Then in doubt it is a race
+    assert why(StrategyName.XARGS, firm / "gone") is not None
+    assert why(StrategyName.XARGS, firm / "gone" / "t") is not None
+    assert not is_firm(str(firm / "gone" / "t"))
+
+
+def target_at(path: Path) -> Target:
+    """Pin a directory."""
+    return Target(PathStr(str(path)), take_pin(str(path)))
+
+
+def test_the_pinned_target_is_held(tmp_path: Path) -> None:
+    # Given a pinned target / When opened / Then both descriptors stand for what they should
+    target = target_at(tree(tmp_path))
+    parent, held = open_pinned(target)
+    assert pin_of(held) == target.pin
+    assert pin_of(parent) == take_pin(str(tmp_path))
+    # And they go on to, whatever becomes of the names
+    (tmp_path / "t").rename(tmp_path / "moved")
+    tree(tmp_path)
+    assert pin_of(held) == target.pin
+    for descriptor in (parent, held):
+        assert not os.get_inheritable(descriptor)
+        os.close(descriptor)
+
+
+def test_another_directory_in_its_place_is_refused(tmp_path: Path) -> None:
+    # Given a target that was replaced after it was confirmed
+    target = target_at(tree(tmp_path))
+    (tmp_path / "t").rename(tmp_path / "moved")
+    tree(tmp_path)
+    # When opened / Then refused
+    with pytest.raises(Refused) as refusal:
+        open_pinned(target)
+    assert refusal.value.rule == "changed"
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    # Given a link in the target's place that leads to it
+    target = target_at(tree(tmp_path))
+    (tmp_path / "t").rename(tmp_path / "moved")
+    (tmp_path / "t").symlink_to("moved")
+    # When opened / Then an error, not the directory
+    with pytest.raises(OSError):
+        open_pinned(target)

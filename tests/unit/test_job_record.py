@@ -1,0 +1,235 @@
+"""A journal on a disk that is full for a while, or for too long."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.job import record
+from tui_fs.job.journal import JournalReader, JournalWriter
+from tui_fs.job.record import LAST_PATIENCE_S, PATIENCE_S, Record
+from tui_fs.model.events import Event, LetGo, Resumed, Sampled
+
+
+class Disk(JournalWriter):
+    """A journal that can be written, or not, or for some events only."""
+
+    def __init__(self) -> None:
+        self.written: list[Event] = []
+        self.room: int | None = None
+        self.error = errno.ENOSPC
+        self.now_s = 1000.0
+        self.slept_s: list[float] = []
+
+    def write(self, event: Event) -> None:
+        """Keep the event, as long as there is room."""
+        if self.room is not None:
+            if self.room == 0:
+                raise OSError(self.error, "")
+            self.room -= 1
+        self.written.append(event)
+
+    def sync(self) -> None:
+        """Fail as `write` does."""
+        if self.room == 0:
+            raise OSError(self.error, "")
+
+    def clock(self) -> float:
+        """Give a time that only `sleep` and the test move."""
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.slept_s.append(seconds)
+        self.now_s += seconds
+
+
+@pytest.fixture
+def disk() -> Disk:
+    """Give a disk with room."""
+    return Disk()
+
+
+def event(number: int) -> Event:
+    """Give an event that can be told from others."""
+    return Resumed(float(number))
+
+
+def sample(number: int) -> Event:
+    """Give a sample that can be told from others."""
+    return Sampled(float(number), 0.0, {}, None, None, None, None)
+
+
+@given(st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=40))
+def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> None:
+    # Given a disk that has room for none, some or all events at each moment
+    disk = Disk()
+    kept = Record(disk, disk.clock)
+    # When events are written, and at the end there is room
+    for number, room in enumerate(rooms):
+        disk.room = room
+        kept.write(event(number))
+    disk.room = None
+    # Then all are there, in their order
+    assert kept.finish(disk.sleep)
+    assert disk.written == [event(number) for number in range(len(rooms))]
+    assert disk.slept_s == []
+
+
+def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk) -> None:
+    # Given a disk that is full
+    kept = Record(disk, disk.clock)
+    kept.write(event(0))
+    disk.room = 0
+    kept.write(event(1))
+    # When it stays so / Then the job goes on for the whole patience, and no longer
+    assert not kept.is_lost
+    disk.now_s += PATIENCE_S
+    kept.write(event(2))
+    is_lost_at_the_limit = kept.is_lost
+    disk.now_s += 0.001
+    assert (is_lost_at_the_limit, kept.is_lost) == (False, True)
+    assert kept.problem == "No space left on device"
+
+
+def test_patience_begins_anew_after_a_success(disk: Disk) -> None:
+    # Given a disk that was full for nearly too long
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    kept.write(event(0))
+    disk.now_s += PATIENCE_S - 1
+    # When everything is written, and it becomes full again / Then the patience is whole again
+    disk.room = None
+    kept.write(event(1))
+    disk.room = 0
+    kept.write(event(2))
+    disk.now_s += PATIENCE_S - 1
+    assert not kept.is_lost
+
+
+def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(disk: Disk) -> None:
+    # Given a disk that takes an event now and then, never all of them
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    for number in range(40):
+        kept.write(event(number))
+        kept.write(event(number))
+        disk.room = 1
+        disk.now_s += 1
+    # When the patience is over / Then the job ends
+    assert kept.is_lost
+
+
+def test_too_many_events_lose_their_samples_only(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a full disk, and memory for ten events
+    monkeypatch.setattr(record, "_MOST_KEPT", 10)
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    # When there are more / Then samples are dropped, and everything else is kept
+    for number in range(50):
+        kept.write(sample(number))
+        kept.write(event(number))
+    disk.room = None
+    assert kept.finish(disk.sleep)
+    assert [one for one in disk.written if isinstance(one, Resumed)] == [
+        event(number) for number in range(50)
+    ]
+    assert len(disk.written) < 100
+
+
+def test_the_end_is_written_when_there_is_room_within_the_last_patience(disk: Disk) -> None:
+    # Given a disk that is full at the end
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    kept.write(event(0))
+
+    def room_comes_back(seconds: float) -> None:
+        disk.sleep(seconds)
+        disk.room = None if disk.now_s > 1000 + LAST_PATIENCE_S / 2 else 0
+
+    # When room comes back in time / Then all is written
+    assert kept.finish(room_comes_back)
+    assert disk.written == [event(0)]
+
+
+def test_the_end_is_given_up_after_the_last_patience(disk: Disk) -> None:
+    # Given a disk that stays full / When the job ends / Then it tries for so long, and says so
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    kept.write(event(0))
+    assert not kept.finish(disk.sleep)
+    assert sum(disk.slept_s) == pytest.approx(LAST_PATIENCE_S, abs=1)
+
+
+def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(disk: Disk) -> None:
+    # Given a disk that cannot be synchronised / When told to / Then that is a problem
+    kept = Record(disk, disk.clock)
+    disk.room, disk.error = 0, errno.EIO
+    kept.sync()
+    disk.now_s += PATIENCE_S + 1
+    assert kept.is_lost
+    assert kept.problem == "Input/output error"
+    # And it is none any more when events are written
+    disk.room = None
+    kept.write(event(0))
+    assert not kept.is_lost
+
+
+def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk) -> None:
+    # Given a full disk that holds the log too
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    log = os.dup(2)
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), 2)
+    # When the journal cannot be written / Then the job goes on, and later nothing is missing
+    try:
+        kept.write(event(0))
+        kept.sync()
+    finally:
+        os.dup2(log, 2)
+        os.close(log)
+    assert not kept.is_lost
+    disk.room = None
+    assert kept.finish(disk.sleep)
+    assert disk.written == [event(0)]
+
+
+def test_the_log_tells_of_it_once(disk: Disk, capfd: pytest.CaptureFixture[str]) -> None:
+    # Given a full disk / When many events cannot be written / Then the log has one line
+    kept = Record(disk, disk.clock)
+    disk.room = 0
+    for number in range(5):
+        kept.write(event(number))
+    assert capfd.readouterr().err == "The journal cannot be written: No space left on device.\n"
+
+
+def test_what_readers_see_is_whole_lines_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a real journal on a disk that takes half a line before it is full
+    path = str(tmp_path / "events.jsonl")
+    kept = Record(JournalWriter(path))
+    kept.write(event(0))
+    write, torn = os.write, iter((True, False))
+
+    def half_a_line(descriptor: int, text: bytes) -> int:
+        if descriptor == 2:
+            return write(descriptor, text)
+        if next(torn):
+            return write(descriptor, text[:7])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", half_a_line)
+    kept.write(event(1))
+    # When somebody reads / Then the half line is not there; later the whole one is
+    assert Path(path).read_bytes().endswith(b"}\n")
+    assert JournalReader(path).poll() == [event(0)]
+    monkeypatch.undo()
+    kept.write(LetGo(2.0))
+    assert JournalReader(path).poll() == [event(0), event(1), LetGo(2.0)]
