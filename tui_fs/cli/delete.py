@@ -13,10 +13,17 @@ from tui_fs.cli.output import SCHEMA, note, print_json
 from tui_fs.cli.survey import count_tree
 from tui_fs.job.continuation import target_again
 from tui_fs.job.logout import ends_at_logout
-from tui_fs.job.permission import check_plan, check_target, why_type_name
+from tui_fs.job.permission import (
+    check_plan,
+    check_strategy_here,
+    check_target,
+    why_type_name,
+)
 from tui_fs.job.planning import make_plan
 from tui_fs.job.races import directory_named_from
 from tui_fs.job.start import start
+from tui_fs.job.store import JobFolder
+from tui_fs.job.view import JobView
 from tui_fs.model.codec import argv_fields, encode, path_fields
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable, shell_quoted
@@ -28,6 +35,7 @@ from tui_fs.tracing.ladder import open_source
 def run(parsed: argparse.Namespace) -> int:
     """Delete the directory, or say why not."""
     target = check_target(parsed.path)
+    check_strategy_here(parsed.strategy)
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
     open_source(trace)  # says now, not in the job, that it cannot be had
@@ -65,6 +73,7 @@ def _carry_out(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> int:
     interrupts = Interrupts()
     folder = start(plan)
     if parsed.detach:
+        _raise_if_refused(folder)
         if parsed.json:
             print_json(
                 {"schema": SCHEMA, "id": plan.job_id, **path_fields("target", plan.target.path)}
@@ -112,6 +121,15 @@ def _what(plan: Plan) -> str:
         f"{plan.strategy} in {duration(predicted.seconds_low)} to "
         f"{duration(predicted.seconds_high)}"
     )
+
+
+def _raise_if_refused(folder: JobFolder) -> None:
+    """Tell of a job whose supervisor has refused it: nobody will follow it."""
+    view = JobView(folder)
+    view.poll()
+    refused = view.snapshot.refused
+    if refused is not None:
+        raise Refused(refused.sentence, refused.advice, rule=refused.rule)
 
 
 def _asked(plan: Plan) -> Plan:

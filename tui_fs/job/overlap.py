@@ -31,19 +31,38 @@ def _refuse_overlap(folder: JobFolder, target: Target) -> None:
         if other.path == folder.path or holder_of(other.lock) is None:
             continue
         try:
-            path = load_plan(other).target.path
+            theirs = load_plan(other).target
         except BadInput as why:
             raise Refused(
                 f"Job {other.job_id} runs, and its plan cannot be read: nobody knows where.",
                 f"Wait until it has ended. {why}",
                 rule="busy",
             ) from why
-        if is_within(path, target.path) or is_within(target.path, path):
+        if _touch(theirs, target):
             raise Refused(
-                f"Job {other.job_id} is at work in {displayable(path)} already.",
+                f"Job {other.job_id} is at work in {displayable(theirs.path)} already.",
                 f"Wait for it (tui-fs attach {other.job_id}), or cancel it.",
                 rule="busy",
             )
+
+
+def _touch(one: Target, other: Target) -> bool:
+    """Tell whether two targets are or hold each other, also under other names."""
+    if is_within(one.path, other.path) or is_within(other.path, one.path):
+        return True
+    pins = [(target.pin.device, target.pin.inode) for target in (one, other)]
+    return pins[0] in _upwards(other.path) or pins[1] in _upwards(one.path)
+
+
+def _upwards(path: str) -> Iterator[tuple[int, int]]:
+    """Yield device and inode of a directory and of all above it, as far as they can be seen."""
+    while True:
+        with contextlib.suppress(OSError):  # gone by now
+            status = os.lstat(path)
+            yield status.st_dev, status.st_ino
+        if path == "/":
+            return
+        path = os.path.dirname(path)
 
 
 @contextlib.contextmanager

@@ -3,13 +3,14 @@
 import os
 from dataclasses import replace
 
-from tui_fs.job.store import state_directory
+from tui_fs.job.store import emergency_directory, state_directory
 from tui_fs.model.errors import Refused
 from tui_fs.model.plan import Plan
+from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
 from tui_fs.safety.here import surroundings_here
 from tui_fs.safety.policy import check_policy, check_strategy, name_required_by, read_policy
-from tui_fs.safety.refusals import check, check_again, name_must_be_typed
+from tui_fs.safety.refusals import Surroundings, check, check_again, name_must_be_typed
 
 
 def check_target(path: str, *, to_look: bool = False) -> Target:
@@ -22,7 +23,7 @@ def check_target(path: str, *, to_look: bool = False) -> Target:
         BadInput: nothing is there, it cannot be looked at, or a policy file is damaged.
         Refused: a rule or a policy forbids it; nothing was touched.
     """
-    target = check(path, surroundings_here(state_directory()))
+    target = check(path, _surroundings())
     policy = read_policy()
     check_policy(replace(policy, read_only=None) if to_look else policy, target)
     return target
@@ -49,8 +50,19 @@ def check_plan(plan: Plan) -> None:
 
 def check_target_again(plan: Plan) -> None:
     """Check that the target is what was confirmed, and still may be deleted."""
-    check_again(plan.target, surroundings_here(state_directory(), plan.confirmed_from))
+    check_again(plan.target, _surroundings(plan.confirmed_from))
     check_policy(read_policy(), plan.target)
+
+
+def check_strategy_here(strategy: StrategyName) -> None:
+    """Raise Refused if a policy forbids the strategy."""
+    check_strategy(read_policy(), strategy)
+
+
+def _surroundings(standing_in: str | None = None) -> Surroundings:
+    memory = emergency_directory()
+    further = () if memory is None else (os.path.dirname(memory),)
+    return surroundings_here(state_directory(), standing_in, further)
 
 
 def why_type_name(path: str, entries: int) -> str | None:

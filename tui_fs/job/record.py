@@ -28,6 +28,11 @@ class Record:
         self.problem = ""
 
     @property
+    def is_behind(self) -> bool:
+        """Whether there are events that could not be written yet."""
+        return bool(self._kept)
+
+    @property
     def is_lost(self) -> bool:
         """Whether nothing could be written for so long that the job must end."""
         since = self._failing_since

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tui_fs.linux.accounts import replaceable_part
+from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.ways import resolve
 from tui_fs.model.codec import decode, encode
-from tui_fs.model.errors import BadInput, JobFailed
+from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 
@@ -78,7 +79,7 @@ def state_directory() -> PathStr:
     home = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(home):
         above = os.path.expanduser("~")
-        if os.geteuid() == 0 and not _is_firm(above):
+        if os.geteuid() == 0 and not _is_roots(above):
             above = pwd.getpwuid(0).pw_dir
         home = os.path.join(above, ".local", "state")
     return PathStr(os.path.join(home, "tui-fs"))
@@ -135,7 +136,7 @@ def create(plan: Plan) -> JobFolder:
 
 def find(job_id: str) -> JobFolder:
     """Return the folder of a job; BadInput if there is none of that name."""
-    for place in _places() if job_id.isalnum() else ():
+    for place in _trusted_places() if job_id.isalnum() else ():
         folder = JobFolder(os.path.join(place, job_id))
         if os.path.isfile(folder.plan):
             return folder
@@ -145,7 +146,7 @@ def find(job_id: str) -> JobFolder:
 def all_jobs() -> Iterator[JobFolder]:
     """Yield the folders of all jobs that have a plan, the newest first."""
     folders: list[JobFolder] = []
-    for place in _places():
+    for place in _trusted_places():
         try:
             folders += [JobFolder(entry.path) for entry in os.scandir(place)]
         except FileNotFoundError:
@@ -160,6 +161,17 @@ def all_jobs() -> Iterator[JobFolder]:
 def _places() -> tuple[str, ...]:
     emergency = emergency_directory()
     return (jobs_directory(),) if emergency is None else (jobs_directory(), emergency)
+
+
+def _trusted_places() -> Iterator[str]:
+    """Yield the places whose jobs this user has made: a plan from elsewhere is not to be obeyed."""
+    for place in _places():
+        try:
+            status = os.lstat(place)
+        except OSError:
+            continue  # no job was ever kept there
+        if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
+            yield place
 
 
 def _make_private(jobs: str) -> None:
@@ -181,7 +193,15 @@ def _make_private(jobs: str) -> None:
 def _is_firm(path: str) -> bool:
     """Tell whether nobody else can put another directory in the place of this one."""
     try:
-        return replaceable_part(os.path.realpath(path), os.geteuid()) is None
+        return replaceable_part(resolve(path), os.geteuid()) is None
+    except (OSError, Refused):
+        return False
+
+
+def _is_roots(home: str) -> bool:
+    """Tell whether only root can write in a directory, and nobody can exchange it."""
+    try:
+        return _is_firm(home) and not others_may_write(os.stat(home), 0)
     except OSError:
         return False
 

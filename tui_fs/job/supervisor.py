@@ -105,6 +105,9 @@ class Supervisor:
             launcher, self._plan.options.pace, self._own_nice, self._note, self._now
         )
         self._note_start(steps, source)
+        if self._record.is_behind:
+            self._launcher.close()
+            raise OSError(f"the journal could not be begun: {self._record.problem}")
         tell_ready()
         problem: TuiFsError | None = None
         if not may_begin():
@@ -339,27 +342,23 @@ class Supervisor:
             self._note(event)
         self._note(self._sampler.last_sample(self._now(), self._wall_s))
         ending = ending_of(self._plan, self._snapshot, aftermath, str(problem or ""))
-        finished = JobFinished(
-            at_s=self._now(),
-            outcome=ending.outcome,
-            explanation=ending.explanation,
-            strategy_wall_s=self._wall_s,
-            deleted_files=ending.deleted_files,
-            deleted_directories=ending.deleted_directories,
-            split_is_exact=ending.split_is_exact,
-            surviving_entries=aftermath.survivors.entries if aftermath.survivors else None,
-            space=self._sampler.space,
-        )
-        self._audit(
-            AuditedEnd(
-                ending.outcome,
-                _sum(ending.deleted_files, ending.deleted_directories),
-                self._snapshot.failed,
-                finished.surviving_entries,
-                self._wall_s,
+        left = aftermath.survivors.entries if aftermath.survivors else None
+        deleted = _sum(ending.deleted_files, ending.deleted_directories)
+        failed = self._snapshot.failed
+        self._audit(AuditedEnd(ending.outcome, deleted, failed, left, self._wall_s))
+        self._note(
+            JobFinished(
+                at_s=self._now(),
+                outcome=ending.outcome,
+                explanation=ending.explanation,
+                strategy_wall_s=self._wall_s,
+                deleted_files=ending.deleted_files,
+                deleted_directories=ending.deleted_directories,
+                split_is_exact=ending.split_is_exact,
+                surviving_entries=left,
+                space=self._sampler.space,
             )
         )
-        self._note(finished)
         self._write_report()
 
     def _audit(self, end: AuditedEnd | None) -> None:

@@ -11,13 +11,16 @@ from tui_fs.model.paths import PathStr
 from tui_fs.safety.refusals import Surroundings
 
 
-def surroundings_here(state: str, standing_in: str | None = None) -> Surroundings:
+def surroundings_here(
+    state: str, standing_in: str | None = None, further_state: tuple[str, ...] = ()
+) -> Surroundings:
     """Return what must survive a deletion asked for by this process.
 
     Args:
         state: the directory of the jobs.
         standing_in: where the person stands; None for this process's current directory,
             which counts as nowhere if it no longer exists.
+        further_state: other directories that hold jobs.
     """
     if standing_in is None:
         try:
@@ -34,4 +37,5 @@ def surroundings_here(state: str, standing_in: str | None = None) -> Surrounding
         program=tuple(PathStr(place) for place in sorted(program)),
         interpreter=tuple(PathStr(place) for place in sorted(interpreter)),
         state=PathStr(state),
+        further_state=tuple(PathStr(place) for place in further_state),
     )

@@ -117,7 +117,7 @@ class Surroundings:
         standing_in: the current directory of the person.
         program: directories of this program and its interpreter; nothing in them may go.
         interpreter: directories that are needed, but may hold other things besides.
-        state: where jobs are kept; nothing in it may go.
+        state, further_state: where jobs are kept; nothing in it may go.
     """
 
     standing_in: PathStr
@@ -125,6 +125,7 @@ class Surroundings:
     interpreter: tuple[PathStr, ...]
     state: PathStr
     mountinfo: str = MOUNTINFO
+    further_state: tuple[PathStr, ...] = ()
 
 
 def check(path: str, surroundings: Surroundings) -> Target:
@@ -253,7 +254,8 @@ def _held(surroundings: Surroundings) -> Iterator[tuple[str, str, str, bool]]:
         yield os.path.realpath(standing_in), "the current directory", advice, False
     state = os.path.realpath(surroundings.state)
     jobs = os.path.realpath(os.path.join(surroundings.state, "jobs"))
-    for place in dict.fromkeys((state, jobs)):
+    further = (os.path.realpath(place) for place in surroundings.further_state)
+    for place in dict.fromkeys((state, jobs, *further)):
         yield place, "the jobs of tui-fs", "Choose a directory beside it.", True
     for place in surroundings.program:
         yield os.path.realpath(place), "the program that runs this", "Choose another one.", True
