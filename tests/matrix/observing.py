@@ -15,6 +15,7 @@ _BY_CODE = {DONE: "done", PARTIAL: "partial"}
 _SAID_BY_THE_CODE = "Nothing of it is left."
 _FAILED = re.compile(r" ?[\d,]+ (?:entry|entries) could not be deleted\.")
 _NUMBER = re.compile(r"(?<!user )\b\d[\d,]*\b")
+_LONGEST = re.compile(r"the longest here has [\d,]+")
 _JOB_ID = re.compile(r"\b[0-9a-f]{6}\b")
 _PYTHON = re.compile(r"(?:/[^\s/]+)*/python[\d.]*\b")
 _PROGRAM = re.compile(r"(?<![\w/.])(?:/[\w.-]+)*/s?bin/")
@@ -148,6 +149,7 @@ def _plain(text: str, scene: Scene, is_exact: bool) -> str:
         (scene.state_home, "STATE"),
     ):
         text = text.replace(str(path), name)
+    text = _LONGEST.sub("the longest here has N", text)  # it depends on where the test is
     text = _PROGRAM.sub("", _PYTHON.sub("python", _JOB_ID.sub("JOB", text)))
     return " ".join((text if is_exact else _NUMBER.sub("N", text)).split())
 

@@ -303,7 +303,7 @@ print(send_to_syslog("nobody"))
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
     listener.bind("/dev/log")
     listener.settimeout(10)
-    print(send_to_syslog(sys.argv[1]))
+    print(send_to_syslog(sys.argv[1]), flush=True)
     sys.stdout.buffer.write(listener.recv(4096))
 """
 
