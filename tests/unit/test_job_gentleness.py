@@ -10,6 +10,7 @@ from tui_fs.job.gentleness import (
     RUN_S,
     Gentleness,
     Waiting,
+    disk_waiting,
 )
 
 
@@ -123,3 +124,12 @@ def test_asking_takes_a_short_time(disk: Disk) -> None:
     # Given pressure / When the tools are first held / Then the answer is looked at soon
     disk.others_percent = 60.0
     assert disk.gentleness.decide()[1] == ASKING_S
+
+
+def test_without_pressure_the_load_of_the_disk_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a kernel that tells no pressure / When asked who waits / Then the disk's load answers
+    monkeypatch.setattr("tui_fs.job.gentleness.PressureMeter.percent", lambda _: None)
+    monkeypatch.setattr("tui_fs.job.gentleness.DiskLoad.percent", lambda _: 42.0)
+    assert disk_waiting(0)() == 42.0
+    monkeypatch.setattr("tui_fs.job.gentleness.PressureMeter.percent", lambda _: 7.0)
+    assert disk_waiting(0)() == 7.0

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tui_fs.linux.disk_load import DiskLoad
 from tui_fs.linux.pressure import PRESSURE_CPU, PRESSURE_IO, PressureMeter
 
 ASK_ABOVE_PERCENT = 20.0
@@ -40,6 +41,17 @@ class Waiting:
 
 Measure = Callable[[], float | None]
 """Return the pressure since the last call in percent; None where the kernel tells none."""
+
+
+def disk_waiting(device: int) -> Measure:
+    """Return how much is waited for the disk: by its load where the kernel tells no pressure."""
+    pressure, load = PressureMeter(PRESSURE_IO), DiskLoad(device)
+
+    def percent() -> float | None:
+        waited, busy = pressure.percent(), load.percent()
+        return busy if waited is None else waited
+
+    return percent
 
 
 class Gentleness:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tui_fs.job.control import Command
-from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting
+from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting, disk_waiting
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.rate import RateLimit
 from tui_fs.linux.processes import all_stopped
@@ -25,6 +25,7 @@ class Pacing:
 
     Args:
         own_nice: the niceness of whoever started the job; the tools have no better one.
+        device: of the target's file system.
         note: journals an event.
         now_s: the time of events.
     """
@@ -34,6 +35,7 @@ class Pacing:
         launcher: Launcher,
         pace: Pace,
         own_nice: int,
+        device: int,
         note: Callable[[Event], None],
         now_s: Callable[[], float],
     ) -> None:
@@ -42,7 +44,7 @@ class Pacing:
         self._note = note
         self._now_s = now_s
         self._reasons: set[str] = set()
-        self._gentleness = Gentleness()
+        self._gentleness = Gentleness(disk_waiting(device))
         self._next_gentle_look_s = 0.0
         self._rate: RateLimit | None = None
         self.pace = pace

@@ -102,7 +102,12 @@ class Supervisor:
         target = self._plan.target.path
         self._sampler = Sampler(source, self._output, target, launcher.pid)
         self._pacing = Pacing(
-            launcher, self._plan.options.pace, self._own_nice, self._note, self._now
+            launcher,
+            self._plan.options.pace,
+            self._own_nice,
+            self._plan.target.pin.device,
+            self._note,
+            self._now,
         )
         self._note_start(steps, source)
         if self._record.is_behind:
