@@ -18,7 +18,7 @@ from tui_fs.model.strategy import StrategyName
 RATE_PER_S = 1000
 RATED_ENTRIES = 5 * RATE_PER_S
 # What a tool removes before it is first looked at, or at last, when nothing is paid back.
-BURST_ENTRIES = 400
+BURST_ENTRIES = 1_200  # what tools remove in the hundredth of a second that a busy machine takes
 STANDS_WITHIN_S = 0.2
 ENDS_WITHIN_S = 1.0
 WRONG = (
@@ -68,9 +68,9 @@ def removed_while_paused(events: list[Json]) -> list[int]:
     return counts
 
 
-def test_every_strategy_keeps_to_its_rate(cli: Cli, tmpfs: Path) -> None:
+def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
     # Given a directory for each strategy, of five seconds' work
-    targets = {name: tmpfs / name for name in StrategyName}
+    targets = {name: ext4 / name for name in StrategyName}
     for target in targets.values():
         flat(target, RATED_ENTRIES)
     # When all are deleted side by side, at so many entries a second each
@@ -123,10 +123,10 @@ def test_the_rate_is_kept_all_the_time_and_can_be_changed(cli: Cli, ext4: Path) 
 
 
 def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
-    cli: Cli, tmpfs: Path, strategy: str
+    cli: Cli, ext4: Path, strategy: str
 ) -> None:
     # Given a running job
-    target = tmpfs / "t"
+    target = ext4 / "t"
     flat(target, RATED_ENTRIES)
     job = start(cli, target, strategy, "--rate", str(RATE_PER_S))
     # When it is paused, for some samples

@@ -41,8 +41,7 @@ class Sampler:
         """Return the entries removed so far; None where nothing counts them."""
         if self._source.kind is TraceSource.OUTPUT:
             return self._output.removed().entries
-        removed = self._source.read().removed
-        return None if removed is None else removed.entries
+        return self._source.removed()
 
     def sample(self, at_s: float, strategy_s: float) -> Sampled:
         """Return what is known now; the calls are those that changed since the last time."""

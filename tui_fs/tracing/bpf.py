@@ -158,6 +158,11 @@ class Bpftrace:
         """See `CallSource.read`; up to a quarter of a second old while running."""
         return self._parser.counts()
 
+    def removed(self) -> int | None:
+        """See `CallSource.removed`."""
+        removed = self.read().removed
+        return None if removed is None else removed.entries
+
     def close(self) -> None:
         """See `CallSource.close`; bpftrace prints its final sums before it ends."""
         if self._process is None:

@@ -47,6 +47,10 @@ class CallSource(Protocol):
         """Return the counts so far."""
         ...
 
+    def removed(self) -> int | None:
+        """Return the entries removed so far, quickly; None where calls are not counted."""
+        ...
+
     def close(self) -> None:
         """Give back what was taken; may wait for the kernel."""
         ...
@@ -72,6 +76,10 @@ class NoCounts:
     def read(self) -> Counts:
         """See `CallSource.read`."""
         return Counts()
+
+    def removed(self) -> int | None:
+        """See `CallSource.removed`."""
+        return None
 
     def close(self) -> None:
         """See `CallSource.close`."""

@@ -108,6 +108,11 @@ class Strace:
         with self._lock:
             return add_up([parser.counts() for parser in self._parsers.values()])
 
+    def removed(self) -> int | None:
+        """See `CallSource.removed`."""
+        removed = self.read().removed
+        return None if removed is None else removed.entries
+
     def close(self) -> None:
         """See `CallSource.close`; waits for the last lines."""
         if self._thread.ident is not None:
