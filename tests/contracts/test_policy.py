@@ -82,7 +82,7 @@ def write_policy(target: Path, text: str | bytes) -> Path:
 
 def plan_of(target: Path, strategy: StrategyName = StrategyName.RM) -> Plan:
     """Give the plan that the program makes of a confirmed target."""
-    *_, survey = ScandirSurvey(str(target)).run()
+    *_, survey = ScandirSurvey([str(target)]).run()
     return make_plan(check_target(str(target)), survey, strategy, Options())
 
 

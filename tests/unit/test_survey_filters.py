@@ -77,7 +77,7 @@ def found_by_find(directory: bytes, filters: Filters) -> set[bytes]:
 
 def matched(directory: bytes, filters: Filters) -> Totals:
     """Ask the survey."""
-    *_, survey = ScandirSurvey(os.fsdecode(directory), filters).run()
+    *_, survey = ScandirSurvey([os.fsdecode(directory)], filters).run()
     assert survey.matched is not None
     return survey.matched
 
@@ -178,5 +178,5 @@ def test_bytes_of_a_matching_name_count_whichever_name_is_seen_first(tmp_path: P
 
 def test_without_filters_nothing_is_said_about_matches(tmp_path: Path) -> None:
     # Given no filter / When surveyed / Then there is no such figure
-    *_, survey = ScandirSurvey(str(tmp_path), Filters()).run()
+    *_, survey = ScandirSurvey([str(tmp_path)], Filters()).run()
     assert survey.matched is None

@@ -122,7 +122,7 @@ def naive(root: bytes) -> Naive:
 
 def surveyed(path: str | bytes | Path, **options: Any) -> Survey:
     """Survey a directory to its end."""
-    *_, last = ScandirSurvey(os.fsdecode(path), **options).run()
+    *_, last = ScandirSurvey([os.fsdecode(path)], **options).run()
     return last
 
 
@@ -281,7 +281,7 @@ def test_more_waiting_directories_than_descriptors_are_counted(deep: Path) -> No
     # When surveyed, looking at the descriptors all the while
     most = 0
     last: Survey | None = None
-    for survey in ScandirSurvey(str(deep), interval_s=0, clock=_still).run():
+    for survey in ScandirSurvey([str(deep)], interval_s=0, clock=_still).run():
         most = max(most, len(os.listdir("/proc/self/fd")))
         last = survey
     # Then everything is counted, and no more descriptors were open than promised
@@ -314,7 +314,7 @@ def test_stopping_early_leaves_no_descriptor(deep: Path) -> None:
     # Given a survey under way
     chain(deep / "t", 50)
     before = len(os.listdir("/proc/self/fd"))
-    running = ScandirSurvey(str(deep), interval_s=0, clock=_still).run()
+    running = ScandirSurvey([str(deep)], interval_s=0, clock=_still).run()
     for _ in range(20):
         next(running)
     assert len(os.listdir("/proc/self/fd")) > before
@@ -346,7 +346,7 @@ def test_a_name_that_vanishes_before_it_is_looked_at_is_no_entry(
 def test_a_directory_that_vanishes_before_it_is_entered_is_told_apart(tmp_path: Path) -> None:
     # Given a directory that was seen
     (tmp_path / "d").mkdir()
-    running = ScandirSurvey(str(tmp_path), interval_s=0, clock=_still).run()
+    running = ScandirSurvey([str(tmp_path)], interval_s=0, clock=_still).run()
     next(running)
     # When it is removed before its turn comes
     (tmp_path / "d").rmdir()
@@ -361,7 +361,7 @@ def test_a_directory_replaced_by_a_symlink_is_not_followed(tmp_path: Path) -> No
     (tmp_path / "full" / "x").touch()
     (tmp_path / "t" / "d").mkdir(parents=True)
     target = str(tmp_path / "t")
-    running = ScandirSurvey(target, interval_s=0, clock=_still).run()
+    running = ScandirSurvey([target], interval_s=0, clock=_still).run()
     next(running)
     # When a symlink takes its place before its turn comes
     (tmp_path / "t" / "d").rmdir()
@@ -455,7 +455,7 @@ def test_a_mount_beside_the_target_does_not_matter(tmp_path: Path) -> None:
 
 def test_another_file_system_is_not_entered() -> None:
     # Given a real mount point, /proc below the root directory / When the root is listed
-    running = ScandirSurvey("/", interval_s=0, clock=_still).run()
+    running = ScandirSurvey(["/"], interval_s=0, clock=_still).run()
     first = next(running)
     running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
     # Then it is found among the mounts inside
@@ -506,7 +506,7 @@ def test_counts_so_far_only_grow(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"d{number}" / "e").mkdir(parents=True)
         (tmp_path / f"d{number}" / "e" / "f").write_bytes(b"x")
-    seen = list(ScandirSurvey(str(tmp_path), interval_s=0, clock=_still).run())
+    seen = list(ScandirSurvey([str(tmp_path)], interval_s=0, clock=_still).run())
     # When looked at in order / Then no count falls, and only the last is finished
     assert len(seen) > 5
     entries = [survey.totals.entries for survey in seen]
@@ -521,7 +521,7 @@ def test_a_child_is_complete_as_soon_as_nothing_of_it_waits(tmp_path: Path) -> N
         (tmp_path / name / "below").mkdir(parents=True)
     complete = [
         sum(child.complete for child in survey.children)
-        for survey in ScandirSurvey(str(tmp_path), interval_s=0, clock=_still).run()
+        for survey in ScandirSurvey([str(tmp_path)], interval_s=0, clock=_still).run()
     ]
     # When counted / Then first none, then one, then both are complete
     assert complete[0] == 0

@@ -33,7 +33,7 @@ def count_tree(path: str, filters: Filters | None = None) -> Survey:
     line = StatusLine()
     survey = Survey(path=path)  # type: ignore[arg-type]  # replaced below at once
     try:
-        for survey in ScandirSurvey(path, filters).run():
+        for survey in ScandirSurvey([path], filters).run():
             totals = survey.totals
             line.show(
                 f"counting  {count(totals.entries)} entries "

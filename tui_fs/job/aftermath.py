@@ -64,14 +64,16 @@ def _is_deleted(held: int) -> bool:
 
 def _count(plan: Plan, clock: Callable[[], float]) -> tuple[Totals, bool]:
     filters = plan.options.filters
-    survey = ScandirSurvey(plan.target.path, filters, interval_s=0.1, clock=clock)
+    survey = ScandirSurvey([plan.target.path], filters, interval_s=0.1, clock=clock)
     deadline = clock() + COUNTING_LIMIT_S
     totals, complete = Totals(), False
     try:
         for found in survey.run():
             totals = found.totals if found.matched is None else found.matched
             pin = plan.target.pin
-            complete = found.complete and (found.device, found.inode) == (pin.device, pin.inode)
+            complete = found.complete and [(root.device, root.inode) for root in found.roots] == [
+                (pin.device, pin.inode)
+            ]
             if clock() > deadline:
                 break
     except OSError:

@@ -90,7 +90,7 @@ def make_plan(
     tools, reasons = tools_of(STRATEGIES[strategy])
     if reasons:
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")
-    if (survey.device, survey.inode) != (target.pin.device, target.pin.inode):
+    if [(r.device, r.inode) for r in survey.roots] != [(target.pin.device, target.pin.inode)]:
         raise Refused(
             f"{displayable(target.path)} was exchanged while it was counted.",
             "Look at it again.",

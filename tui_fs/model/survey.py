@@ -82,10 +82,21 @@ class LargeDirectory:
 
 
 @dataclass(frozen=True, slots=True)
+class Root:
+    """A directory that was surveyed: what stood at its path when it was opened."""
+
+    path: PathStr
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
-    """The counts of a target, final or so far.
+    """The counts of one or several directories together, final or so far.
 
     Attributes:
+        path: the directory, or the one above all of them where there are several.
+        roots: the directories themselves, as far as they have been opened.
         matched: what the filters select; None without filters.
         freed_bytes_min: allocated bytes that certainly come back (hard links whose other
             names lie outside the tree are left out).
@@ -100,7 +111,6 @@ class Survey:
         writable_by_others: directories in which somebody other than this user and root may
             write.
         vanished: names that were gone when looked at.
-        device, inode: of the directory that was counted, whatever its path leads to by now.
         finished: the walk has come to its end.
         complete: it has, and every directory could be read.
     """
@@ -122,8 +132,7 @@ class Survey:
     unreadable: int = 0
     writable_by_others: int = 0
     vanished: int = 0
-    device: int = 0
-    inode: int = 0
+    roots: tuple[Root, ...] = ()
     elapsed_s: float = 0.0
     finished: bool = False
     complete: bool = False

@@ -9,7 +9,7 @@ import heapq
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.fnmatch import matches_glob
@@ -17,7 +17,7 @@ from tui_fs.linux.inode_flags import is_locked
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Child, EntryKind, LargeDirectory, Survey, Totals
+from tui_fs.model.survey import Child, EntryKind, LargeDirectory, Root, Survey, Totals
 from tui_fs.survey.findings import Evidence, findings_of
 
 OPEN_LIMIT = 128
@@ -89,23 +89,25 @@ class _Directory:
 
 
 class ScandirSurvey:
-    """One survey of one directory.
+    """One survey of one directory, or of several together.
 
     Args:
-        path: absolute path of a directory.
+        paths: absolute paths of directories, none inside another.
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
     """
 
     def __init__(
         self,
-        path: str,
+        paths: Sequence[str],
         filters: Filters | None = None,
         interval_s: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
         mountinfo: str = MOUNTINFO,
     ) -> None:
-        self._path = path
+        self._paths = tuple(paths)
+        self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
+        self._roots: list[Root] = []
         self._interval_s = interval_s
         self._clock = clock
         self._started = self._reported = clock()
@@ -118,7 +120,8 @@ class ScandirSurvey:
         self._links: dict[tuple[int, int], int] = {}
         self._matched_links: set[tuple[int, int]] = set()
         self._bytes_linked_outside = 0
-        self._mounts = {mount.mount_point for mount in mounts_below(path, read_mounts(mountinfo))}
+        mounts = read_mounts(mountinfo)
+        self._mounts = {m.mount_point for path in paths for m in mounts_below(path, mounts)}
         self._evidence = Evidence(mounts=sorted(self._mounts))
         self._largest: list[tuple[int, int, int, _Directory]] = []
         self._sequence = 0
@@ -135,11 +138,17 @@ class ScandirSurvey:
         Raises:
             OSError: the directory itself cannot be opened.
         """
-        root = _Directory(None, self._path, None)
-        descriptor = os.open(self._path, _OPEN_FLAGS)
+        for path in self._paths:
+            yield from self._run(path)
+        yield self._result(finished=True)
+
+    def _run(self, path: str) -> Iterator[Survey]:
+        root = _Directory(None, path, None)
+        descriptor = os.open(path, _OPEN_FLAGS)
         try:
             status = os.fstat(descriptor)
             self._device, self._inode = status.st_dev, status.st_ino
+            self._roots.append(Root(PathStr(path), status.st_dev, status.st_ino))
             if others_may_write(status, self._uid):
                 self._evidence.shared_directory(root.path)
             self._all.directories += 1
@@ -166,7 +175,6 @@ class ScandirSurvey:
         finally:
             for node in list(self._open):
                 self._close(node)
-        yield self._result(finished=True)
 
     def _enter(self, parent: _Directory, name: str) -> _Directory | None:
         child = parent.child
@@ -409,8 +417,7 @@ class ScandirSurvey:
             unreadable=self._evidence.unreadable,
             writable_by_others=self._evidence.shared,
             vanished=self._vanished,
-            device=self._device,
-            inode=self._inode,
+            roots=tuple(self._roots),
             elapsed_s=self._reported - self._started,
             finished=finished,
             complete=finished and not self._evidence.unreadable,

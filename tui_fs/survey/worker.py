@@ -19,7 +19,7 @@ def main() -> None:
     path = from_base64(sys.argv[1])
     output = sys.stdout.buffer
     try:
-        for survey in ScandirSurvey(path).run():
+        for survey in ScandirSurvey([path]).run():
             pickle.dump(survey, output)
             output.flush()
     except BrokenPipeError:
