@@ -4,18 +4,15 @@ import fcntl
 import struct
 
 _FS_IOC_GETFLAGS = 0x80086601
-_IMMUTABLE, _APPEND_ONLY = 0x10, 0x20
+IMMUTABLE, APPEND_ONLY = 0x10, 0x20
+"""Flags of linux/fs.h with which nothing can be removed from a directory."""
 
 
-def is_locked(descriptor: int) -> bool | None:
-    """Tell whether nothing can be removed from an open directory: immutable or append-only.
-
-    Returns:
-        None where the file system has no such flags.
-    """
+def inode_flags(descriptor: int) -> int | None:
+    """Return the flags of an open file, None where the file system has none."""
     try:
-        answer = fcntl.ioctl(descriptor, _FS_IOC_GETFLAGS, struct.pack("l", 0))
+        answer = fcntl.ioctl(descriptor, _FS_IOC_GETFLAGS, b"\0\0\0\0\0\0\0\0")
     except OSError:
         return None
     (flags,) = struct.unpack("l", answer)
-    return bool(flags & (_IMMUTABLE | _APPEND_ONLY))
+    return int(flags)

@@ -1,7 +1,7 @@
 """What a survey found in a tree."""
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tui_fs.model.paths import PathStr
 
@@ -63,22 +63,88 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One entry of the surveyed directory itself, with the totals below it."""
+    """One entry of a listed directory, with the totals below it.
+
+    Attributes:
+        inodes: how many inodes its names stand for: names of one file count once.
+        oldest_s, newest_s: modification times of everything below it but directories (epoch
+            seconds); None if there is nothing.
+    """
 
     name: PathStr
     kind: EntryKind
     totals: Totals
     complete: bool
     link_target: PathStr | None = None
+    inodes: int = 1
+    oldest_s: int | None = None
+    newest_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in one directory of a surveyed tree.
+
+    Attributes:
+        totals: of the directory and everything below it.
+        complete: everything below it has been counted.
+        not_listed: entries other than directories that are not among the children.
+        problem: why it cannot be listed, in a sentence; empty if it can.
+    """
+
+    path: PathStr
+    totals: Totals = Totals()
+    children: tuple[Child, ...] = ()
+    not_listed: int = 0
+    complete: bool = False
+    problem: str = ""
+
+
+class Ranking(enum.StrEnum):
+    """What directories are ranked by."""
+
+    ENTRIES = "entries"
+    INODES = "inodes"
+    ALLOCATED = "allocated"
+    OLDEST = "oldest"
+    NEWEST = "newest"
 
 
 @dataclass(frozen=True, slots=True)
 class LargeDirectory:
-    """A directory with many names of its own (not counting those further down)."""
+    """A directory by what is in it itself (not further down).
+
+    Attributes:
+        entries: names in it.
+        index_bytes: size of the directory itself.
+        inodes: as entries, names of one file counted once.
+        allocated_bytes: of the entries and of the directory itself.
+        oldest_s, newest_s: modification times of the entries that are no directories (epoch
+            seconds); None if there are none.
+    """
 
     path: PathStr
     entries: int
     index_bytes: int
+    inodes: int = 0
+    allocated_bytes: int = 0
+    oldest_s: int | None = None
+    newest_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGroup:
+    """All directories of one name, those inside another of them left out.
+
+    Attributes:
+        totals: of all of them and everything below.
+        paths: of the largest of them.
+    """
+
+    name: PathStr
+    directories: int
+    totals: Totals
+    paths: tuple[PathStr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +179,8 @@ class Survey:
         vanished: names that were gone when looked at.
         finished: the walk has come to its end.
         complete: it has, and every directory could be read.
+        inodes: how many inodes the entries stand for: names of one file count once.
+        groups: directories of the same name that hold the most; empty until it is finished.
     """
 
     path: PathStr
@@ -137,5 +205,5 @@ class Survey:
     finished: bool = False
     complete: bool = False
     backend: str = "scandir"
-    children: tuple[Child, ...] = field(default=())
-    children_not_listed: int = 0
+    inodes: int = 0
+    groups: tuple[NamedGroup, ...] = ()

@@ -1,48 +1,124 @@
-"""Starting and reading a survey that runs in a process of its own."""
+"""Starting, asking and reading a survey that runs in processes of its own."""
 
+import contextlib
+import json
+import os
 import pickle
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import to_base64
-from tui_fs.model.survey import Survey
+from tui_fs.model.paths import PathStr, to_base64
+from tui_fs.model.survey import LargeDirectory, Listing, Ranking, Survey
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What a survey tells.
+
+    Attributes:
+        listing: of the directory that was asked for last; None if none was.
+        ranked_by, ranking: directories by what was asked for last; None if nothing was.
+        named, paths_named: the directories of the name that was asked for last; None if none was.
+    """
+
+    survey: Survey
+    listing: Listing | None = None
+    ranked_by: Ranking | None = None
+    ranking: tuple[LargeDirectory, ...] = ()
+    named: PathStr | None = None
+    paths_named: tuple[PathStr, ...] = ()
 
 
 class SurveyProcess:
-    """A running survey; `stop` ends it at once."""
+    """A running survey; it can be asked until it is stopped, also when all is counted.
 
-    def __init__(self, path: str) -> None:
+    Args:
+        paths: absolute paths of directories, none inside another.
+        imported: a file that ncdu has exported, read instead of directories.
+    """
+
+    def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tui_fs.survey.worker", to_base64(path)],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-P", "-m", "tui_fs.survey.worker"],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self._is_paused = False
+        self._is_stopped = False
+        self._ask(
+            {
+                "paths": [to_base64(path) for path in paths],
+                "imported": None if imported is None else to_base64(imported),
+            }
+        )
 
-    def results(self) -> Iterator[Survey]:
-        """Yield the counts so far until they are complete or the survey is stopped.
+    def updates(self) -> Iterator[Update]:
+        """Yield what is told until the survey is stopped.
 
         Raises:
-            TuiFsError: the directory cannot be read, or the survey ended without a result.
+            TuiFsError: the directory cannot be read, or the survey ended without being asked to.
         """
         assert self._process.stdout is not None
-        survey: Survey | None = None
-        while survey is None or not survey.finished:
+        while True:
             try:
                 message = pickle.load(self._process.stdout)
             except (EOFError, pickle.UnpicklingError):
                 break
             if isinstance(message, TuiFsError):
                 raise message
-            survey = message
-            yield survey
-        if self._process.wait() > 0 or (survey is None and self._process.returncode == 0):
+            yield message
+        self._process.wait()
+        if not self._is_stopped:
             raise TuiFsError("The survey ended without a result.", "Try again.")
+
+    def show(self, path: str) -> None:
+        """Ask for the listing of a directory with every update from now on, and one at once."""
+        self._ask({"show": to_base64(path)})
+
+    def rank(self, by: Ranking) -> None:
+        """Ask for the directories that come first, likewise."""
+        self._ask({"rank": by.value})
+
+    def name(self, name: str) -> None:
+        """Ask for all directories of a name, likewise."""
+        self._ask({"name": to_base64(name)})
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it stands still."""
+        return self._is_paused
+
+    def pause(self) -> None:
+        """Let it stand still."""
+        self._is_paused = True
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._is_paused = False
+        self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End the survey; harmless if it has ended."""
-        self._process.kill()
+        self._is_stopped = True
+        self._signal(signal.SIGKILL)
         self._process.wait()
+        with contextlib.suppress(BrokenPipeError):  # what was not sent yet is of no use now
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):  # all of its processes have ended
+            os.killpg(self._process.pid, number)
+
+    def _ask(self, question: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # `updates` tells why it has ended
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()

@@ -1,91 +1,27 @@
-"""The pure-Python survey backend: one pass by directory descriptors, symlinks never followed.
+"""The pure-Python survey backend: one pass, all processors, symbolic links never followed."""
 
-A directory's descriptor stays open while its subdirectories wait, up to `OPEN_LIMIT`, so
-chains deeper than PATH_MAX are counted like any other tree.
-"""
-
-import errno
-import heapq
+import math
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.fnmatch import matches_glob
-from tui_fs.linux.inode_flags import is_locked
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
+from tui_fs.linux.open_files import Occupation
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Child, EntryKind, LargeDirectory, Root, Survey, Totals
-from tui_fs.survey.findings import Evidence, findings_of
+from tui_fs.model.survey import Ranking, Root, Survey
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.crew import Crew
+from tui_fs.survey.findings import Tree, in_order, tree_findings
+from tui_fs.survey.findings_place import place_findings, who_holds
+from tui_fs.survey.groups import groups_of
+from tui_fs.survey.records import DirectoryFlag
+from tui_fs.survey.tally import Predicate
+from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
 
-OPEN_LIMIT = 128
-"""Descriptors kept at once; the common soft limit of a process is 1,024."""
-
-CHILDREN_LISTED = 2_000
 LARGEST_KEPT = 20
-_LOOK_AT_CLOCK_EVERY = 512
-_GETDENTS_BUFFER_BYTES = 32_768
-"""glibc reads directories through a buffer of this size (sysdeps/unix/sysv/linux/opendir.c)."""
-_DOT_RECORDS_BYTES = 48
-"""The records of . and .. in every directory."""
-_DIRENT_HEADER_BYTES = 19 + 1
-"""struct linux_dirent64 before the name, and the name's closing NUL; padded to 8."""
-
-
-class _Count:
-    """Running totals of a subtree."""
-
-    __slots__ = ("allocated", "apparent", "directories", "files", "other", "symlinks", "waiting")
-
-    def __init__(self) -> None:
-        self.files = self.directories = self.symlinks = self.other = 0
-        self.apparent = self.allocated = self.waiting = 0
-
-    def add(self, files: int, symlinks: int, other: int, apparent: int, allocated: int) -> None:
-        self.files += files
-        self.symlinks += symlinks
-        self.other += other
-        self.apparent += apparent
-        self.allocated += allocated
-
-    def entries(self) -> int:
-        return self.files + self.symlinks + self.other + self.directories
-
-    def totals(self) -> Totals:
-        return Totals(
-            self.files,
-            self.directories,
-            self.symlinks,
-            self.other,
-            self.apparent,
-            self.allocated,
-        )
-
-
-class _Directory:
-    """A directory whose subdirectories are being counted."""
-
-    __slots__ = ("child", "depth", "descriptor", "name", "parent", "path_bytes", "waiting")
-
-    def __init__(self, parent: "_Directory | None", name: str, child: _Count | None) -> None:
-        self.parent = parent
-        self.name = name
-        self.child = child
-        self.descriptor = -1
-        self.waiting: list[str] = []
-        self.depth: int = parent.depth + 1 if parent else 0
-        length = len(os.fsencode(name))
-        self.path_bytes: int = parent.path_bytes + 1 + length if parent else length
-
-    def path(self) -> str:
-        names: list[str] = []
-        node: _Directory | None = self
-        while node is not None:
-            names.append(node.name)
-            node = node.parent
-        return "/".join(reversed(names))
 
 
 class ScandirSurvey:
@@ -95,6 +31,8 @@ class ScandirSurvey:
         paths: absolute paths of directories, none inside another.
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
+        walkers: processes that count; None for one a processor.
+        looks_around: find pathologies of the file system and who is at work in it too.
     """
 
     def __init__(
@@ -104,350 +42,118 @@ class ScandirSurvey:
         interval_s: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
         mountinfo: str = MOUNTINFO,
+        walkers: int | None = None,
+        looks_around: bool = True,
     ) -> None:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
-        self._roots: list[Root] = []
         self._interval_s = interval_s
         self._clock = clock
         self._started = self._reported = clock()
+        self._walkers = walkers
         self._matches = _predicate(filters) if filters is not None and filters.active else None
-        self._matched = _Count()
-        self._all = _Count()
-        self._children: dict[str, tuple[EntryKind, _Count, str | None]] = {}
-        self._children_not_listed = 0
-        self._open: dict[_Directory, None] = {}
-        self._links: dict[tuple[int, int], int] = {}
-        self._matched_links: set[tuple[int, int]] = set()
-        self._bytes_linked_outside = 0
+        self.collector = Collector(filtered=self._matches is not None)
         mounts = read_mounts(mountinfo)
-        self._mounts = {m.mount_point for path in paths for m in mounts_below(path, mounts)}
-        self._evidence = Evidence(mounts=sorted(self._mounts))
-        self._largest: list[tuple[int, int, int, _Directory]] = []
-        self._sequence = 0
-        self._max_depth = self._max_path_bytes = self._max_entries = 0
-        self._non_empty = self._reads = self._parents = self._path_bytes = 0
-        self._vanished = 0
-        self._device = self._inode = 0
-        self._has_flags = True
-        self._uid = os.geteuid()
+        self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
+        self._roots: list[Root] = []
+        self._looks_around = looks_around
+        self._began_at_s = time.time()
+        self._occupation: Occupation | None = None
 
-    def run(self) -> Iterator[Survey]:
+    def tell_at_once(self) -> None:
+        """Let `run` yield without waiting for the next interval."""
+        self._reported = -math.inf
+
+    def run(self, questions: tuple[int, Callable[[], None]] | None = None) -> Iterator[Survey]:
         """Yield the counts so far every `interval_s`, and at the end the complete ones.
 
+        Args:
+            questions: a descriptor to watch meanwhile, and what to do when it can be read.
+
         Raises:
-            OSError: the directory itself cannot be opened.
+            OSError: one of the directories cannot be opened, or no process can be started.
+            TuiFsError: a process that counts was ended from outside.
         """
-        for path in self._paths:
-            yield from self._run(path)
+        roots: list[OpenRoot] = []
+        try:
+            for path in self._paths:
+                roots.append(self._open(path))
+            crew = Crew(
+                roots, [os.fsencode(mount) for mount in self._mounts], self._matches, self._walkers
+            )
+        finally:
+            for root in roots:
+                os.close(root.descriptor)
+        if questions is not None:
+            crew.register(*questions)
+        try:
+            if self._looks_around:  # the walkers are at work meanwhile
+                self._occupation = who_holds(self._paths, crew.pids)
+            for batch in crew.batches(self._until_next):
+                if batch is not None:
+                    self.collector.take(batch)
+                if self._until_next() <= 0:
+                    began = self._reported = self._clock()
+                    yield self._result(finished=False)
+                    # Telling may take one part in ten of the time, not more.
+                    self._interval_s = max(self._interval_s, 10 * (self._clock() - began))
+        finally:
+            crew.close()
+        self.collector.forget_numbers()
         yield self._result(finished=True)
 
-    def _run(self, path: str) -> Iterator[Survey]:
-        root = _Directory(None, path, None)
-        descriptor = os.open(path, _OPEN_FLAGS)
-        try:
-            status = os.fstat(descriptor)
-            self._device, self._inode = status.st_dev, status.st_ino
-            self._roots.append(Root(PathStr(path), status.st_dev, status.st_ino))
-            if others_may_write(status, self._uid):
-                self._evidence.shared_directory(root.path)
-            self._all.directories += 1
-            self._all.apparent += status.st_size
-            self._all.allocated += status.st_blocks * 512
-            self._keep_open(root, descriptor)
-            yield from self._read(root, descriptor, status.st_size)
-            stack = [root] if root.waiting else []
-            while stack:
-                parent = stack[-1]
-                if not parent.waiting:
-                    stack.pop()
-                    self._close(parent)
-                    continue
-                node = self._enter(parent, parent.waiting.pop())
-                if node is not None:
-                    yield from self._read(node, node.descriptor, -1)
-                    if node.child is not None:
-                        node.child.waiting += len(node.waiting)
-                    if node.waiting:
-                        stack.append(node)
-                    else:
-                        self._close(node)
-        finally:
-            for node in list(self._open):
-                self._close(node)
-
-    def _enter(self, parent: _Directory, name: str) -> _Directory | None:
-        child = parent.child
-        if parent.parent is None:
-            child = self._children[name][1] if name in self._children else None
-        if child is not None:
-            child.waiting -= 1
-        node = _Directory(parent, name, child)
-        try:
-            descriptor = os.open(name, _OPEN_FLAGS, dir_fd=self._descriptor(parent))
-        except FileNotFoundError:
-            self._vanished += 1
-            return None
-        except OSError:
-            self._evidence.unreadable_directory(PathStr(node.path()))
-            return None
-        self._keep_open(node, descriptor)
-        return node
-
-    def _read(self, node: _Directory, descriptor: int, index_bytes: int) -> Iterator[Survey]:
-        files = symlinks = other = apparent = allocated = subdirectories = 0
-        entries = name_bytes = longest = 0
-        record_bytes = _DOT_RECORDS_BYTES
-        matches, links = self._matches, self._links
-        is_root = node.parent is None
-        if index_bytes < 0:
-            index_bytes = os.fstat(descriptor).st_size
-        if self._has_flags:
-            locked = is_locked(descriptor)
-            self._has_flags = locked is not None
-            if locked:
-                self._evidence.locked_paths.append(PathStr(node.path()))
-        until_clock = _LOOK_AT_CLOCK_EVERY
-        try:
-            for entry in os.scandir(descriptor):  # closed when exhausted or collected
-                name = entry.name
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    self._vanished += 1
-                    continue
-                entries += 1
-                length = len(name) if name.isascii() else len(os.fsencode(name))
-                if length > longest:
-                    longest = length
-                record_bytes += (_DIRENT_HEADER_BYTES + length + 7) & ~7
-                mode = stat.S_IFMT(status.st_mode)
-                if mode == stat.S_IFDIR:
-                    subdirectories += 1
-                    self._note_directory(node, name, status)
-                    if is_root:
-                        self._list_child(name, EntryKind.DIRECTORY, status, None)
-                    elif node.child is not None:
-                        node.child.directories += 1
-                        node.child.apparent += status.st_size
-                        node.child.allocated += status.st_blocks * 512
-                else:
-                    name_bytes += length
-                    size, blocks = status.st_size, status.st_blocks * 512
-                    if status.st_nlink > 1:
-                        size, blocks = self._count_links(links, status)
-                    apparent += size
-                    allocated += blocks
-                    if mode == stat.S_IFREG:
-                        files += 1
-                    elif mode == stat.S_IFLNK:
-                        symlinks += 1
-                    else:
-                        other += 1
-                    if matches is not None and matches(name, status):
-                        self._count_match(mode, status)
-                    if is_root:
-                        self._list_child(
-                            name, _KINDS.get(mode, EntryKind.OTHER), status, descriptor
-                        )
-                until_clock -= 1
-                if until_clock <= 0:
-                    until_clock = _LOOK_AT_CLOCK_EVERY
-                    if self._clock() - self._reported >= self._interval_s:
-                        self._flush(node, files, symlinks, other, apparent, allocated)
-                        files = symlinks = other = apparent = allocated = 0
-                        yield self._result(finished=False)
-        except OSError:
-            self._evidence.unreadable_directory(PathStr(node.path()))
-        self._flush(node, files, symlinks, other, apparent, allocated)
-        self._path_bytes += name_bytes + (node.path_bytes + 1) * (entries - subdirectories)
-        self._parents += subdirectories > 0
-        self._note_finished(node, entries, index_bytes, record_bytes, longest)
-        if self._clock() - self._reported >= self._interval_s:
-            yield self._result(finished=False)
-
-    def _flush(
-        self, node: _Directory, files: int, symlinks: int, other: int, apparent: int, allocated: int
-    ) -> None:
-        self._all.add(files, symlinks, other, apparent, allocated)
-        if node.child is not None:
-            node.child.add(files, symlinks, other, apparent, allocated)
-
-    def _note_directory(self, node: _Directory, name: str, status: os.stat_result) -> None:
-        self._all.directories += 1
-        self._all.apparent += status.st_size
-        self._all.allocated += status.st_blocks * 512
-        elsewhere = status.st_dev != self._device
-        if not elsewhere and self._mounts:
-            elsewhere = f"{node.path().rstrip('/')}/{name}" in self._mounts
-        if not elsewhere:
-            node.waiting.append(name)
-            if others_may_write(status, self._uid):
-                self._evidence.shared_directory(lambda: f"{node.path().rstrip('/')}/{name}")
-
-    def _count_links(
-        self, links: dict[tuple[int, int], int], status: os.stat_result
-    ) -> tuple[int, int]:
-        """Count an inode with several names once; remember how many are still to be seen."""
-        key = (status.st_dev, status.st_ino)
-        blocks = status.st_blocks * 512
-        missing = links.get(key)
-        if missing is None:
-            links[key] = status.st_nlink - 1
-            self._bytes_linked_outside += blocks
-            return status.st_size, blocks
-        links[key] = missing - 1
-        if missing == 1:
-            del links[key]
-            self._bytes_linked_outside -= blocks
-        return 0, 0
-
-    def _count_match(self, mode: int, status: os.stat_result) -> None:
-        size, blocks = status.st_size, status.st_blocks * 512
-        if status.st_nlink > 1:
-            key = (status.st_dev, status.st_ino)
-            if key in self._matched_links:
-                size = blocks = 0
-            self._matched_links.add(key)
-        is_file, is_link = mode == stat.S_IFREG, mode == stat.S_IFLNK
-        self._matched.add(is_file, is_link, not is_file and not is_link, size, blocks)
-
-    def _list_child(
-        self, name: str, kind: EntryKind, status: os.stat_result, descriptor: int | None
-    ) -> None:
-        """List a name of the surveyed directory itself; names of files up to a limit."""
-        is_directory = kind is EntryKind.DIRECTORY
-        if not is_directory and len(self._children) >= CHILDREN_LISTED:
-            self._children_not_listed += 1
-            return
-        count = _Count()
-        count.apparent, count.allocated = status.st_size, status.st_blocks * 512
-        count.files = kind is EntryKind.FILE
-        count.symlinks = kind is EntryKind.SYMLINK
-        count.other = kind is EntryKind.OTHER
-        count.directories = is_directory
-        count.waiting = int(is_directory and status.st_dev == self._device)
-        link_target = None
-        if kind is EntryKind.SYMLINK and descriptor is not None:
-            try:
-                link_target = os.readlink(name, dir_fd=descriptor)
-            except OSError:
-                link_target = "?"
-        self._children[name] = (kind, count, link_target)
-
-    def _note_finished(
-        self, node: _Directory, entries: int, index_bytes: int, record_bytes: int, longest: int
-    ) -> None:
-        if entries:
-            self._non_empty += 1
-            self._max_depth = max(self._max_depth, node.depth + 1)
-            self._max_path_bytes = max(self._max_path_bytes, node.path_bytes + 1 + longest)
-        self._reads += 2 + record_bytes // _GETDENTS_BUFFER_BYTES
-        self._max_entries = max(self._max_entries, entries)
-        self._sequence += 1
-        if len(self._largest) < LARGEST_KEPT or entries > self._largest[0][0]:
-            heapq.heappush(self._largest, (entries, self._sequence, index_bytes, node))
-            if len(self._largest) > LARGEST_KEPT:
-                heapq.heappop(self._largest)
-
-    def _descriptor(self, node: _Directory) -> int:
-        """Return an open descriptor of `node`, opening it again step by step if need be."""
-        missing: list[_Directory] = []
-        current = node
-        while current.descriptor < 0 and current.parent is not None:
-            missing.append(current)
-            current = current.parent
-        if current.descriptor < 0:
-            self._keep_open(current, self._open_root_again(current.name))
-        for step in reversed(missing):
-            assert step.parent is not None
-            self._keep_open(step, os.open(step.name, _OPEN_FLAGS, dir_fd=step.parent.descriptor))
-        return node.descriptor
-
-    def _open_root_again(self, path: str) -> int:
-        descriptor = os.open(path, _OPEN_FLAGS)
+    def _open(self, path: str) -> OpenRoot:
+        descriptor = os.open(path, OPEN_FLAGS)
         status = os.fstat(descriptor)
-        if (status.st_dev, status.st_ino) != (self._device, self._inode):
-            os.close(descriptor)
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
-        return descriptor
+        self._roots.append(Root(PathStr(path), status.st_dev, status.st_ino))
+        return OpenRoot(os.fsencode(path), descriptor, status.st_dev)
 
-    def _keep_open(self, node: _Directory, descriptor: int) -> None:
-        node.descriptor = descriptor
-        self._open[node] = None
-        if len(self._open) > OPEN_LIMIT:
-            self._close(next(iter(self._open)))
-
-    def _close(self, node: _Directory) -> None:
-        if node.descriptor >= 0:
-            os.close(node.descriptor)
-            node.descriptor = -1
-            del self._open[node]
+    def _until_next(self) -> float:
+        return self._interval_s - (self._clock() - self._reported)
 
     def _result(self, finished: bool) -> Survey:
-        began = self._reported = self._clock()
-        largest = tuple(
-            LargeDirectory(PathStr(node.path()), entries, index_bytes)
-            for entries, _, index_bytes, node in sorted(self._largest, reverse=True)
-        )
-        totals = self._all.totals()
-        shown = self._children
-        if len(shown) > CHILDREN_LISTED:
-            fullest = heapq.nlargest(
-                CHILDREN_LISTED, shown.items(), key=lambda item: item[1][1].entries()
-            )
-            shown = dict(fullest)
-        survey = Survey(
+        began = self._clock()
+        counted = self.collector
+        largest = counted.ranked(Ranking.ENTRIES, LARGEST_KEPT)
+        totals = counted.totals
+        tree = Tree(counted, PathStr(self._path), self._mounts, finished)
+        groups = groups_of(counted.table) if finished else ()
+        findings = tree_findings(tree, groups)
+        if finished and self._occupation is not None:
+            findings += place_findings(counted, self._paths, self._occupation, self._began_at_s)
+        return Survey(
             path=PathStr(self._path),
             totals=totals,
-            matched=None if self._matches is None else self._matched.totals(),
-            freed_bytes_min=totals.allocated_bytes - self._bytes_linked_outside,
+            inodes=counted.inodes,
+            matched=counted.matched,
+            freed_bytes_min=totals.allocated_bytes - counted.bytes_linked_outside,
             freed_bytes_max=totals.allocated_bytes,
-            max_depth=self._max_depth,
-            max_path_bytes=self._max_path_bytes,
-            max_entries_in_directory=self._max_entries,
-            non_empty_directories=self._non_empty,
-            directory_reads=self._reads,
-            parent_directories=self._parents,
-            non_directory_path_bytes=self._path_bytes,
+            max_depth=counted.max_depth,
+            max_path_bytes=counted.max_path_bytes,
+            max_entries_in_directory=counted.max_entries,
+            non_empty_directories=counted.non_empty,
+            directory_reads=counted.reads,
+            parent_directories=counted.parents,
+            non_directory_path_bytes=counted.non_directory_path_bytes,
             largest=largest,
-            findings=findings_of(
-                self._evidence, largest, self._max_path_bytes, PathStr(self._path)
-            ),
-            unreadable=self._evidence.unreadable,
-            writable_by_others=self._evidence.shared,
-            vanished=self._vanished,
+            findings=in_order(findings),
+            unreadable=counted.unreadable,
+            writable_by_others=counted.flag_counts[DirectoryFlag.SHARED],
+            vanished=counted.vanished,
             roots=tuple(self._roots),
-            elapsed_s=self._reported - self._started,
+            elapsed_s=began - self._started,
             finished=finished,
-            complete=finished and not self._evidence.unreadable,
-            children=tuple(
-                Child(
-                    PathStr(name),
-                    kind,
-                    count.totals(),
-                    finished or count.waiting == 0,
-                    None if link_target is None else PathStr(link_target),
-                )
-                for name, (kind, count, link_target) in shown.items()
-            ),
-            children_not_listed=self._children_not_listed + len(self._children) - len(shown),
+            complete=finished and not counted.unreadable,
+            groups=groups,
         )
-        # Telling may take one part in ten of the time, not more.
-        self._interval_s = max(self._interval_s, 10 * (self._clock() - began))
-        return survey
 
 
-_OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
-
-
-def _predicate(filters: Filters) -> Callable[[str, os.stat_result], bool]:
+def _predicate(filters: Filters) -> Predicate:
     """Return the same choice that `find` makes with the tests of the strategies."""
     glob = os.fsencode(filters.name_glob) if filters.name_glob is not None else None
 
-    def matches(name: str, status: os.stat_result) -> bool:
-        if glob is not None and not matches_glob(glob, os.fsencode(name)):
+    def matches(name: bytes, status: os.stat_result) -> bool:
+        if glob is not None and not matches_glob(glob, name):
             return False
         if filters.min_size_bytes is not None and (
             not stat.S_ISREG(status.st_mode) or status.st_size < filters.min_size_bytes

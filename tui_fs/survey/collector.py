@@ -1,0 +1,292 @@
+"""Adding up what all walkers tell: the totals, a row for every directory, inodes once."""
+
+import heapq
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import LargeDirectory, Ranking, Totals
+from tui_fs.survey.records import DIRECTORY_FLAGS, NO_PARENT, Batch, BigFile, DirectoryFlag
+from tui_fs.survey.table import NO_ROW, DirectoryTable
+
+ROWS_LIMIT = 5_000_000
+"""About 600 MB; directories beyond that are counted in the row of the one above them."""
+
+BIG_FILES_KEPT = 200
+ROWS_NAMED = 100
+"""Directories remembered for each flag; the rest is only counted."""
+
+_GETDENTS_BUFFER_BYTES = 32_768
+"""glibc reads directories through a buffer of this size (sysdeps/unix/sysv/linux/opendir.c)."""
+_DOT_RECORDS_BYTES = 48
+"""The records of . and .. in every directory."""
+_NOT_ENTERED = DirectoryFlag.ELSEWHERE | DirectoryFlag.VANISHED
+
+
+class Collector:
+    """The sums so far.
+
+    Attributes:
+        unreadable, shared: directories with these flags.
+        vanished: names that were gone when looked at.
+        flagged: rows of directories for each flag, the first ones.
+        flag_counts: how many directories have each flag.
+    """
+
+    def __init__(self, filtered: bool) -> None:
+        self.table = DirectoryTable()
+        self.vanished = 0
+        self.flagged: dict[int, list[int]] = {}
+        self.flag_counts: Counter[int] = Counter()
+        self.max_depth = self.max_path_bytes = self.max_entries = self.longest_name = 0
+        self.non_empty = self.reads = self.parents = self.non_directory_path_bytes = 0
+        self.bytes_linked_outside = self.names_of_links = 0
+        self.big_files: list[tuple[int, int, bytes, BigFile]] = []
+        self._rows = array("i")
+        self._files = self._directories = self._symlinks = self._other = 0
+        self._apparent = self._allocated = self._repeats = 0
+        self._links: dict[int | tuple[int, int], int] = {}
+        self._device = -1
+        self._matched = [0, 0, 0, 0, 0] if filtered else None
+        self._matched_links: set[tuple[int, int]] = set()
+
+    def take(self, batch: Batch) -> None:
+        """Add what a walker tells."""
+        for piece in batch.pieces:
+            self._take_piece(*piece)
+        self.vanished += batch.vanished
+        if self._matched is not None:
+            self._matched = [a + b for a, b in zip(self._matched, batch.matched, strict=True)]
+        for link in batch.links:
+            self._take_link(*link)  # a Link, see there
+        for file in batch.big_files:
+            self._take_big_file(BigFile._make(file))
+
+    def _take_piece(
+        self,
+        number: int,
+        parent: int,
+        name: bytes,
+        subdirectories: int,
+        files: int,
+        symlinks: int,
+        other: int,
+        apparent: int,
+        allocated: int,
+        own_bytes: int,
+        own_allocated: int,
+        oldest: int,
+        newest: int,
+        name_bytes: int,
+        record_bytes: int,
+        longest: int,
+        pending: int,
+        flags: int,
+    ) -> None:
+        table, rows = self.table, self._rows
+        if flags & DirectoryFlag.VANISHED:
+            self.vanished += 1
+            table.pending[rows[parent]] -= 1
+            return
+        if number >= len(rows):
+            rows.extend([NO_ROW] * (number + 1 - len(rows)))
+        row = rows[number]
+        is_first = row == NO_ROW
+        if is_first:
+            above = NO_ROW if parent == NO_PARENT else rows[parent]
+            if above != NO_ROW and not flags & DirectoryFlag.ELSEWHERE:
+                table.pending[above] -= 1
+            row = above if len(table) >= ROWS_LIMIT and above != NO_ROW else table.add(above, name)
+            rows[number] = row
+            self._directories += 1
+            table.index_bytes[row] += own_bytes
+            table.index_allocated[row] += own_allocated
+            if not flags & _NOT_ENTERED:
+                self.reads += 2
+                table.record_bytes[row] = _DOT_RECORDS_BYTES
+        had = table.entries(row)
+        here = subdirectories + files + symlinks + other
+        table.pending[row] += pending
+        if here:
+            table.files[row] += files
+            table.symlinks[row] += symlinks
+            table.other[row] += other
+            table.apparent[row] += apparent
+            table.allocated[row] += allocated
+            if newest:
+                table.newest_s[row] = max(newest, table.newest_s[row])
+                known = table.oldest_s[row]
+                table.oldest_s[row] = min(known, oldest) if known else oldest
+            if subdirectories:
+                self.parents += table.subdirectories[row] == 0
+                table.subdirectories[row] += subdirectories
+            self.non_empty += had == 0
+            read_before = table.record_bytes[row] // _GETDENTS_BUFFER_BYTES
+            table.record_bytes[row] += record_bytes
+            self.reads += table.record_bytes[row] // _GETDENTS_BUFFER_BYTES - read_before
+            self.max_entries = max(self.max_entries, had + here)
+            self.max_depth = max(self.max_depth, table.depth[row] + 1)
+            path_bytes = table.path_bytes[row]
+            self.max_path_bytes = max(self.max_path_bytes, path_bytes + 1 + longest)
+            self.longest_name = max(self.longest_name, longest)
+            non_directories = here - subdirectories
+            self.non_directory_path_bytes += name_bytes + (path_bytes + 1) * non_directories
+            self._files += files
+            self._symlinks += symlinks
+            self._other += other
+        self._apparent += apparent + own_bytes
+        self._allocated += allocated + own_allocated
+        if new_flags := flags & ~table.flags[row]:
+            table.flags[row] |= flags
+            self._note_flags(row, new_flags)
+
+    def _note_flags(self, row: int, flags: int) -> None:
+        for flag in DIRECTORY_FLAGS:
+            if not flags & flag:
+                continue
+            self.flag_counts[flag] += 1
+            named = self.flagged.setdefault(flag, [])
+            if len(named) < ROWS_NAMED:
+                named.append(row)
+
+    def _take_link(
+        self,
+        directory: int,
+        device: int,
+        inode: int,
+        names: int,
+        apparent: int,
+        allocated: int,
+        kind: int,
+        is_matched: bool,
+    ) -> None:
+        """Count an inode with several names once; remember how many are still to be seen."""
+        self.names_of_links += 1
+        if self._device < 0:
+            self._device = device
+        key: int | tuple[int, int] = inode if device == self._device else (device, inode)
+        row = self._rows[directory]
+        missing = self._links.get(key)
+        if missing is None:
+            self._links[key] = names - 1
+            self.bytes_linked_outside += allocated
+            self._apparent += apparent
+            self._allocated += allocated
+            self.table.apparent[row] += apparent
+            self.table.allocated[row] += allocated
+        else:
+            self._repeats += 1
+            self.table.repeats[row] += 1
+            if missing == 1:
+                del self._links[key]
+                self.bytes_linked_outside -= allocated
+            else:
+                self._links[key] = missing - 1
+        if is_matched and self._matched is not None:
+            self._matched[kind] += 1
+            if (device, inode) not in self._matched_links:
+                self._matched_links.add((device, inode))
+                self._matched[3] += apparent
+                self._matched[4] += allocated
+
+    def _take_big_file(self, file: BigFile) -> None:
+        row = self._rows[file.directory]
+        heapq.heappush(self.big_files, (file.apparent_bytes, row, file.name, file))
+        if len(self.big_files) > BIG_FILES_KEPT:
+            heapq.heappop(self.big_files)
+
+    @property
+    def totals(self) -> Totals:
+        """Everything counted so far."""
+        return Totals(
+            self._files,
+            self._directories,
+            self._symlinks,
+            self._other,
+            self._apparent,
+            self._allocated,
+        )
+
+    @property
+    def inodes(self) -> int:
+        """How many inodes the entries stand for."""
+        return self.totals.entries - self._repeats
+
+    @property
+    def repeats(self) -> int:
+        """Names of inodes that were counted under another name."""
+        return self._repeats
+
+    @property
+    def linked_outside(self) -> int:
+        """Inodes that have names which were not seen."""
+        return len(self._links)
+
+    @property
+    def matched(self) -> Totals | None:
+        """What the filters select; None without filters."""
+        if self._matched is None:
+            return None
+        files, symlinks, other, apparent, allocated = self._matched
+        return Totals(files, 0, symlinks, other, apparent, allocated)
+
+    @property
+    def unreadable(self) -> int:
+        """Directories that could not be read to their end."""
+        return self.flag_counts[DirectoryFlag.UNREADABLE]
+
+    def paths_with(self, flag: int, number: int = ROWS_NAMED) -> list[PathStr]:
+        """Return the first directories with a flag."""
+        return [self.table.path(row) for row in self.flagged.get(flag, [])[:number]]
+
+    def big_files_in(self, row: int) -> list[BigFile]:
+        """Return the large files of one directory, as far as they are kept."""
+        return [file for _, its_row, _, file in self.big_files if its_row == row]
+
+    def path_of_file(self, row: int, name: bytes) -> PathStr:
+        """Return the path of a file in a directory."""
+        return PathStr(os.path.join(self.table.path(row), os.fsdecode(name)))
+
+    def forget_numbers(self) -> None:
+        """Free what is needed only while walkers tell."""
+        self._rows = array("i")
+
+    def ranked(self, by: Ranking, number: int) -> tuple[LargeDirectory, ...]:
+        """Return the directories that come first, by what is in them themselves."""
+        table = self.table
+        rows: Iterable[int] = range(len(table))
+        match by:
+            case Ranking.ENTRIES:
+                chosen = heapq.nlargest(number, rows, table.entries)
+            case Ranking.INODES:
+                chosen = heapq.nlargest(number, rows, self._inodes_in)
+            case Ranking.ALLOCATED:
+                chosen = heapq.nlargest(number, rows, self._allocated_in)
+            case Ranking.NEWEST:
+                chosen = heapq.nlargest(number, rows, table.newest_s.__getitem__)
+            case Ranking.OLDEST:
+                dated = [row for row in rows if table.newest_s[row]]
+                chosen = heapq.nsmallest(number, dated, table.oldest_s.__getitem__)
+        return tuple(map(self.large_directory, chosen))
+
+    def large_directory(self, row: int) -> LargeDirectory:
+        """Return one directory as it is ranked."""
+        table = self.table
+        has_dates = table.newest_s[row] != 0
+        return LargeDirectory(
+            table.path(row),
+            table.entries(row),
+            table.index_bytes[row],
+            self._inodes_in(row),
+            self._allocated_in(row),
+            table.oldest_s[row] if has_dates else None,
+            table.newest_s[row] if has_dates else None,
+        )
+
+    def _inodes_in(self, row: int) -> int:
+        return self.table.entries(row) - self.table.repeats[row]
+
+    def _allocated_in(self, row: int) -> int:
+        return self.table.allocated[row] + self.table.index_allocated[row]

@@ -1,0 +1,158 @@
+"""What is in one directory of a surveyed tree: subdirectories by the table, the rest by name."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tui_fs.model.errors import meaning
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Child, EntryKind, Listing, Totals
+from tui_fs.survey.records import BigFile
+from tui_fs.survey.table import NO_ROW, DirectoryTable
+
+OTHERS_LISTED = 2_000
+"""Entries other than directories; more of them are told as a number."""
+
+_KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What stands in a directory by its names.
+
+    Attributes:
+        directories: names of subdirectories.
+        others: everything else, up to a limit.
+        problem: why it cannot be listed, in a sentence; empty if it can.
+    """
+
+    directories: tuple[bytes, ...] = ()
+    others: tuple[Child, ...] = ()
+    problem: str = ""
+
+
+def read_names(path: str) -> Names:
+    """Look into a directory, until `OTHERS_LISTED` entries that are no directories are found."""
+    directories: list[bytes] = []
+    others: list[Child] = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(os.fsencode(entry.name))
+                elif (child := _child(entry)) is not None:
+                    others.append(child)
+                if len(others) >= OTHERS_LISTED:
+                    break
+    except OSError as why:
+        return Names(problem=f"It cannot be read: {meaning(why.errno or 0)}.")
+    return Names(tuple(directories), tuple(others))
+
+
+def listing_of(
+    table: DirectoryTable,
+    path: str,
+    names: Names,
+    big_files: Iterable[BigFile] = (),
+) -> Listing:
+    """Return a directory's entries with the totals below each.
+
+    Args:
+        names: what `read_names` has found there.
+        big_files: large files in this directory, listed even if `names` stopped before them.
+    """
+    row = table.find(path)
+    if row == NO_ROW:
+        return Listing(PathStr(path), problem=names.problem)
+    known = {table.name(child): child for child in table.children(row)}
+    children = [_directory(table, name, child) for name, child in known.items()]
+    children += [
+        Child(PathStr(os.fsdecode(name)), EntryKind.DIRECTORY, Totals(directories=1), False)
+        for name in names.directories
+        if name not in known
+    ]
+    listed = {child.name for child in names.others}
+    further = [_big(file) for file in big_files]
+    others = [*names.others, *(child for child in further if child.name not in listed)]
+    subtree = table.subtree(row)
+    here = table.files[row] + table.symlinks[row] + table.other[row]
+    return Listing(
+        PathStr(path),
+        subtree.totals,
+        (*children, *others),
+        max(0, here - len(others)),
+        subtree.is_complete,
+        names.problem,
+    )
+
+
+def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
+    subtree = table.subtree(row)
+    return Child(
+        PathStr(os.fsdecode(name)),
+        EntryKind.DIRECTORY,
+        subtree.totals,
+        subtree.is_complete,
+        inodes=subtree.totals.entries - subtree.repeats,
+        oldest_s=subtree.oldest_s if subtree.newest_s else None,
+        newest_s=subtree.newest_s if subtree.newest_s else None,
+    )
+
+
+def _child(entry: "os.DirEntry[str]") -> Child | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER)
+        link_target = os.readlink(entry.path) if kind is EntryKind.SYMLINK else None
+    except OSError:
+        return None  # gone between its name and the look at it
+    totals = Totals(
+        files=int(kind is EntryKind.FILE),
+        symlinks=int(kind is EntryKind.SYMLINK),
+        other=int(kind is EntryKind.OTHER),
+        apparent_bytes=status.st_size,
+        allocated_bytes=status.st_blocks * 512,
+    )
+    modified_s = int(status.st_mtime)
+    return Child(
+        PathStr(entry.name),
+        kind,
+        totals,
+        True,
+        None if link_target is None else PathStr(link_target),
+        oldest_s=modified_s,
+        newest_s=modified_s,
+    )
+
+
+def _big(file: BigFile) -> Child:
+    return Child(
+        PathStr(os.fsdecode(file.name)),
+        EntryKind.FILE,
+        Totals(files=1, apparent_bytes=file.apparent_bytes, allocated_bytes=file.allocated_bytes),
+        True,
+        oldest_s=file.modified_s,
+        newest_s=file.modified_s,
+    )
+
+
+def paths_named(table: DirectoryTable, name: bytes, limit: int) -> Sequence[PathStr]:
+    """Return the directories of one name that lie in no other of that name, in table order."""
+    paths: list[PathStr] = []
+    for row in rows_named(table, name):
+        if len(paths) == limit:
+            break
+        paths.append(table.path(row))
+    return paths
+
+
+def rows_named(table: DirectoryTable, name: bytes) -> Iterable[int]:
+    """Yield the rows of the directories of one name that lie in no other of that name."""
+    for row in range(len(table)):
+        if table.parent[row] != NO_ROW and table.name(row) == name:
+            above = table.parent[row]
+            while above != NO_ROW and table.name(above) != name:
+                above = table.parent[above]
+            if above == NO_ROW or table.parent[above] == NO_ROW:
+                yield row

@@ -1,0 +1,217 @@
+"""All directories of a survey in columns: about a hundred bytes each, whatever they hold.
+
+A row comes after the row of the directory above it, so sums over subtrees take one pass from
+the end.
+"""
+
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Totals
+
+NO_ROW = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Subtree:
+    """Sums over a directory and everything below it.
+
+    Attributes:
+        repeats: names of inodes that were counted under another name.
+        oldest_s, newest_s: of everything but directories; 0 if there is nothing.
+        is_complete: everything below it has been read.
+    """
+
+    totals: Totals
+    repeats: int
+    oldest_s: int
+    newest_s: int
+    is_complete: bool
+
+
+class DirectoryTable:
+    """Rows of directories; what is counted in a row is in the directory itself."""
+
+    def __init__(self) -> None:
+        self._names = bytearray()
+        self._name_ends = array("Q")
+        self.parent = array("i")
+        self._first_child = array("i")
+        self._next_sibling = array("i")
+        self.depth = array("I")
+        self.path_bytes = array("I")
+        self.subdirectories = array("I")
+        self.files = array("Q")
+        self.symlinks = array("I")
+        self.other = array("I")
+        self.repeats = array("I")
+        self.apparent = array("Q")
+        self.allocated = array("Q")
+        self.index_bytes = array("Q")
+        self.index_allocated = array("Q")
+        self.record_bytes = array("Q")
+        self.oldest_s = array("q")
+        self.newest_s = array("q")
+        self.pending = array("i")
+        self.flags = array("I")
+        self._subtrees: _Subtrees | None = None
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def add(self, parent: int, name: bytes) -> int:
+        """Add a directory in which nothing is counted yet; return its row."""
+        row = len(self.parent)
+        self._names += name
+        self._name_ends.append(len(self._names))
+        self.parent.append(parent)
+        self._first_child.append(NO_ROW)
+        if parent == NO_ROW:
+            self._next_sibling.append(NO_ROW)
+            self.depth.append(0)
+            self.path_bytes.append(len(name))
+        else:
+            self._next_sibling.append(self._first_child[parent])
+            self._first_child[parent] = row
+            self.depth.append(self.depth[parent] + 1)
+            self.path_bytes.append(self.path_bytes[parent] + 1 + len(name))
+        for column in self._counts():
+            column.append(0)
+        return row
+
+    def _counts(self) -> "tuple[array[int], ...]":
+        return (
+            self.subdirectories,
+            self.files,
+            self.symlinks,
+            self.other,
+            self.repeats,
+            self.apparent,
+            self.allocated,
+            self.index_bytes,
+            self.index_allocated,
+            self.record_bytes,
+            self.oldest_s,
+            self.newest_s,
+            self.pending,
+            self.flags,
+        )
+
+    def entries(self, row: int) -> int:
+        """Return the number of names in the directory itself."""
+        others = self.files[row] + self.symlinks[row] + self.other[row]
+        return others + self.subdirectories[row]
+
+    def name(self, row: int) -> bytes:
+        """Return the last component; the whole path of a root."""
+        start = self._name_ends[row - 1] if row else 0
+        return bytes(self._names[start : self._name_ends[row]])
+
+    def path(self, row: int) -> PathStr:
+        """Return the absolute path."""
+        names: list[bytes] = []
+        while row != NO_ROW:
+            names.append(self.name(row))
+            row = self.parent[row]
+        top = names.pop().rstrip(b"/")
+        return PathStr(os.fsdecode(b"/".join((top, *reversed(names))) or b"/"))
+
+    def children(self, row: int) -> Iterator[int]:
+        """Yield the rows of the subdirectories."""
+        child = self._first_child[row]
+        while child != NO_ROW:
+            yield child
+            child = self._next_sibling[child]
+
+    def roots(self) -> Iterator[int]:
+        """Yield the rows of the surveyed directories."""
+        row = 0
+        for row in range(len(self.parent)):
+            if self.parent[row] == NO_ROW:
+                yield row
+
+    def find(self, path: str) -> int:
+        """Return the row of an absolute path, `NO_ROW` if it is not in the table."""
+        wanted = os.fsencode(path)
+        for root in self.roots():
+            top = self.name(root).rstrip(b"/")
+            if wanted.rstrip(b"/") == top:
+                return root
+            if wanted.startswith(top + b"/"):
+                row = root
+                for name in wanted[len(top) + 1 :].split(b"/"):
+                    row = next((c for c in self.children(row) if self.name(c) == name), NO_ROW)
+                    if row == NO_ROW:
+                        return NO_ROW
+                return row
+        return NO_ROW
+
+    def subtree(self, row: int) -> Subtree:
+        """Return the sums over a directory and everything below it, as of `add_up`."""
+        if self._subtrees is None:
+            self.add_up()
+        assert self._subtrees is not None
+        return self._subtrees.of(row)
+
+    def add_up(self) -> None:
+        """Compute the sums over all subtrees; takes about two microseconds a directory."""
+        self._subtrees = _Subtrees(self)
+
+
+class _Subtrees:
+    def __init__(self, table: DirectoryTable) -> None:
+        number = len(table)
+        self.directories = array("I", [1]) * number
+        self.files = array("Q", table.files)
+        self.symlinks = array("I", table.symlinks)
+        self.other = array("I", table.other)
+        self.repeats = array("I", table.repeats)
+        self.pending = array("i", table.pending)
+        self.apparent = array("Q", map(sum, zip(table.apparent, table.index_bytes, strict=True)))
+        self.allocated = array(
+            "Q", map(sum, zip(table.allocated, table.index_allocated, strict=True))
+        )
+        self.oldest_s = array("q", table.oldest_s)
+        self.newest_s = array("q", table.newest_s)
+        parent, oldest, newest = table.parent, self.oldest_s, self.newest_s
+        for column in (
+            self.directories,
+            self.files,
+            self.symlinks,
+            self.other,
+            self.repeats,
+            self.pending,
+            self.apparent,
+            self.allocated,
+        ):
+            for row in range(number - 1, -1, -1):
+                if column[row] and (above := parent[row]) >= 0:
+                    column[above] += column[row]
+        for row in range(number - 1, -1, -1):
+            above = parent[row]
+            if above < 0 or not newest[row]:
+                continue
+            if newest[row] > newest[above]:
+                newest[above] = newest[row]
+            if not oldest[above] or oldest[row] < oldest[above]:
+                oldest[above] = oldest[row]
+
+    def of(self, row: int) -> Subtree:
+        totals = Totals(
+            self.files[row],
+            self.directories[row],
+            self.symlinks[row],
+            self.other[row],
+            self.apparent[row],
+            self.allocated[row],
+        )
+        return Subtree(
+            totals,
+            self.repeats[row],
+            self.oldest_s[row],
+            self.newest_s[row],
+            self.pending[row] <= 0,
+        )

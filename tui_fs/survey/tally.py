@@ -1,0 +1,215 @@
+"""Adding up what one directory holds, a few thousand names at a time.
+
+Nearly all work is done by C loops over whole lists (map, sum, set): a Python loop over the
+entries takes longer than the kernel takes to stat them.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
+from operator import attrgetter, itemgetter
+
+from tui_fs.survey.records import BigFile, DirectoryFlag, Link
+
+BIG_FILE_BYTES = 64 << 20
+"""Files from this size on are told one by one."""
+
+LONG_NAME_BYTES = 250
+"""NAME_MAX is 255 (limits.h)."""
+
+_DIRENT_HEADER_BYTES = 19 + 1
+"""struct linux_dirent64 before the name, and the name's closing NUL; padded to 8."""
+
+_mode = itemgetter(stat.ST_MODE)
+_link_count = itemgetter(stat.ST_NLINK)
+_owner = itemgetter(stat.ST_UID)
+_size = itemgetter(stat.ST_SIZE)
+_modified = itemgetter(stat.ST_MTIME)
+_blocks: Callable[[os.stat_result], int] = attrgetter("st_blocks")
+
+Predicate = Callable[[bytes, os.stat_result], bool]
+
+
+class DirectoryTally:
+    """The sums of one directory so far, since they were last told."""
+
+    __slots__ = (
+        "allocated",
+        "apparent",
+        "big_files",
+        "files",
+        "flags",
+        "links",
+        "longest",
+        "matched",
+        "name_bytes",
+        "newest",
+        "number",
+        "oldest",
+        "other",
+        "owner",
+        "record_bytes",
+        "subdirectories",
+        "symlinks",
+    )
+
+    def __init__(self, number: int, owner: int) -> None:
+        self.number = number
+        self.owner = owner
+        self.flags = self.longest = 0
+        self.matched = [0, 0, 0, 0, 0]
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the sums; they have been told."""
+        self.files = self.symlinks = self.other = self.subdirectories = 0
+        self.apparent = self.allocated = self.name_bytes = self.record_bytes = 0
+        self.oldest = self.newest = 0
+        self.links: list[Link] = []
+        self.big_files: list[BigFile] = []
+
+    def add(
+        self,
+        names: Sequence[bytes],
+        statuses: Sequence[os.stat_result],
+        matches: Predicate | None,
+    ) -> list[tuple[bytes, os.stat_result]]:
+        """Add entries.
+
+        Returns:
+            The directories among them, which are counted in `subdirectories` only.
+        """
+        lengths = list(map(len, names))
+        self.longest = max(self.longest, max(lengths))
+        self.record_bytes += sum(
+            (_DIRENT_HEADER_BYTES + length + 7 & ~7) * number
+            for length, number in _numbers(lengths)
+        )
+        self._look_at_names(names)
+        directories: list[tuple[bytes, os.stat_result]] = []
+        kinds = {stat.S_IFREG: 0, stat.S_IFLNK: 0, stat.S_IFDIR: 0}
+        for mode, number in _numbers(list(map(_mode, statuses))):
+            kind = stat.S_IFMT(mode)
+            kinds[kind] = kinds.get(kind, 0) + number
+        if kinds[stat.S_IFDIR]:
+            is_directory = [stat.S_ISDIR(mode) for mode in map(_mode, statuses)]
+            directories = list(
+                zip(compress(names, is_directory), compress(statuses, is_directory), strict=True)
+            )
+            self.subdirectories += len(directories)
+            names = [name for name, is_one in zip(names, is_directory, strict=True) if not is_one]
+            statuses = [
+                status for status, is_one in zip(statuses, is_directory, strict=True) if not is_one
+            ]
+            if not names:
+                return directories
+        self._add_entries(names, statuses, kinds, matches)
+        return directories
+
+    def _add_entries(
+        self,
+        names: Sequence[bytes],
+        statuses: Sequence[os.stat_result],
+        kinds: dict[int, int],
+        matches: Predicate | None,
+    ) -> None:
+        files, symlinks = kinds[stat.S_IFREG], kinds[stat.S_IFLNK]
+        self.files += files
+        self.symlinks += symlinks
+        self.other += len(names) - files - symlinks
+        self.name_bytes += sum(map(len, names))
+        self.newest = max(self.newest, max(map(_modified, statuses)))
+        oldest = min(map(_modified, statuses))
+        self.oldest = min(self.oldest, oldest) if self.oldest else oldest
+        if not self.flags & DirectoryFlag.FOREIGN_OWNERS and set(map(_owner, statuses)) != {
+            self.owner
+        }:
+            self.flags |= DirectoryFlag.FOREIGN_OWNERS
+        if max(map(_size, statuses)) >= BIG_FILE_BYTES:
+            self._note_big_files(names, statuses)
+        if matches is not None:
+            self._add_matches(names, statuses, matches)
+        if max(map(_link_count, statuses)) > 1:
+            self._note_links(names, statuses, matches)
+            statuses = [status for status in statuses if status.st_nlink == 1]
+        self.apparent += sum(map(_size, statuses))
+        self.allocated += 512 * sum(map(_blocks, statuses))
+
+    def _note_big_files(self, names: Sequence[bytes], statuses: Sequence[os.stat_result]) -> None:
+        for name, status in zip(names, statuses, strict=True):
+            if status.st_size >= BIG_FILE_BYTES and stat.S_ISREG(status.st_mode):
+                self.big_files.append(
+                    BigFile(
+                        self.number,
+                        name,
+                        status.st_size,
+                        status.st_blocks * 512,
+                        int(status.st_mtime),
+                    )
+                )
+
+    def _note_links(
+        self,
+        names: Sequence[bytes],
+        statuses: Sequence[os.stat_result],
+        matches: Predicate | None,
+    ) -> None:
+        for name, status in zip(names, statuses, strict=True):
+            if status.st_nlink > 1:
+                self.links.append(
+                    Link(
+                        self.number,
+                        status.st_dev,
+                        status.st_ino,
+                        status.st_nlink,
+                        status.st_size,
+                        status.st_blocks * 512,
+                        _kind(status.st_mode),
+                        matches is not None and matches(name, status),
+                    )
+                )
+
+    def _add_matches(
+        self, names: Sequence[bytes], statuses: Sequence[os.stat_result], matches: Predicate
+    ) -> None:
+        for name, status in zip(names, statuses, strict=True):
+            if status.st_nlink == 1 and matches(name, status):
+                self.matched[_kind(status.st_mode)] += 1
+                self.matched[3] += status.st_size
+                self.matched[4] += status.st_blocks * 512
+
+    def _look_at_names(self, names: Sequence[bytes]) -> None:
+        joined = b"/" + b"/".join(names) + b"/"
+        if not joined.isascii() or not joined.decode("ascii").isprintable():
+            self._look_at_letters(joined)
+        if b"/-" in joined:
+            self.flags |= DirectoryFlag.DASH_NAMES
+        if b" /" in joined or b"/ " in joined:
+            self.flags |= DirectoryFlag.SPACE_NAMES
+        if self.longest >= LONG_NAME_BYTES:
+            self.flags |= DirectoryFlag.LONG_NAMES
+
+    def _look_at_letters(self, joined: bytes) -> None:
+        try:
+            text = joined.decode("utf-8")
+        except UnicodeDecodeError:
+            self.flags |= DirectoryFlag.UNDECODABLE_NAMES
+            text = joined.decode("utf-8", "ignore")
+        if not text.isprintable():
+            self.flags |= DirectoryFlag.CONTROL_NAMES
+
+
+def _kind(mode: int) -> int:
+    """Return the index of a kind of entry: files, symbolic links, other."""
+    if stat.S_ISREG(mode):
+        return 0
+    return 1 if stat.S_ISLNK(mode) else 2
+
+
+def _numbers(values: list[int]) -> Iterable[tuple[int, int]]:
+    """Yield each value and how often it occurs; quick where all are the same."""
+    if min(values) == max(values):
+        return ((values[0], len(values)),)
+    return Counter(values).items()
