@@ -56,6 +56,7 @@ class Collector:
         """Add what a walker tells."""
         for piece in batch.pieces:
             self._take_piece(*piece)
+        self.table.forget_sums()
         self.vanished += batch.vanished
         if self._matched is not None:
             self._matched = [a + b for a, b in zip(self._matched, batch.matched, strict=True)]

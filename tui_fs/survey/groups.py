@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from itertools import islice
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import NamedGroup, Totals
@@ -25,26 +26,36 @@ _PATHS_TOLD = 20
 
 def groups_of(table: DirectoryTable) -> tuple[NamedGroup, ...]:
     """Return the groups that hold the most, the largest first."""
-    names = Counter(map(table.name, range(1, len(table))))
+    names = list(map(table.name, range(len(table))))
     wanted = {
         name
-        for name, number in names.items()
+        for name, number in Counter(names).items()
         if number >= _DIRECTORIES - (name in KNOWN_NAMES) and not name.isdigit()
     }
     if not wanted:
         return ()
-    table.add_up()
-    rows: dict[bytes, list[int]] = {}
-    for row in range(1, len(table)):
-        name = table.name(row)
-        if name in wanted and table.parent[row] != NO_ROW and not lies_in_same(table, row, name):
-            rows.setdefault(name, []).append(row)
     whole = sum(table.subtree(root).totals.entries for root in table.roots())
     least = max(_ENTRIES, whole // _SHARE)
+    wanted = _worth_telling(table, names, wanted, least)
+    rows: dict[bytes, list[int]] = {name: [] for name in wanted}
+    for row, name in enumerate(names):
+        if name in wanted and table.parent[row] != NO_ROW and not lies_in_same(table, row, name):
+            rows[name].append(row)
     groups = [_group(table, name, its_rows) for name, its_rows in rows.items() if len(its_rows) > 1]
     told = [g for g in groups if os.fsencode(g.name) in KNOWN_NAMES or g.totals.entries >= least]
     told.sort(key=lambda group: group.totals.entries, reverse=True)
     return tuple(told[:GROUPS_TOLD])
+
+
+def _worth_telling(
+    table: DirectoryTable, names: list[bytes], wanted: set[bytes], least: int
+) -> set[bytes]:
+    """Return the names that can hold enough, by what is in and below all their directories."""
+    most: Counter[bytes] = Counter()
+    for row, name in enumerate(names):
+        if name in wanted:
+            most[name] += table.entries_below(row)
+    return {name for name in wanted if name in KNOWN_NAMES or most[name] >= least}
 
 
 def lies_in_same(table: DirectoryTable, row: int, name: bytes) -> bool:
@@ -73,3 +84,15 @@ def _group(table: DirectoryTable, name: bytes, rows: list[int]) -> NamedGroup:
         ),
         tuple(map(table.path, rows[:_PATHS_TOLD])),
     )
+
+
+def paths_named(table: DirectoryTable, name: bytes, limit: int) -> tuple[PathStr, ...]:
+    """Return the first directories of one name that lie in no other of that name."""
+    rows = (
+        row
+        for row in range(len(table))
+        if table.parent[row] != NO_ROW
+        and table.name(row) == name
+        and not lies_in_same(table, row, name)
+    )
+    return tuple(map(table.path, islice(rows, limit)))

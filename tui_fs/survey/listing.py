@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_fs.model.errors import meaning
@@ -135,24 +135,3 @@ def _big(file: BigFile) -> Child:
         oldest_s=file.modified_s,
         newest_s=file.modified_s,
     )
-
-
-def paths_named(table: DirectoryTable, name: bytes, limit: int) -> Sequence[PathStr]:
-    """Return the directories of one name that lie in no other of that name, in table order."""
-    paths: list[PathStr] = []
-    for row in rows_named(table, name):
-        if len(paths) == limit:
-            break
-        paths.append(table.path(row))
-    return paths
-
-
-def rows_named(table: DirectoryTable, name: bytes) -> Iterable[int]:
-    """Yield the rows of the directories of one name that lie in no other of that name."""
-    for row in range(len(table)):
-        if table.parent[row] != NO_ROW and table.name(row) == name:
-            above = table.parent[row]
-            while above != NO_ROW and table.name(above) != name:
-                above = table.parent[above]
-            if above == NO_ROW or table.parent[above] == NO_ROW:
-                yield row

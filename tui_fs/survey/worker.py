@@ -7,14 +7,18 @@ process of the same installation.
 """
 
 import json
+import math
 import os
 import pickle
 import sys
+import time
+from dataclasses import replace
 
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, from_base64
-from tui_fs.model.survey import Ranking, Survey
-from tui_fs.survey.listing import Names, listing_of, paths_named, read_names
+from tui_fs.model.survey import LargeDirectory, Ranking, Survey
+from tui_fs.survey.groups import paths_named
+from tui_fs.survey.listing import Names, listing_of, read_names
 from tui_fs.survey.process import Update
 from tui_fs.survey.scandir import ScandirSurvey
 
@@ -33,6 +37,8 @@ class Server:
         self._names = Names()
         self._ranked_by: Ranking | None = None
         self._named: str | None = None
+        self._answer: Update | None = None
+        self._answer_again_s = -math.inf
 
     def run(self) -> None:
         """Count, and answer until nobody asks any more."""
@@ -56,32 +62,33 @@ class Server:
             self._ranked_by = Ranking(question["rank"])
         if "name" in question:
             self._named = from_base64(question["name"])
+        self._answer_again_s = -math.inf
         self._survey.tell_at_once()
 
     def _tell(self) -> None:
         assert self._last is not None
+        now_s = time.monotonic()
+        if self._answer is None or self._last.finished or now_s >= self._answer_again_s:
+            self._answer = self._answered(self._last)
+            # In a table of a million rows this takes seconds; counting shall get on.
+            self._answer_again_s = now_s + 10 * (time.monotonic() - now_s)
+        pickle.dump(replace(self._answer, survey=self._last), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+    def _answered(self, survey: Survey) -> Update:
         counted = self._survey.collector
-        update = Update(self._last)
+        table, listing = counted.table, None
+        ranking: tuple[LargeDirectory, ...] = ()
+        named: tuple[PathStr, ...] = ()
         if self._shown is not None:
-            counted.table.add_up()
-            big = counted.big_files_in(counted.table.find(self._shown))
-            listing = listing_of(counted.table, self._shown, self._names, big)
-            update = Update(self._last, listing)
+            big = counted.big_files_in(table.find(self._shown))
+            listing = listing_of(table, self._shown, self._names, big)
         if self._ranked_by is not None:
             ranking = counted.ranked(self._ranked_by, RANKED)
-            update = Update(self._last, update.listing, self._ranked_by, ranking)
         if self._named is not None:
-            paths = tuple(paths_named(counted.table, os.fsencode(self._named), NAMED))
-            update = Update(
-                self._last,
-                update.listing,
-                update.ranked_by,
-                update.ranking,
-                PathStr(self._named),
-                paths,
-            )
-        pickle.dump(update, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+            named = paths_named(table, os.fsencode(self._named), NAMED)
+        name = None if self._named is None else PathStr(self._named)
+        return Update(survey, listing, self._ranked_by, ranking, name, named)
 
 
 def _read_line() -> bytes:

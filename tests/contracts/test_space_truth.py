@@ -1,0 +1,197 @@
+"""After a real deletion on a real ext4, the causes are those that were made."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.filesystems import unmount_below
+from tests.needs import needs_root, needs_tool
+from tui_fs.job.space_causes import space_causes
+from tui_fs.linux.filesystem import file_system_of, settle, space_of
+from tui_fs.linux.open_files import Occupation, look_who_holds
+from tui_fs.model.events import Space
+from tui_fs.model.plan import Expected
+from tui_fs.model.space import Cause, CauseKind
+from tui_fs.model.survey import Survey
+from tui_fs.survey.scandir import ScandirSurvey
+
+MIB = 1 << 20
+_LOOK_LIMIT_S = 30.0  # the machine may be busy
+
+
+@dataclass(frozen=True)
+class Before:
+    """What is known before a deletion."""
+
+    target: Path
+    device: int
+    survey: Survey
+    space: Space | None
+    held: Occupation
+
+    @classmethod
+    def of(cls, target: Path) -> "Before":
+        """Look at a tree on its file system."""
+        subprocess.run(["sync", "-f", target], check=True)
+        survey = list(ScandirSurvey([str(target)]).run())[-1]
+        device = target.stat().st_dev
+        held = look_who_holds([str(target)], device, limit_s=_LOOK_LIMIT_S)
+        return cls(target, device, survey, space_of(str(target)), held)
+
+    def causes(self) -> tuple[Cause, ...]:
+        """Delete it, look again, and return the causes."""
+        subprocess.run(["rm", "-rf", "--", self.target], check=True)
+        place = str(self.target.parent)
+        settle(place)
+        survey = self.survey
+        return space_causes(
+            before=self.space,
+            after=space_of(place),
+            expected=Expected(
+                survey.totals, survey.freed_bytes_min, survey.freed_bytes_max, survey.complete
+            ),
+            finished=True,
+            deleted_entries=survey.totals.entries,
+            file_system=file_system_of(place),
+            targets=(str(self.target),),
+            held_before=self.held,
+            held_after=look_who_holds([str(self.target)], self.device, limit_s=_LOOK_LIMIT_S),
+        )
+
+
+@pytest.fixture
+def small_ext4(mount_root: Path) -> Iterator[Path]:
+    """Give an ext4 of 64 MiB, of which half is reserved for root, to each test anew."""
+    needs_root("mounting ext4")
+    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
+    image, point = mount_root / "reserved.image", mount_root / "reserved"
+    with image.open("wb") as file:
+        file.truncate(64 * MIB)
+    subprocess.run([mkfs, "-q", "-F", "-m", "50", image], check=True)
+    point.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-o", "loop,noinit_itable", image, point], check=True)
+    yield point
+    unmount_below(point)
+    image.unlink()
+
+
+@pytest.fixture
+def holder() -> Iterator[list["subprocess.Popen[str]"]]:
+    """End the child that a test starts."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def hold(started: list["subprocess.Popen[str]"], file: Path) -> int:
+    """Start a child that has a file open; return its number."""
+    code = "import sys; f = open(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    started.append(child)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    return child.pid
+
+
+def write(path: Path, mebibytes: int) -> None:
+    """Write a file of so many MiB."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"x" * (mebibytes * MIB))
+
+
+def test_nothing_to_explain(ext4: Path) -> None:
+    # Given a tree that nobody holds / When deleted / Then there are no causes
+    write(ext4 / "t" / "big", 20)
+    assert Before.of(ext4 / "t").causes() == ()
+
+
+def test_a_held_file(ext4: Path, holder: list["subprocess.Popen[str]"]) -> None:
+    # Given 20 MiB of 25 that a child holds open
+    file = ext4 / "t" / "big"
+    write(file, 20)
+    write(ext4 / "t" / "other", 5)
+    blocks_bytes = file.stat().st_blocks * 512
+    pid = hold(holder, file)
+    before = Before.of(ext4 / "t")
+    assert [one.path for one in before.held.held] == [str(file)]
+    # When the tree is deleted
+    (cause,) = before.causes()
+    # Then the cause is that child, to the byte, and it alone
+    assert (cause.kind, cause.pid, cause.bytes) == (CauseKind.HELD_OPEN, pid, blocks_bytes)
+    assert cause.command == Path(f"/proc/{pid}/comm").read_text().strip()
+    assert str(file) in cause.sentence
+    # And what it advises gives the space back
+    command = cause.advice.partition("open: '")[2].partition("'")[0]
+    assert command.startswith(f": > /proc/{pid}/fd/")
+    free_before = os.statvfs(ext4).f_bfree
+    subprocess.run(["sh", "-c", command], check=True)
+    settle(str(ext4))
+    freed_bytes = (os.statvfs(ext4).f_bfree - free_before) * os.statvfs(ext4).f_frsize
+    assert freed_bytes == blocks_bytes
+
+
+def test_another_deleted_file(ext4: Path, holder: list["subprocess.Popen[str]"]) -> None:
+    # Given a file deleted before the start and held, and one of the tree that is held too
+    old = ext4 / "t" / "old"
+    write(old, 3)
+    old_pid = hold(holder, old)
+    old.unlink()
+    write(ext4 / "t" / "new", 20)
+    new_pid = hold(holder, ext4 / "t" / "new")
+    # When the tree is deleted / Then only the second is what keeps space of this deletion
+    found = [(one.kind, one.pid) for one in Before.of(ext4 / "t").causes()]
+    assert found == [
+        (CauseKind.HELD_OPEN, new_pid),
+        (CauseKind.HELD_OPEN_ELSEWHERE, old_pid),
+    ]
+
+
+def test_hard_links_outside(ext4: Path) -> None:
+    # Given 20 MiB with another name outside the tree / When the tree is deleted
+    write(ext4 / "t" / "big", 20)
+    os.link(ext4 / "t" / "big", ext4 / "outside")
+    (cause,) = Before.of(ext4 / "t").causes()
+    # Then these bytes are missing for that reason
+    assert (cause.kind, cause.bytes) == (CauseKind.LINKS_OUTSIDE, 20 * MIB)
+
+
+def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:
+    # Given an ext4 that root has filled into the reserve of 32 MiB
+    while (room := os.statvfs(small_ext4)).f_bfree * room.f_frsize > 12 * MIB:
+        write(small_ext4 / f"filling{room.f_bfree}", 2)
+    write(small_ext4 / "t" / "big", 8)
+    assert os.statvfs(small_ext4).f_bavail == 0
+    # When 8 MiB are deleted
+    before = Before.of(small_ext4 / "t")
+    assert before.space is not None
+    free_bytes = before.space.free_bytes
+    (cause,) = before.causes()
+    # Then they have come back, and only root can use them
+    freed_bytes = os.statvfs(small_ext4).f_bfree * room.f_frsize - free_bytes
+    assert (cause.kind, cause.bytes) == (CauseKind.RESERVED, freed_bytes)
+    assert freed_bytes >= 8 * MIB
+    assert "others can use 0 B" in cause.sentence
+
+
+def test_others_that_write_meanwhile(ext4: Path) -> None:
+    # Given 20 MiB / When somebody writes 6 MiB beside it before the last look
+    write(ext4 / "t" / "big", 20)
+    before = Before.of(ext4 / "t")
+    write(ext4 / "beside", 6)
+    (cause,) = before.causes()
+    # Then that is the likely cause, with about its amount
+    assert cause.kind is CauseKind.OTHERS_WROTE
+    assert cause.bytes is not None
+    assert 6 * MIB <= cause.bytes < 7 * MIB

@@ -1,0 +1,339 @@
+"""Why the space did not come back, as figures tell it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
+from tui_fs.model.events import Space
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Expected
+from tui_fs.model.space import Cause, CauseKind
+from tui_fs.model.survey import Totals
+
+MIB = 1 << 20
+GIB = 1 << 30
+ROOM = FileSystem("ext4", "/dev/vdb1", "/srv", False, 100 * GIB, 50 * GIB, 50 * GIB)
+
+
+def held(
+    number: int,
+    allocated: int | None,
+    *pids: int,
+    path: str = "/srv/t/log",
+    how: How = How.DESCRIPTOR,
+    own: bool = False,
+) -> HeldFile:
+    """Make a deleted file that processes hold."""
+    descriptor = 4 if how is How.DESCRIPTOR else None
+    holders = (Holder(pid, f"prog{pid}", 0, descriptor, how, True, own) for pid in pids)
+    return HeldFile(PathStr(path), 1, number, allocated, tuple(holders))
+
+
+def causes(
+    got: int,
+    most: int,
+    /,
+    *,
+    kind: str = "ext4",
+    least: int | None = None,
+    old: tuple[HeldFile, ...] = (),
+    kept: tuple[HeldFile, ...] = (),
+    inodes: int = 1000,
+    **others: Any,
+) -> tuple[Cause, ...]:
+    """Ask for the causes after a deletion of 1,000 entries in /srv/t."""
+    arguments: dict[str, Any] = {
+        "before": Space(10 * GIB, 5000),
+        "after": Space(10 * GIB + got, 5000 + inodes),
+        "expected": Expected(
+            Totals(990, 10), most if least is None else least, most, complete=True
+        ),
+        "finished": True,
+        "deleted_entries": 1000,
+        "file_system": replace(ROOM, kind=kind),
+        "targets": ("/srv/t",),
+        "held_before": Occupation(deleted=old),
+        "held_after": Occupation(deleted=kept),
+    }
+    return space_causes(**(arguments | others))
+
+
+def amounts(found: tuple[Cause, ...]) -> list[tuple[str, int | None]]:
+    """Return kinds and bytes."""
+    return [(cause.kind.value, cause.bytes) for cause in found]
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (GIB, GIB),
+        (0, 0),
+        (0, MIB),
+        (GIB - 10 * MIB, GIB),
+        (GIB + 10 * MIB, GIB),
+        (9 * MIB, 10 * MIB),
+    ],
+)
+def test_as_expected_within_a_hundredth_or_a_mebibyte(got: int, expected: int) -> None:
+    # Given about what was expected / Then there is nothing to explain
+    assert causes(got, expected) == ()
+
+
+def test_a_held_file_is_named() -> None:
+    # Given 200 MiB that one process holds / When less by that came back
+    (cause,) = causes(800 * MIB, 1000 * MIB, kept=(held(1, 200 * MIB, 123),))
+    # Then it says who, how much, and what can be done
+    assert (cause.kind, cause.bytes, cause.inodes) == (CauseKind.HELD_OPEN, 200 * MIB, 1)
+    assert (cause.pid, cause.command) == (123, "prog123")
+    for words in ("prog123 (process 123)", "200.0 MiB", "/srv/t/log"):
+        assert words in cause.sentence
+    assert ": > /proc/123/fd/4" in cause.advice
+
+
+def test_several_holders_of_one_file_are_one_cause() -> None:
+    # Given a master and its workers with the same log, and a file of the master's own
+    files = (held(1, 100 * MIB, 9, 11, 10), held(2, 50 * MIB, 9, path="/srv/t/own"))
+    found = causes(0, 150 * MIB, kept=files)
+    # Then every byte is told once
+    assert amounts(found) == [("held-open", 100 * MIB), ("held-open", 50 * MIB)]
+    assert "together with processes 10, 11," in found[0].sentence
+    assert found[0].pid == 9
+
+
+def test_many_holders_are_told_together() -> None:
+    # Given more processes than can be named / Then the rest is one cause, and the sum is right
+    files = tuple(held(number, number * MIB, number) for number in range(1, 31))
+    found = causes(0, 465 * MIB, kept=files)
+    assert len(found) == MOST_HOLDERS + 1
+    assert sum(cause.bytes or 0 for cause in found) == 465 * MIB
+    assert found[-1].pid is None
+
+
+@pytest.mark.parametrize("how", [How.MAPPED, How.EXECUTABLE])
+def test_a_mapped_file_must_not_be_emptied(how: How) -> None:
+    # Given a file that is mapped, which would kill its reader / Then only a restart is advised
+    (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, how=how),))
+    assert "Restart prog5" in cause.advice
+    assert "/proc/" not in cause.advice
+
+
+def test_also_mapped_is_mapped() -> None:
+    # Given a file held by descriptor and mapped by another / Then it must not be emptied either
+    file = held(1, 20 * MIB, 5)
+    both = replace(file, holders=(*file.holders, *held(1, 0, 6, how=How.MAPPED).holders))
+    assert "/proc/" not in causes(0, 20 * MIB, kept=(both,))[0].advice
+
+
+def test_tui_fs_itself_is_no_service_to_restart() -> None:
+    # Given a file held by the process that looks / Then nobody is told to restart it
+    (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, own=True),))
+    assert "tui-fs itself" in cause.advice
+
+
+def test_a_strange_command_is_escaped() -> None:
+    # Given a process that calls itself by an escape sequence / Then it is harmless in all words
+    file = held(1, 20 * MIB, 5, path="/srv/t/\x1b[31m")
+    file = replace(file, holders=(replace(file.holders[0], command="a\x1b]0;b\n"),))
+    (cause,) = causes(0, 20 * MIB, kept=(file,))
+    assert (cause.sentence + cause.advice + cause.command).isprintable()
+
+
+def test_held_files_are_told_though_they_are_few_of_much() -> None:
+    # Given 500 MiB of 100 GiB / Then they are told, though a hundredth is nothing to explain
+    found = causes(100 * GIB - 500 * MIB, 100 * GIB, kept=(held(1, 500 * MIB, 5),))
+    assert amounts(found) == [("held-open", 500 * MIB)]
+
+
+def test_what_was_deleted_before_is_elsewhere() -> None:
+    # Given a file of the target deleted before the start, and one beside it deleted since
+    old = held(1, 30 * MIB, 5)
+    beside = held(2, 20 * MIB, 6, path="/srv/t2/log")
+    small = held(3, MIB - 1, 7, path="/srv/small")
+    found = causes(0, 100 * MIB, old=(old,), kept=(old, beside, small))
+    # Then they explain nothing of what is missing, but are space to be had
+    assert amounts(found) == [
+        ("others-wrote", 100 * MIB),
+        ("held-open-elsewhere", 30 * MIB),
+        ("held-open-elsewhere", 20 * MIB),
+    ]
+
+
+def test_elsewhere_is_not_told_when_nothing_is_missing() -> None:
+    # Given all that was expected / Then another's deleted files are none of our business
+    assert causes(GIB, GIB, kept=(held(1, GIB, 5, path="/srv/x"),)) == ()
+
+
+def test_a_path_too_long_to_be_told_is_ours() -> None:
+    # Given a file deleted since the start, its path unknown / Then it counts, and says so
+    (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, path=""),))
+    assert cause.kind is CauseKind.HELD_OPEN
+    assert "too long" in cause.sentence
+
+
+def test_unknown_sizes_are_said_to_be_unknown() -> None:
+    # Given a mapped file whose size may not be seen / Then no number is invented
+    found = causes(80 * MIB, 100 * MIB, kept=(held(1, None, 5, how=How.MAPPED),))
+    assert amounts(found) == [("held-open", None), ("others-wrote", 20 * MIB)]
+    assert "unknown amount" in found[0].sentence
+
+
+def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
+    # Given 300 MiB with names outside / When 250 MiB are missing / Then these
+    assert amounts(causes(750 * MIB, 1000 * MIB, least=700 * MIB)) == [("links-outside", 250 * MIB)]
+    # When 400 MiB are missing / Then 300 of them, and the rest is a guess
+    assert amounts(causes(600 * MIB, 1000 * MIB, least=700 * MIB)) == [
+        ("links-outside", 300 * MIB),
+        ("others-wrote", 100 * MIB),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("btrfs", [("snapshots", GIB), ("others-wrote", None)]),
+        ("zfs", [("snapshots", GIB), ("others-wrote", None)]),
+        ("bcachefs", [("snapshots", GIB), ("others-wrote", None)]),
+        ("xfs", [("others-wrote", GIB), ("snapshots", None)]),
+        ("overlay", [("overlay", GIB), ("others-wrote", None)]),
+        ("tmpfs", [("others-wrote", GIB)]),
+    ],
+)
+def test_guesses_by_file_system(kind: str, told: list[tuple[str, int | None]]) -> None:
+    # Given 1 GiB that nothing explains / Then the likeliest guess has it, the other no amount
+    assert amounts(causes(0, GIB, kind=kind)) == told
+
+
+def test_guesses_are_for_the_rest_only() -> None:
+    # Given btrfs where a held file explains all / Then nobody speaks of snapshots
+    found = causes(0, GIB, kind="btrfs", kept=(held(1, GIB, 5),))
+    assert amounts(found) == [("held-open", GIB)]
+
+
+def test_what_could_not_be_seen_is_said() -> None:
+    # Given processes that may not be looked into / Then the guess says so
+    (cause,) = causes(0, GIB, held_after=Occupation(unseen_processes=3))
+    assert "3 processes could not be looked into" in cause.advice
+    (cause,) = causes(0, GIB, held_after=Occupation(complete=False))
+    assert "in time" in cause.advice
+
+
+@pytest.mark.parametrize(("kind", "surplus"), [("ext4", 1), ("xfs", 0)])
+def test_more_than_expected(kind: str, surplus: int) -> None:
+    # Given 1.9 MiB more for 1,000 entries, which on xfs can be their inodes
+    found = causes(MIB * 19 // 10, 0, kind=kind)
+    assert amounts(found) == [("others-freed", MIB * 19 // 10)] * surplus
+
+
+def test_files_closed_meanwhile_are_named_where_more_came_back() -> None:
+    # Given a file that had been deleted before and was closed meanwhile
+    (cause,) = causes(3 * GIB, GIB, old=(held(1, GIB, 5),))
+    assert (cause.kind, cause.bytes) == (CauseKind.OTHERS_FREED, 2 * GIB)
+    assert "Up to 1.0 GiB of it" in cause.sentence
+
+
+@pytest.mark.parametrize(
+    ("free_before", "available_before", "got", "swallowed"),
+    [
+        (0, 0, 3 * GIB, 3 * GIB),  # all of it
+        (0, 0, 8 * GIB, 5 * GIB),  # it is filled first
+        (4 * GIB, 0, 8 * GIB, GIB),  # what was still lacking
+        (20 * GIB, 15 * GIB, GIB, 0),  # it was full already
+    ],
+)
+def test_the_reserve_of_ext4(
+    free_before: int, available_before: int, got: int, swallowed: int
+) -> None:
+    # Given an ext4 with 5 GiB reserved for root / When as much came back as was expected
+    free = free_before + got
+    available = max(0, free - 5 * GIB)
+    assert available >= available_before
+    room = replace(ROOM, free_bytes=free, available_bytes=available)
+    spaces: dict[str, Any] = {"before": Space(free_before, None), "after": Space(free, None)}
+    # Then the part that only root may use is told
+    found = causes(0, got, file_system=room, **spaces)
+    assert amounts(found) == ([("reserved", swallowed)] if swallowed else [])
+    for cause in found:
+        assert ("at least" in cause.sentence) == (available == 0)
+        assert "tune2fs -m 1 /dev/vdb1" in cause.advice
+    # And other file systems reserve for themselves, which no tune2fs changes
+    other = replace(room, kind="btrfs")
+    assert causes(0, got, file_system=other, **spaces) == ()
+
+
+def test_unfinished_jobs_tell_facts_only() -> None:
+    # Given a cancelled job / Then what is held is told, and nobody guesses at the rest
+    found = causes(0, GIB, finished=False, least=0, kept=(held(1, 20 * MIB, 5),))
+    assert amounts(found) == [("held-open", 20 * MIB)]
+
+
+def test_an_incomplete_survey_makes_no_surplus() -> None:
+    # Given a survey that had not counted all / When more came back / Then nobody else freed it
+    expected = Expected(Totals(10), MIB, MIB, complete=False)
+    assert causes(GIB, MIB, expected=expected) == ()
+
+
+@pytest.mark.parametrize("unknown", ["before", "after"])
+def test_without_an_answer_of_the_file_system(unknown: str) -> None:
+    # Given no figures / Then only what is held is told
+    unanswered: dict[str, Any] = {unknown: None}
+    found = causes(0, GIB, kept=(held(1, 20 * MIB, 5),), **unanswered)
+    assert amounts(found) == [("held-open", 20 * MIB)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "deleted", "inodes", "missing"),
+    [
+        ("ext4", 1000, 950, None),
+        ("ext4", 1000, 500, 500),
+        ("xfs", 1000, 500, None),  # its number of inodes goes with the free bytes
+        ("ext4", None, 500, 500),
+    ],
+)
+def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: int | None) -> None:
+    # Given 1,000 entries / When fewer inodes came back / Then that is told beyond a hundred
+    found = causes(GIB, GIB, kind=kind, inodes=inodes, deleted_entries=deleted)
+    assert [(one.kind, one.inodes) for one in found] == (
+        [] if missing is None else [(CauseKind.INODES, missing)]
+    )
+
+
+def test_held_empty_files_keep_inodes() -> None:
+    # Given 500 empty files held open / Then they explain the inodes, though no byte is missing
+    files = tuple(held(number, 0, 5) for number in range(500))
+    found = causes(GIB, GIB, inodes=500, kept=files)
+    assert [(one.kind, one.bytes, one.inodes) for one in found] == [(CauseKind.HELD_OPEN, 0, 500)]
+
+
+@given(
+    got=some.integers(-4 * GIB, 4 * GIB),
+    least=some.integers(0, 2 * GIB),
+    outside=some.integers(0, 2 * GIB),
+    kept=some.lists(some.integers(0, GIB), max_size=4),
+    kind=some.sampled_from(["ext4", "xfs", "btrfs", "overlay", "tmpfs"]),
+    finished=some.booleans(),
+)
+def test_no_more_is_explained_than_is_missing(
+    got: int, least: int, outside: int, kept: list[int], kind: str, finished: bool
+) -> None:
+    # Given any figures / Then what is no exact fact adds up to no more than what is missing
+    files = tuple(held(number, size, 5 + number) for number, size in enumerate(kept))
+    most = least + outside
+    found = causes(got, most, least=least, kind=kind, kept=files, finished=finished)
+    facts = {CauseKind.HELD_OPEN, CauseKind.RESERVED}
+    guessed = sum(
+        one.bytes or 0
+        for one in found
+        if one.kind not in facts and one.kind is not CauseKind.OTHERS_FREED
+    )
+    assert guessed <= max(0, most - got)
+    assert sum(one.bytes or 0 for one in found if one.kind is CauseKind.HELD_OPEN) <= sum(kept)
+    surplus = sum(one.bytes or 0 for one in found if one.kind is CauseKind.OTHERS_FREED)
+    assert surplus <= max(0, got - most)
+    for one in found:
+        assert one.sentence.endswith(".") and one.sentence[0].isalnum()

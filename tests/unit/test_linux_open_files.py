@@ -1,0 +1,383 @@
+"""Who holds files of a tree, as /proc tells it: a made one, and the real one."""
+
+import itertools
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_root
+from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation, look_who_holds
+
+OWN = 900
+_KERNEL_THREAD = 0x0020_0000
+
+
+class FakeProc:
+    """A directory that looks like /proc, with links into a real tree."""
+
+    def __init__(self, base: Path) -> None:
+        self.path = base / "proc"
+        self.path.mkdir()
+        self.tree = base / "tree"
+        self.tree.mkdir()
+        root = os.stat(base).st_dev
+        device = f"{os.major(root)}:{os.minor(root)}"
+        self.mounts = f"1 0 {device} / / rw - ext4 /dev/x rw\n"
+        self.device_of_maps = f"{os.major(root):02x}:{os.minor(root):02x}"
+        self.process(OWN, parent=1)
+
+    def process(
+        self, pid: int, parent: int = 1, flags: int = 0, namespace: str = "mnt:[1]"
+    ) -> Path:
+        """Make a process that holds nothing."""
+        folder = self.path / str(pid)
+        for name in ("fd", "fdinfo", "ns"):
+            (folder / name).mkdir(parents=True)
+        (folder / "stat").write_text(f"{pid} (a) b) S {parent} 1 1 0 -1 {flags} 0 0\n")
+        (folder / "status").write_text("Name:\tx\nUid:\t1\t1000\t1\t1\n")
+        (folder / "comm").write_text(f"name {pid}\n")
+        (folder / "maps").write_text("")
+        (folder / "mountinfo").write_text(self.mounts)
+        (folder / "ns" / "mnt").symlink_to(namespace)
+        for name in ("cwd", "root"):
+            (folder / name).symlink_to("/")
+        return folder
+
+    def descriptor(
+        self, pid: int, number: int, to: str | bytes, flags: str = "0100000", mount_id: int = 1
+    ) -> None:
+        """Give a process an open file."""
+        folder = os.fsencode(self.path / str(pid))
+        os.symlink(os.fsencode(to), folder + b"/fd/%d" % number)
+        info = self.path / str(pid) / "fdinfo" / str(number)
+        info.write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount_id}\n")
+
+    def look(self, limit_s: float = 60, **others: object) -> Occupation:
+        """Look who holds the tree."""
+        device = os.stat(self.tree).st_dev
+        return look_who_holds([str(self.tree)], device, str(self.path), limit_s, OWN, **others)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeProc:
+    """Give a /proc in which only we live."""
+    return FakeProc(tmp_path)
+
+
+def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
+    # Given a process with a file of the tree open for reading and once for writing, and others
+    file = fake.tree / "log"
+    file.write_bytes(b"x" * 5000)
+    beside = fake.tree.with_name("tree-not")
+    beside.write_bytes(b"")
+    fake.process(7)
+    fake.descriptor(7, 3, str(file))
+    fake.descriptor(7, 4, str(file), flags="0100002")
+    fake.descriptor(7, 5, str(beside))
+    fake.descriptor(7, 6, "socket:[123]")
+    # When looked at
+    looked = fake.look()
+    # Then the file is there once, with both descriptors, and nothing else
+    status = file.stat()
+    (held,) = looked.held
+    assert (held.path, held.inode) == (str(file), status.st_ino)
+    assert held.allocated_bytes == status.st_blocks * 512
+    assert sorted(held.holders, key=lambda one: one.descriptor or 0) == [
+        Holder(7, "name 7", 1000, 3, How.DESCRIPTOR, False, False),
+        Holder(7, "name 7", 1000, 4, How.DESCRIPTOR, True, False),
+    ]
+    assert (looked.living, looked.deleted, looked.complete) == ((), (), True)
+
+
+def test_who_lives_in_the_tree(fake: FakeProc) -> None:
+    # Given a process with its directory, its program and a library in the tree
+    program, library = fake.tree / "program", fake.tree / "lib\nrary"
+    program.touch()
+    library.touch()
+    folder = fake.process(7)
+    (folder / "cwd").unlink()
+    (folder / "cwd").symlink_to(fake.tree)
+    (folder / "exe").symlink_to(program)
+    (folder / "map_files").mkdir()
+    lines = ""
+    for number, file in enumerate((program, library, library)):
+        start = (number + 1) << 20
+        (folder / "map_files" / f"{start:x}-{start + 4096:x}").symlink_to(file)
+        shown = str(file).replace("\n", "\\012")
+        lines += f"{start:08x}-{start + 4096:08x} r--p 00000000 {fake.device_of_maps} "
+        lines += f"{file.stat().st_ino}                     {shown}\n"
+    (folder / "maps").write_text(f"00001000-00002000 rw-p 00000000 00:00 0 \n{lines}")
+    # When looked at / Then each is named once, the program not again as a mapped file
+    found = [(one.path, one.holder.how) for one in fake.look().living]
+    assert found == [
+        (str(fake.tree), How.CWD),
+        (str(program), How.EXECUTABLE),
+        (str(library), How.MAPPED),
+    ]
+
+
+def test_a_name_that_only_looks_deleted(fake: FakeProc) -> None:
+    # Given an open file really named "x (deleted)"
+    file = fake.tree / "x (deleted)"
+    file.touch()
+    fake.process(7)
+    fake.descriptor(7, 3, str(file))
+    # When looked at / Then it is an open file of the tree, and nothing is deleted
+    looked = fake.look()
+    assert [one.path for one in looked.held] == [str(file)]
+    assert looked.deleted == ()
+
+
+def test_names_of_any_bytes(fake: FakeProc) -> None:
+    # Given a file whose name is not UTF-8 and holds a newline / Then its exact path is told
+    name = os.fsencode(fake.tree) + b"/\xff\n'\\012"
+    os.close(os.open(name, os.O_CREAT))
+    fake.process(7)
+    fake.descriptor(7, 3, name)
+    assert [os.fsencode(one.path) for one in fake.look().held] == [name]
+
+
+def test_own_processes_are_marked(fake: FakeProc) -> None:
+    # Given our parent, our grandparent and a stranger, all in the tree
+    (fake.path / str(OWN) / "stat").write_text(f"{OWN} (x) S 20 1 1 0 -1 0 0\n")
+    for pid, parent in ((10, 1), (20, 10), (30, 1)):
+        folder = fake.process(pid, parent)
+        (folder / "cwd").unlink()
+        (folder / "cwd").symlink_to(fake.tree)
+    # When looked at / Then the first two are marked as ours
+    marks = {one.holder.pid: one.holder.is_own for one in fake.look().living}
+    assert marks == {10: True, 20: True, 30: False}
+
+
+def test_kernel_threads_and_vanished_processes_are_passed(fake: FakeProc) -> None:
+    # Given a kernel thread that may not be looked into, and a process that has just ended
+    fake.process(2, flags=_KERNEL_THREAD)
+    (fake.path / "2" / "ns" / "mnt").unlink()
+    (fake.path / "3").mkdir()
+    # When looked at / Then neither counts as unseen
+    looked = fake.look()
+    assert (looked.unseen_processes, looked.complete) == (0, True)
+
+
+def test_another_namespace_and_a_bind_mount(fake: FakeProc) -> None:
+    # Given a container that sees the tree as /data, and has a /tree-like path of its own
+    inside = fake.tree / "sub"
+    inside.mkdir()
+    (inside / "log").touch()
+    folder = fake.process(7, namespace="mnt:[2]")
+    device = fake.mounts.split()[2]
+    (folder / "mountinfo").write_text(
+        "1 0 0:99 / / rw - overlay overlay rw\n"
+        f"2 1 {device} {inside} {fake.tree.parent}/data rw - ext4 /dev/x rw\n"
+    )
+    (fake.tree.parent / "data").symlink_to(inside)  # so that the made /proc leads there
+    fake.descriptor(7, 3, f"{fake.tree.parent}/data/log", mount_id=2)
+    (folder / "cwd").unlink()
+    (folder / "cwd").symlink_to(fake.tree)
+    # When looked at / Then the file has the path we know it by, and /tree there is not ours
+    looked = fake.look()
+    assert [one.path for one in looked.held] == [str(inside / "log")]
+    assert looked.living == ()
+
+
+def test_time_is_limited(fake: FakeProc) -> None:
+    # Given a process with many descriptors of the tree, and one after it
+    (fake.tree / "a").touch()
+    fake.process(7)
+    fake.process(8)
+    for number in range(50):
+        fake.descriptor(7, number, str(fake.tree / "a"))
+    fake.descriptor(8, 3, str(fake.tree / "a"))
+    # When the clock goes on by a second with every look at it, and 60 s are allowed
+    ticks = itertools.count()
+    looked = fake.look(60, clock=lambda: float(next(ticks)))
+    # Then the first has got no more than half, the second was reached, and it says so
+    assert not looked.complete
+    holders = [one.pid for one in looked.held[0].holders]
+    assert 20 < holders.count(7) < 35
+    assert holders.count(8) == 1
+
+
+# The real /proc
+
+
+@pytest.fixture
+def children() -> Iterator[list["subprocess.Popen[str]"]]:
+    """End the children that a test starts."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def start(
+    children: list["subprocess.Popen[str]"], code: str, *arguments: object, cwd: Path | None = None
+) -> int:
+    """Start a Python child that does something and then waits; return its number."""
+    text = f"import sys, os, mmap\n{code}\nprint('ready', flush=True)\nsys.stdin.read()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", text, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+    )
+    children.append(child)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    return child.pid
+
+
+def look_at(tree: Path, device: int) -> Occupation:
+    """Look through the real /proc for a tree that may be gone."""
+    return look_who_holds([str(tree)], device, limit_s=60)
+
+
+def of_tree(files: tuple[HeldFile, ...], tree: Path) -> list[HeldFile]:
+    """Pick the files that are or were in a tree."""
+    return [one for one in files if one.path.startswith(str(tree))]
+
+
+def test_a_real_child_with_an_open_file(
+    tmp_path: Path, children: list["subprocess.Popen[str]"]
+) -> None:
+    # Given two descriptors in one child and one in another, on the same file of 1 MiB
+    tree = tmp_path / "t"
+    tree.mkdir()
+    file = tree / "big"
+    file.write_bytes(b"x" * (1 << 20))
+    device, inode = file.stat().st_dev, file.stat().st_ino
+    one = start(children, "f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
+    two = start(children, "f = open(sys.argv[1])", file)
+    # When looked at before / Then it is open, and nothing of it deleted
+    before = look_at(tree, device)
+    (held,) = of_tree(before.held, tree)
+    assert {(holder.pid, holder.writes) for holder in held.holders} == {
+        (one, False),
+        (one, True),
+        (two, False),
+    }
+    assert of_tree(before.deleted, tree) == []
+    # When it is deleted, and the tree too
+    file.unlink()
+    tree.rmdir()
+    after = look_at(tree, device)
+    # Then it is there once, with all holders, its path and its bytes
+    (gone,) = of_tree(after.deleted, tree)
+    assert (gone.path, gone.inode, gone.allocated_bytes) == (str(file), inode, 1 << 20)
+    assert sorted(holder.pid for holder in gone.holders) == sorted((one, one, two))
+    assert of_tree(after.held, tree) == []
+
+
+def test_a_real_child_that_lives_inside(
+    tmp_path: Path, children: list["subprocess.Popen[str]"]
+) -> None:
+    # Given a child whose directory is in the tree / When looked at, before and after its end
+    tree = tmp_path / "t"
+    tree.mkdir()
+    device = tree.stat().st_dev
+    pid = start(children, "", cwd=tree)
+    before = look_at(tree, device)
+    tree.rmdir()
+    after = look_at(tree, device)
+    # Then it lives there, and afterwards holds the deleted directory
+    assert [(one.path, one.holder.pid, one.holder.how) for one in before.living] == [
+        (str(tree), pid, How.CWD)
+    ]
+    (gone,) = of_tree(after.deleted, tree)
+    assert (gone.path, [one.how for one in gone.holders]) == (str(tree), [How.CWD])
+
+
+def test_a_real_mapped_file(tmp_path: Path, children: list["subprocess.Popen[str]"]) -> None:
+    # Given a child that has mapped a file with a newline in its name, and closed it
+    needs_root("looking into /proc/PID/map_files")
+    file = tmp_path / "ma\nped"
+    file.write_bytes(b"x" * (mmap.PAGESIZE * 4))
+    device = file.stat().st_dev
+    code = "f = open(sys.argv[1], 'r+'); m = mmap.mmap(f.fileno(), 0); f.close()"
+    # Python's mmap keeps a descriptor of its own: close all above the standard ones.
+    pid = start(children, f"{code}; os.closerange(3, 99)", file)
+    # When looked at, before and after it was deleted
+    (living,) = look_at(tmp_path, device).living
+    assert (living.path, living.holder.pid) == (str(file), pid)
+    assert (living.holder.how, living.holder.writes) == (How.MAPPED, True)
+    file.unlink()
+    (gone,) = of_tree(look_at(tmp_path, device).deleted, tmp_path)
+    # Then it is known by its path and its bytes
+    assert (gone.path, gone.allocated_bytes) == (str(file), mmap.PAGESIZE * 4)
+    assert [one.how for one in gone.holders] == [How.MAPPED]
+
+
+def test_one_of_two_names_deleted(tmp_path: Path, children: list["subprocess.Popen[str]"]) -> None:
+    # Given an open file with a second name outside / When the first is deleted
+    tree = tmp_path / "t"
+    tree.mkdir()
+    (tree / "a").write_bytes(b"x")
+    os.link(tree / "a", tmp_path / "b")
+    start(children, "f = open(sys.argv[1])", tree / "a")
+    (tree / "a").unlink()
+    looked = look_at(tree, tmp_path.stat().st_dev)
+    # Then it is neither in the tree any more, nor deleted
+    assert (of_tree(looked.held, tree), of_tree(looked.deleted, tree)) == ([], [])
+
+
+def test_a_real_name_that_only_looks_deleted(
+    tmp_path: Path, children: list["subprocess.Popen[str]"]
+) -> None:
+    # Given an open "x (deleted)" / When looked at before and after it is deleted
+    file = tmp_path / "x (deleted)"
+    file.write_bytes(b"x")
+    device = file.stat().st_dev
+    start(children, "f = open(sys.argv[1])", file)
+    before = look_at(tmp_path, device)
+    file.unlink()
+    after = look_at(tmp_path, device)
+    # Then it is open first and deleted afterwards, by its own name
+    assert [one.path for one in of_tree(before.held, tmp_path)] == [str(file)]
+    assert of_tree(before.deleted, tmp_path) == []
+    assert [one.path for one in of_tree(after.deleted, tmp_path)] == [str(file)]
+
+
+def test_a_path_too_long_to_be_told(
+    tmp_path: Path, children: list["subprocess.Popen[str]"]
+) -> None:
+    # Given an open file 60 directories of 100 characters deep
+    code = """
+os.chdir(sys.argv[1])
+for _ in range(60):
+    os.mkdir('n' * 100); os.chdir('n' * 100)
+f = open('f', 'w+'); f.write('x' * 9000); f.flush()
+print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
+"""
+    device = tmp_path.stat().st_dev
+    start(children, code, tmp_path)
+    inode = int((tmp_path / "inode").read_text())
+    # When looked at / Then it counts as unnamed; and after it is deleted, it is there without path
+    assert look_at(tmp_path, device).unnamed >= 2
+    subprocess.run(["rm", "-rf", tmp_path / ("n" * 100)], check=True)
+    (gone,) = [one for one in look_at(tmp_path, device).deleted if one.inode == inode]
+    assert (gone.path, gone.allocated_bytes) == ("", 12288)
+
+
+def test_what_may_not_be_looked_into_is_counted(
+    tmp_path: Path, children: list["subprocess.Popen[str]"]
+) -> None:
+    # Given a user who is not root, who looks from a child / Then our processes are unseen
+    needs_root("becoming another user")
+    start(children, "f = open(sys.argv[1])", __file__)
+    code = (
+        "import ctypes, os, sys; from tui_fs.linux.open_files import look_who_holds\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE: see the own /proc again
+        "print(look_who_holds([sys.argv[1]], 1, limit_s=60).unseen_processes)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert int(told.stdout) >= 2

@@ -1,0 +1,341 @@
+"""Why the room that came back is not the room that was expected.
+
+Kinds of causes:
+- facts, with exact amounts: deleted files that are held open, the reserve of ext4;
+- what the survey foretold: hard links with names outside the tree;
+- guesses, named as such, for the difference that nothing else explains, and never for more than it.
+
+What is late is no cause here: `linux.filesystem.settle` has waited until two readings agreed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
+from tui_fs.model.events import Space
+from tui_fs.model.paths import displayable, is_within, shell_quoted
+from tui_fs.model.plan import Expected
+from tui_fs.model.space import Cause, CauseKind
+from tui_fs.model.units import bytes_iec, count, counted
+
+TOLERANCE_BYTES = 1 << 20
+"""Less is lost among the metadata, and in what every machine writes meanwhile."""
+TOLERANCE_SHARE = 0.01
+TOLERANCE_INODES = 100
+MOST_HOLDERS = 10
+"""So many holders are named one by one, the rest together."""
+
+_MOST_PIDS = 5  # of processes that hold the same files
+_EXT = frozenset(("ext2", "ext3", "ext4"))
+_SHARING = frozenset(("btrfs", "zfs", "bcachefs"))
+_MAY_SHARE = frozenset(("xfs",))
+_INODES_AS_NEEDED = frozenset(("xfs", *_SHARING))
+"""Their number of free inodes follows from the free bytes, or there is none."""
+_COPIES = "Look for copies made with 'cp --reflink', or by a backup or container tool."
+_SNAPSHOT_LISTS = {
+    "btrfs": "'btrfs subvolume list -s MOUNTPOINT' lists the snapshots.",
+    "zfs": "'zfs list -t snapshot' lists the snapshots.",
+    "bcachefs": "'bcachefs subvolume list MOUNTPOINT' lists the snapshots.",
+}
+_METADATA_BYTES = {"xfs": 1024, "btrfs": 2048, "zfs": 2048, "bcachefs": 2048}
+"""What an entry occupies beside its blocks, at most: xfs gave back 513 bytes an entry and btrfs
+750 to 1,230 (50,000 empty and 20,000 small files), ext4 and tmpfs not one."""
+
+
+def space_causes(
+    *,
+    before: Space | None,
+    after: Space | None,
+    expected: Expected,
+    finished: bool,
+    deleted_entries: int | None,
+    file_system: FileSystem,
+    targets: Sequence[str],
+    held_before: Occupation,
+    held_after: Occupation,
+) -> tuple[Cause, ...]:
+    """Return the causes, the gravest first; none if as much came back as was expected.
+
+    As much: the difference is at most 1 % or 1 MiB, whichever is more. Held files of the targets
+    and the reserve are told even then, from 1 MiB on: they are facts, and hide in 1 % of much.
+
+    Args:
+        before, after: the file system's; None where it did not answer.
+        expected: of all targets together.
+        finished: all that was expected is gone; otherwise nobody knows what is missing, and only
+            facts are told.
+        deleted_entries: counted ones, None where nothing counted.
+        file_system: of the targets, asked after the end.
+        targets: absolute paths.
+        held_before, held_after: looks at this file system, before the start and after the end.
+    """
+    known = {(file.device, file.inode) for file in held_before.deleted}
+    new = [file for file in held_after.deleted if (file.device, file.inode) not in known]
+    kept = [file for file in new if _is_of(file, targets)]
+    kept_ones = set(kept)
+    others = [file for file in held_after.deleted if file not in kept_ones]
+    account = _Account.of(before, after, expected, finished, file_system.kind)
+    causes: list[Cause] = []
+    kept_bytes = _sum(kept)
+    is_much = kept_bytes >= TOLERANCE_BYTES or len(kept) > TOLERANCE_INODES
+    if is_much or any(file.allocated_bytes is None for file in kept):
+        causes += _held(kept, "of this tree", CauseKind.HELD_OPEN)
+    account.explain(kept_bytes)
+    causes += _reserved(before, after, file_system)
+    links = account.explain(expected.freed_bytes_max - expected.freed_bytes_min)
+    if links >= TOLERANCE_BYTES:
+        causes.append(_links_outside(links, file_system.mount_point))
+    causes += _unexplained(account, file_system.kind, held_after)
+    if account.was_missing:
+        large = [file for file in others if (file.allocated_bytes or 0) >= TOLERANCE_BYTES]
+        causes += _held(large, "of this file system", CauseKind.HELD_OPEN_ELSEWHERE)
+    if account.surplus:
+        still = {(file.device, file.inode) for file in held_after.deleted}
+        closed = [one for one in held_before.deleted if (one.device, one.inode) not in still]
+        causes.append(_others_freed(account.surplus, _sum(closed)))
+    entries = deleted_entries
+    if entries is None and finished and expected.complete:
+        entries = expected.totals.entries
+    return (*causes, *_inodes(before, after, entries, len(kept), file_system.kind))
+
+
+@dataclass(slots=True)
+class _Account:
+    """The bytes that are missing and not yet explained.
+
+    Attributes:
+        surplus: what came back beyond what was expected, beyond the tolerance.
+    """
+
+    tolerance: int = 0
+    missing: int = 0
+    surplus: int = 0
+    was_missing: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        before: Space | None,
+        after: Space | None,
+        expected: Expected,
+        finished: bool,
+        kind: str,
+    ) -> "_Account":
+        if before is None or after is None or not finished:
+            return cls()
+        got, most = after.free_bytes - before.free_bytes, expected.freed_bytes_max
+        tolerance = max(TOLERANCE_BYTES, int(most * TOLERANCE_SHARE))
+        metadata = expected.totals.entries * _METADATA_BYTES.get(kind, 0)
+        missing = most - got if most - got > tolerance else 0
+        # What an incomplete survey has not counted comes back too: that is no surplus.
+        surplus = got - most if expected.complete and got - most > tolerance + metadata else 0
+        return cls(tolerance, missing, surplus, missing > 0)
+
+    def explain(self, most: int) -> int:
+        """Take up to `most` bytes off what is missing, and return how many."""
+        explained = min(self.missing, max(0, most))
+        self.missing -= explained
+        return explained
+
+
+def _is_of(file: HeldFile, targets: Sequence[str]) -> bool:
+    """Tell whether a file that was deleted just now was one of ours.
+
+    A path too long to be told is as deep as only few trees are: most likely this one's.
+    """
+    return not file.path or any(is_within(file.path, target) for target in targets)
+
+
+def _sum(files: Iterable[HeldFile]) -> int:
+    return sum(file.allocated_bytes or 0 for file in files)
+
+
+def _held(files: Sequence[HeldFile], whose: str, kind: CauseKind) -> list[Cause]:
+    """Return a cause for each process, or for all that hold the same: no byte is told twice."""
+    groups: dict[tuple[int, ...], list[HeldFile]] = {}
+    for file in files:
+        pids = tuple(sorted({holder.pid for holder in file.holders}))
+        groups.setdefault(pids, []).append(file)
+    ordered = sorted(groups.items(), key=lambda group: -_sum(group[1]))
+    causes = [_held_by(pids, group, whose, kind) for pids, group in ordered[:MOST_HOLDERS]]
+    rest = [file for _, group in ordered[MOST_HOLDERS:] for file in group]
+    if rest:
+        number = len(ordered) - MOST_HOLDERS
+        sentence = (
+            f"{counted(number, 'other process or group', 'other processes or groups')} of them "
+            f"hold {counted(len(rest), 'deleted file', 'deleted files')} {whose} open: "
+            f"{bytes_iec(_sum(rest))}."
+        )
+        advice = "lsof +L1 lists deleted files that are open, with the processes that hold them."
+        causes.append(Cause(kind, sentence, advice, _sum(rest), len(rest)))
+    return causes
+
+
+def _held_by(pids: tuple[int, ...], files: list[HeldFile], whose: str, kind: CauseKind) -> Cause:
+    largest = max(files, key=lambda file: file.allocated_bytes or 0)
+    first = min(largest.holders, key=lambda holder: holder.pid)
+    command = displayable(first.command)
+    name = f"{command} (process {first.pid})"
+    if len(pids) > 1:
+        listed = ", ".join(map(str, pids[1 : _MOST_PIDS + 1]))
+        more = (
+            f" and {count(len(pids) - 1 - _MOST_PIDS)} more" if len(pids) > _MOST_PIDS + 1 else ""
+        )
+        name += f", together with {'process' if len(pids) == 2 else 'processes'} {listed}{more},"
+    is_known = any(file.allocated_bytes is not None for file in files)
+    size = _sum(files) if is_known else None
+    amount = "an unknown amount of space" if size is None else bytes_iec(size)
+    path = displayable(largest.path) if largest.path else "one with a path too long to be told"
+    verb = "holds" if len(pids) == 1 else "hold"
+    what = f"{count(len(files))} deleted files {whose} open, the largest {path}"
+    if len(files) == 1:
+        what = f"a deleted file {whose} open, {path}"
+    sentence = f"{name} {verb} {what}: {amount} cannot come back before that is closed."
+    advice = _let_go(command, first, largest)
+    return Cause(kind, sentence, advice, size, len(files), first.pid, command)
+
+
+def _let_go(command: str, first: Holder, file: HeldFile) -> str:
+    if any(holder.is_own for holder in file.holders):
+        return (
+            "That is tui-fs itself or what it was started from: the space comes back when it ends "
+            "or, if it is a shell, goes to another directory."
+        )
+    if all(holder.how in (How.CWD, How.ROOT) for holder in file.holders):
+        return f"Restart {command}, or let it go to another directory."
+    restart = (
+        f"Restart {command} ('systemctl status {first.pid}' names its service), or have it open "
+        "its files anew."
+    )
+    if first.descriptor is None or any(one.how is not How.DESCRIPTOR for one in file.holders):
+        return restart  # emptying a mapped file kills whoever reads it (SIGBUS)
+    return (
+        f"{restart} Where it can do without the content, root can empty the file while it stays "
+        f"open: ': > /proc/{first.pid}/fd/{first.descriptor}'."
+    )
+
+
+def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> list[Cause]:
+    """The part of what came back that only root may use (s_r_blocks_count)."""
+    free, available = room.free_bytes, room.available_bytes
+    if before is None or after is None or free is None or available is None:
+        return []
+    reserve = free - available  # at least: while nothing is available it is not filled
+    gained = max(0, after.free_bytes - reserve) - max(0, before.free_bytes - reserve)
+    swallowed = after.free_bytes - before.free_bytes - (gained if available else 0)
+    if room.kind not in _EXT or swallowed < TOLERANCE_BYTES:
+        return []
+    at_least = "" if available else "at least "
+    percent = f" ({100 * reserve / room.total_bytes:.1f} %)" if room.total_bytes else ""
+    sentence = (
+        f"{bytes_iec(swallowed)} of what came back went into the reserve of root, {at_least}"
+        f"{bytes_iec(reserve)}{percent} of this {room.kind}: others can use "
+        f"{bytes_iec(available)} of the {bytes_iec(free)} that are free."
+    )
+    advice = (
+        f"'{shell_quoted(('tune2fs', '-m', '1', room.source))}' makes the reserve 1 % of the file "
+        "system, at once and without unmounting."
+    )
+    return [Cause(CauseKind.RESERVED, sentence, advice, swallowed)]
+
+
+def _links_outside(missing: int, mount_point: str) -> Cause:
+    sentence = (
+        f"Up to {bytes_iec(missing)} belong to files that have further names outside the tree "
+        "(hard links): they come back when the last of their names is deleted."
+    )
+    find = shell_quoted(("find", mount_point or "/", "-xdev", "-inum", "NUMBER"))
+    advice = (
+        "Before a deletion 'find TREE -type f -links +1 -printf \"%i %p\\n\"' lists such files "
+        f"with their inode numbers, and '{find}' (or -samefile FILE) finds all names of one."
+    )
+    return Cause(CauseKind.LINKS_OUTSIDE, sentence, advice, missing)
+
+
+def _unexplained(account: _Account, kind: str, look: Occupation) -> list[Cause]:
+    """What else can be, for the bytes that are still missing; only the likeliest has them."""
+    missing = account.missing
+    if missing <= account.tolerance:
+        return []
+    unseen = ""
+    if look.unseen_processes or not look.complete:
+        number = counted(look.unseen_processes, "process", "processes")
+        unseen = (
+            f" {number} could not be looked into and may hold deleted files open; as root "
+            "'lsof +L1' tells."
+            if look.unseen_processes
+            else " Not all processes were looked through in time; 'lsof +L1' lists deleted files "
+            "that are open."
+        )
+    amount = bytes_iec(missing)
+    found = f"{amount} are missing for which no cause was found: most likely others wrote about as"
+    wrote = f"{found} much to this file system while the job ran."
+    perhaps_wrote = "Or others wrote about as much to this file system while the job ran."
+    look_for_writers = (
+        "See whether its free space goes on falling. Deleted files that the kernel itself holds, "
+        f"as loop devices ('losetup -l') and swap ('swapon --show'), keep space too.{unseen}"
+    )
+    if kind == "overlay":
+        hidden = (
+            f"Up to {amount} most likely lie in the lower layers of this overlay: their files are "
+            "only hidden, and nothing of them comes back."
+        )
+        where = "Delete them where the layer is made: for a container, in its image."
+        return [
+            Cause(CauseKind.OVERLAY, hidden, where, missing),
+            Cause(CauseKind.OTHERS_WROTE, perhaps_wrote, look_for_writers),
+        ]
+    if kind in _SHARING:
+        shared = (
+            f"Up to {amount} may be shared with snapshots or reflink copies on this {kind}: shared "
+            "blocks come back when their last owner is deleted."
+        )
+        return [
+            Cause(CauseKind.SNAPSHOTS, shared, _SNAPSHOT_LISTS[kind], missing),
+            Cause(CauseKind.OTHERS_WROTE, perhaps_wrote, look_for_writers),
+        ]
+    causes = [Cause(CauseKind.OTHERS_WROTE, wrote, look_for_writers, missing)]
+    if kind in _MAY_SHARE:
+        copied = (
+            f"Or blocks are shared with reflink copies, which {kind} can have: they come back when "
+            "their last owner is deleted."
+        )
+        causes.append(Cause(CauseKind.SNAPSHOTS, copied, _COPIES))
+    return causes
+
+
+def _others_freed(surplus: int, released: int) -> Cause:
+    told = min(surplus, released)
+    closed = (
+        f" Up to {bytes_iec(told)} of it are files that had been deleted before and were closed "
+        "meanwhile."
+        if told >= TOLERANCE_BYTES
+        else ""
+    )
+    return Cause(
+        CauseKind.OTHERS_FREED,
+        f"{bytes_iec(surplus)} more came back than was deleted here: most likely others deleted "
+        f"about as much on this file system while the job ran.{closed}",
+        "Nothing needs to be done.",
+        surplus,
+    )
+
+
+def _inodes(
+    before: Space | None, after: Space | None, entries: int | None, held: int, kind: str
+) -> list[Cause]:
+    if before is None or after is None or entries is None or kind in _INODES_AS_NEEDED:
+        return []
+    if before.free_inodes is None or after.free_inodes is None:
+        return []
+    missing = entries - (after.free_inodes - before.free_inodes) - held
+    if missing <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
+        return []
+    sentence = (
+        f"{count(missing)} fewer inodes came back than entries were deleted: entries that were "
+        "further names of the same file (hard links) have none of their own, and others may have "
+        "made files meanwhile."
+    )
+    advice = "'df -i' tells how many are free now."
+    return [Cause(CauseKind.INODES, sentence, advice, None, missing)]

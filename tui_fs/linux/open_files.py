@@ -1,0 +1,389 @@
+"""Who holds files of a tree open, and which deleted files are held: one look through /proc.
+
+What no process's table shows is not seen: files held by the kernel itself (loop devices, swap),
+sent through a socket and not yet received, held by a process of a PID namespace above this one,
+or by a thread that does not share its process's descriptors.
+"""
+
+import enum
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tui_fs.linux.mount_views import MountView
+from tui_fs.linux.mounts import mount_of, read_mounts
+from tui_fs.linux.process_files import (
+    access_and_mount,
+    ancestry,
+    name_and_user,
+    path_of_link,
+    state_of,
+)
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr
+
+LIMIT_S = 2.0
+"""100,000 descriptors take about half a second."""
+
+_DELETED = " (deleted)"
+_BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own (stat(2))
+_MAPS_BYTES = 1 << 18  # of maps between two looks at the clock
+
+
+class How(enum.StrEnum):
+    """In which way a process holds a file."""
+
+    DESCRIPTOR = "descriptor"
+    MAPPED = "mapped"
+    CWD = "cwd"
+    ROOT = "root"
+    EXECUTABLE = "executable"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that holds a file.
+
+    Attributes:
+        command: as the process named itself: show it through `displayable` only.
+        uid: the effective user.
+        writes: it may change the file through this.
+        is_own: it is the process that looks, or one of those it descends from.
+    """
+
+    pid: int
+    command: str
+    uid: int
+    descriptor: int | None
+    how: How
+    writes: bool
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A process that lives in a tree: its directory, its root, its program or a mapped file."""
+
+    path: PathStr
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file, and all who hold it.
+
+    Attributes:
+        path: as it is below the directory asked for, whichever way the process came there; for
+            other files as the kernel tells it. Empty where it is longer than the kernel tells.
+        allocated_bytes: what the file occupies; None where that may not be seen.
+    """
+
+    path: PathStr
+    device: int
+    inode: int
+    allocated_bytes: int | None
+    holders: tuple[Holder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Occupation:
+    """Who is in the trees, and what is held of their file system.
+
+    Attributes:
+        living: processes with a directory, program or mapped file in the trees.
+        held: files and directories of the trees that are open.
+        deleted: files of the whole file system that have no name any more, the largest first.
+        unseen_processes: processes that this user may not look into.
+        unnamed: open files of the file system whose path is too long for the kernel to tell, so
+            that nobody knows whether they lie in the trees.
+        complete: every process that may be looked into was looked through.
+    """
+
+    living: tuple[Resident, ...] = ()
+    held: tuple[HeldFile, ...] = ()
+    deleted: tuple[HeldFile, ...] = ()
+    unseen_processes: int = 0
+    unnamed: int = 0
+    complete: bool = True
+
+
+def look_who_holds(
+    directories: Sequence[str],
+    device: int,
+    proc: str = "/proc",
+    limit_s: float = LIMIT_S,
+    own_pid: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Occupation:
+    """Return who holds files below some directories, and the deleted files of a file system.
+
+    Only files below the directories and deleted ones of the file system are touched, so that
+    a dead network mount elsewhere does not stop the look.
+
+    Args:
+        directories: absolute and canonical; they may be gone already.
+        device: st_dev of the file system.
+    """
+    scan = _Scan(directories, device, proc, limit_s, own_pid or os.getpid(), clock)
+    scan.run()
+    return Occupation(
+        tuple(scan.living),
+        tuple(found.whole() for found in scan.held.values()),
+        tuple(
+            sorted(
+                (found.whole() for found in scan.deleted.values()),
+                key=lambda held: -(held.allocated_bytes or 0),
+            )
+        ),
+        scan.unseen_processes,
+        scan.unnamed,
+        scan.complete,
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    path: PathStr
+    device: int
+    inode: int
+    allocated_bytes: int | None
+    holders: list[Holder] = field(default_factory=list)
+
+    def whole(self) -> HeldFile:
+        return HeldFile(
+            self.path, self.device, self.inode, self.allocated_bytes, tuple(self.holders)
+        )
+
+
+_Files = dict[tuple[int, int], _Found]
+
+
+class _Process:
+    """A process being looked through; its name is read when it is first needed."""
+
+    def __init__(self, pid: int, folder: str, view: MountView, is_own: bool) -> None:
+        self.pid, self.folder, self.view, self.is_own = pid, folder, view, is_own
+        self.program: PathStr | None = None
+        self._name: tuple[str, int] | None = None
+
+    def holder(self, how: How, descriptor: int | None = None, writes: bool = False) -> Holder:
+        if self._name is None:
+            self._name = name_and_user(self.folder)
+        return Holder(self.pid, *self._name, descriptor, how, writes, self.is_own)
+
+    def bare(self, path: str) -> PathStr:
+        """Return the path that a deleted file had."""
+        bare = path.removesuffix(_DELETED)
+        return self.view.ours(bare) or PathStr(bare)
+
+    def has_name(self, path: str, inode: int) -> bool:
+        """Tell a file that is named "x (deleted)" from one that lost its name x, not all."""
+        if not path.endswith(_DELETED) or not self.view.is_own:
+            return True
+        try:
+            return os.lstat(path).st_ino == inode
+        except OSError:
+            return False
+
+
+class _Scan:
+    def __init__(
+        self,
+        directories: Sequence[str],
+        device: int,
+        proc: str,
+        limit_s: float,
+        own_pid: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self._directories, self._device, self._proc = tuple(directories), device, proc
+        self._limit_s, self._clock, self._deadline = limit_s, clock, clock() + limit_s
+        self._own = ancestry(proc, own_pid)
+        self._own_mounts = read_mounts(f"{proc}/{own_pid}/mountinfo")
+        own_view = MountView(directories, self._own_mounts)
+        self._views = {os.readlink(f"{proc}/{own_pid}/ns/mnt"): own_view}
+        # On btrfs st_dev differs between subvolumes; that of the mount is the file system's.
+        self._devices = {f"{os.major(device)}:{os.minor(device)}"}
+        self._devices |= {
+            home.device for path in directories[:1] if (home := mount_of(path, self._own_mounts))
+        }
+        self.living: list[Resident] = []
+        self.held: _Files = {}
+        self.deleted: _Files = {}
+        self.unseen_processes = self.unnamed = 0
+        self.complete = True
+
+    def run(self) -> None:
+        for name in sorted(filter(str.isdigit, os.listdir(self._proc)), key=int):
+            if self._clock() > self._deadline:
+                self.complete = False
+                return
+            try:
+                self._look_through(int(name))
+            except (PermissionError, BadInput):
+                self.unseen_processes += 1
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended, and holds nothing any more
+
+    def _look_through(self, pid: int) -> None:
+        folder = f"{self._proc}/{pid}"
+        state = state_of(folder)
+        if state.is_kernel_thread or state.is_zombie:
+            return
+        process = _Process(pid, folder, self._view(folder), pid in self._own)
+        for how, name in ((How.CWD, "cwd"), (How.ROOT, "root"), (How.EXECUTABLE, "exe")):
+            self._look_at_link(process, how, name)
+        # No process may use up the time of all others.
+        until = min(self._deadline, self._clock() + self._limit_s / 2)
+        with os.scandir(f"{folder}/fd") as descriptors:
+            for descriptor in descriptors:
+                if self._clock() > until:
+                    self.complete = False
+                    break
+                self._look_at_descriptor(process, int(descriptor.name))
+        known: set[bytes] = set()
+        for line in self._lines_of_maps(process, until):
+            area, rights, _, rest = line.split(None, 3)  # then device, inode, path
+            if b" /" in rest and rest not in known:
+                known.add(rest)
+                self._look_at_map(process, area, rights, rest)
+
+    def _view(self, folder: str) -> MountView:
+        namespace = os.readlink(f"{folder}/ns/mnt")
+        if namespace not in self._views:
+            mounts = read_mounts(f"{folder}/mountinfo")
+            self._views[namespace] = MountView(self._directories, self._own_mounts, mounts)
+        return self._views[namespace]
+
+    def _look_at_link(self, process: _Process, how: How, name: str) -> None:
+        path = path_of_link(f"{process.folder}/{name}")
+        if path is None or not self._is_wanted(process, path):
+            return
+        mount = mount_of(path, process.view.mounts)
+        is_elsewhere = mount is not None and mount.device not in self._devices
+        if is_elsewhere and process.view.ours(path) is None:
+            return  # not even touched: it may be a dead network mount
+        status = self._status(f"{process.folder}/{name}")
+        if status is None:
+            return
+        holder = process.holder(how)
+        is_here = status.st_dev == self._device
+        living = self._sort(process, path, status, holder, is_here)
+        if living is not None:
+            if how is How.EXECUTABLE:
+                process.program = living
+            self.living.append(Resident(living, holder))
+
+    def _look_at_descriptor(self, process: _Process, descriptor: int) -> None:
+        place = f"{process.folder}/fd/{descriptor}"
+        path = path_of_link(place)
+        if path is None or not self._is_wanted(process, path):
+            return
+        told = access_and_mount(f"{process.folder}/fdinfo/{descriptor}")
+        if told is None:
+            return
+        writes, mount_id = told
+        mount = process.view.by_id.get(mount_id)
+        is_elsewhere = mount is not None and mount.device not in self._devices
+        if is_elsewhere and process.view.ours(path) is None:
+            return
+        status = self._status(place)
+        if status is None:
+            return
+        is_here = status.st_dev == self._device if mount is None else not is_elsewhere
+        holder = process.holder(How.DESCRIPTOR, descriptor, writes)
+        living = self._sort(process, path, status, holder, is_here)
+        if living is not None:
+            _add(self.held, living, status, holder)
+
+    def _look_at_map(self, process: _Process, area: bytes, rights: bytes, rest: bytes) -> None:
+        device, number, raw = rest.split(None, 2)
+        start, _, end = area.partition(b"-")
+        place = f"{process.folder}/map_files/{int(start, 16):x}-{int(end, 16):x}"
+        path = os.fsdecode(raw.replace(b"\\012", b"\n"))
+        try:
+            if b"\\012" in raw:  # maps writes a newline like these four characters
+                path = path_of_link(place) or path
+            major, _, minor = device.partition(b":")
+            is_here = f"{int(major, 16)}:{int(minor, 16)}" in self._devices
+            if not is_here and process.view.ours(path) is None:
+                return
+            status = self._status(place)
+        except PermissionError:  # CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is needed
+            status = None
+        writes = rights[1:2] == b"w" and rights[3:4] == b"s"
+        holder = process.holder(How.MAPPED, writes=writes)
+        living: PathStr | None
+        if status is not None:
+            living = self._sort(process, path, status, holder, is_here)
+        elif path.endswith(_DELETED) and not process.has_name(path, int(number)):
+            living = None
+            if is_here:
+                _add_number(self.deleted, process.bare(path), (self._device, int(number)), holder)
+        else:
+            living = process.view.ours(path)
+        if living is not None and living != process.program:
+            self.living.append(Resident(living, holder))
+
+    def _is_wanted(self, process: _Process, path: str) -> bool:
+        return not path or path.endswith(_DELETED) or process.view.ours(path) is not None
+
+    def _sort(
+        self,
+        process: _Process,
+        path: str,
+        status: os.stat_result,
+        holder: Holder,
+        is_here: bool,
+    ) -> PathStr | None:
+        """Keep what is deleted, count what is unnamed; return the path of what is in the trees."""
+        if status.st_nlink == 0:
+            if is_here:
+                _add(self.deleted, process.bare(path), status, holder)
+            return None
+        if not path:
+            self.unnamed += is_here
+            return None
+        return process.view.ours(path) if process.has_name(path, status.st_ino) else None
+
+    def _lines_of_maps(self, process: _Process, until: float) -> Iterator[bytes]:
+        """Return the lines that may matter; a database has a hundred thousand others."""
+        prefixes = (os.fsencode(path.replace("\n", "\\012")) for path in process.view.prefixes)
+        parts = [rb" \(deleted\)\n", *(b" " + re.escape(prefix) for prefix in prefixes)]
+        pattern, cut = re.compile(b"|".join(parts)), b""
+        with open(f"{process.folder}/maps", "rb") as maps:
+            while read := maps.read(_MAPS_BYTES):
+                if self._clock() > until:
+                    self.complete = False
+                    return
+                whole, newline, rest = (cut + read).rpartition(b"\n")
+                block, cut = whole + newline, rest
+                for match in pattern.finditer(block):
+                    start = block.rfind(b"\n", 0, match.start()) + 1
+                    yield block[start : block.index(b"\n", match.start())]
+
+    def _status(self, place: str) -> os.stat_result | None:
+        """Follow a link of /proc to the file itself."""
+        try:
+            return os.stat(place)
+        except (FileNotFoundError, ProcessLookupError):
+            return None  # closed meanwhile
+        except PermissionError:
+            raise
+        except OSError:  # a network mount that knows it no more, a FUSE that has ended
+            self.complete = False
+            return None
+
+
+def _add(files: _Files, path: PathStr, status: os.stat_result, holder: Holder) -> None:
+    found = _add_number(files, path, (status.st_dev, status.st_ino), holder)
+    found.allocated_bytes = status.st_blocks * _BLOCK_BYTES
+
+
+def _add_number(files: _Files, path: PathStr, number: tuple[int, int], holder: Holder) -> _Found:
+    found = files.setdefault(number, _Found(path, *number, None))
+    found.path = found.path or path
+    found.holders.append(holder)
+    return found
