@@ -1,6 +1,7 @@
 """The Textual application: composes the screens and routes between them."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -8,9 +9,9 @@ from textual.screen import Screen
 
 from tui_fs.screens.choose import ChooseScreen
 from tui_fs.screens.doctor import DoctorScreen
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.messages import GoOnAsked
+from tui_fs.screens.messages import DeleteAsked, GoOnAsked
 from tui_fs.screens.preview import PreviewScreen
 
 _SLOW_LINK_INTERVAL_S = 1.0
@@ -21,6 +22,7 @@ class TuiFsApp(App[None]):
 
     Args:
         path: canonical absolute path of the directory to open.
+        imported: a file that ncdu has exported, shown instead of `path`; it can be looked at only.
         slow_link: redraw once a second instead of four times.
         read_only: deleting is switched off.
     """
@@ -32,9 +34,17 @@ class TuiFsApp(App[None]):
         Binding("I", "doctor", "this machine", tooltip="What works on this machine"),
     ]
 
-    def __init__(self, path: str, *, slow_link: bool = False, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        imported: str | None = None,
+        slow_link: bool = False,
+        read_only: bool = False,
+    ) -> None:
         super().__init__()
         self._path = path
+        self._imported = imported
         self._settings = Settings(read_only=read_only)
         if slow_link:
             self._settings = Settings(_SLOW_LINK_INTERVAL_S, read_only)
@@ -47,17 +57,25 @@ class TuiFsApp(App[None]):
 
     def first_screen(self) -> Screen[None]:
         """Return the screen to begin with."""
-        return ChooseScreen(self._path, self._settings)
+        return ChooseScreen(self._path, self._settings, self._imported)
 
     def on_go_on_asked(self, message: GoOnAsked) -> None:
         """Preview the rest of a dead job."""
-        self.push_screen(PreviewScreen(message.died.target.path, self._settings, message.died))
+        self.push_screen(PreviewScreen(message.died.paths, self._settings, message.died))
+
+    def on_delete_asked(self, message: DeleteAsked) -> None:
+        """Preview a deletion."""
+        self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer jobs and machine in the command palette too."""
-        yield from super().get_system_commands(screen)
+        """Offer what the screen's keys do in the command palette too."""
+        if isinstance(screen, FramedScreen):
+            for binding in screen.own_bindings():
+                run = partial(screen.run_action, binding.action)
+                yield SystemCommand(binding.tooltip, f"Key: {binding.key}", run)
         yield SystemCommand("Jobs", "List all jobs", self.action_jobs)
         yield SystemCommand("This machine", "What works here", self.action_doctor)
+        yield from super().get_system_commands(screen)
 
     def action_jobs(self) -> None:
         """Show the jobs, once."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from widgets.cell_drawing import eighth_blocks, fit_cells
+from widgets.cell_drawing import eighth_blocks, fit_cells, fit_end
 
 GUTTER = 2
 GAP = 2
@@ -29,12 +29,15 @@ class Column:
         width: Cells; 0 takes the remaining width, which exactly one column must do.
         right: Align title and cells at the right.
         bar: Draw the row's fraction as a bar; the row's cell text is ignored.
+        keep_end: A text that is too long loses its beginning, as suits a path; only for the
+            column that takes the remaining width.
     """
 
     title: str
     width: int
     right: bool = False
     bar: bool = False
+    keep_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def row_parts(
         if column.bar:
             parts.append((bar, fit_cells(eighth_blocks(row.fraction or 0.0, cells), cells)))
         elif column.width == 0:
-            parts.extend(_name_parts(row, text, cells, right=column.right))
+            parts.extend(_name_parts(row, text, cells, column))
         else:
             parts.append((plain, fit_cells(text, cells, right=column.right)))
     return parts
@@ -139,14 +142,14 @@ def _gutter(marked: bool, cursor: bool) -> str:
     return "› " if cursor else "  "
 
 
-def _name_parts(row: BarRow, text: str, width: int, *, right: bool) -> list[tuple[Component, str]]:
+def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tuple[Component, str]]:
     """Share the flexible column between the name and the flag; the flag is never cut."""
     name: Component = row.tone if row.tone in ("muted", "directory") else ""
     flag: Component = row.tone if row.tone in ("warning", "danger") else "muted"
     flag_width = cell_len(row.flag) + GAP if row.flag else 0
-    if not flag_width or flag_width >= width:
-        return [(name, fit_cells(text, width, right=right))]
-    return [
-        (name, fit_cells(text, width - flag_width, right=right)),
-        (flag, " " * GAP + row.flag),
-    ]
+    has_flag = 0 < flag_width < width
+    room = width - flag_width if has_flag else width
+    if column.keep_end:
+        text = fit_end(text, room)
+    parts = [(name, fit_cells(text, room, right=column.right))]
+    return [*parts, (flag, " " * GAP + row.flag)] if has_flag else parts

@@ -27,6 +27,20 @@ def fit_cells(text: str, width: int, *, right: bool = False) -> str:
     return " " * missing + text if right else text + " " * missing
 
 
+def fit_end(text: str, width: int) -> str:
+    """Return `text` in at most `width` cells; what is cut off is its beginning."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 1:
+        return ELLIPSIS[:width]
+    kept = ""
+    for character in reversed(text):
+        if cell_len(character + kept) > width - 1:
+            break
+        kept = character + kept
+    return ELLIPSIS + kept
+
+
 def eighth_blocks(fraction: float, width: int) -> str:
     """Draw a bar without a track, an eighth of a cell exact.
 

@@ -10,22 +10,9 @@ from textual.app import RenderResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from widgets.cell_drawing import fit_end
+
 GAP = 2
-ELLIPSIS = "…"
-
-
-def fit_end(text: str, width: int) -> str:
-    """Return `text` in at most `width` cells; what is cut off is its beginning."""
-    if cell_len(text) <= width:
-        return text
-    if width <= 1:
-        return ELLIPSIS[:width]
-    kept = ""
-    for character in reversed(text):
-        if cell_len(character + kept) > width - 1:
-            break
-        kept = character + kept
-    return ELLIPSIS + kept
 
 
 class PlaceLine(Widget):

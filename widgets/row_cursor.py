@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from widgets.bar_row import BarRow
+from widgets.lazy_rows import keys_of
 
 
 class RowCursor:
@@ -43,11 +44,10 @@ class RowCursor:
         # A refresh mostly leaves the row where it was; the search is for a new order.
         if self.index < len(self.rows) and self.rows[self.index].key == key:
             return
-        for index, row in enumerate(self.rows):
-            if row.key == key:
-                self.index = index
-                return
-        self.go_to(self.index)
+        try:
+            self.index = keys_of(self.rows).index(key)
+        except ValueError:
+            self.go_to(self.index)
 
     def go_to(self, index: int) -> bool:
         """Go to an index, or as near as there are rows, and tell whether the cursor moved."""

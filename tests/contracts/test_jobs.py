@@ -205,7 +205,7 @@ def test_a_supervisor_without_its_starters_word_deletes_nothing(cli: Cli, ext4: 
     many_directories(target, 2, 10)
     plan = json.loads((folder / "plan.json").read_text())
     status = target.stat()
-    plan["target"]["pin"].update(device=status.st_dev, inode=status.st_ino)
+    plan["targets"][0]["pin"].update(device=status.st_dev, inode=status.st_ino)
     (again / "plan.json").write_text(json.dumps(plan | {"job_id": "aaaaaa"}))
 
     # When its supervisor is started by somebody who goes away at once

@@ -18,7 +18,7 @@ from tests.conftest import Cli, Json
 from tests.e2e.terminal import Terminal
 from tests.needs import needs_root, needs_tool
 from tests.trees import Manifest, chain, manifest, many_directories
-from tui_fs.job.permission import check_target
+from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import make_plan
 from tui_fs.job.start import start
 from tui_fs.model.plan import Plan
@@ -83,7 +83,7 @@ def write_policy(target: Path, text: str | bytes) -> Path:
 def plan_of(target: Path, strategy: StrategyName = StrategyName.RM) -> Plan:
     """Give the plan that the program makes of a confirmed target."""
     *_, survey = ScandirSurvey([str(target)]).run()
-    return make_plan(check_target(str(target)), survey, strategy, Options())
+    return make_plan(check_targets([str(target)]), survey, strategy, Options())
 
 
 def report_of(plan: Plan) -> Json:

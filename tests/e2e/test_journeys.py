@@ -242,6 +242,53 @@ def test_gentle_and_ranks_change_at_a_key(running: tuple[Terminal, Path, str], c
     assert paces[-1] == {"gentle": False, "rate_per_s": 0, "nice": 19, "io_priority": "idle"}
 
 
+def test_marked_directories_go_and_nothing_else(open_on: Open, tmpfs: Path) -> None:
+    # Given caches all over a tree / When all of one name and another directory are marked /
+    # Then one job deletes those
+    place = tmpfs / "place"
+    for user in ("ada", "ben", "cai"):
+        many_directories_in(place / user / "cache")
+        many_directories_in(place / user / "kept")
+    sentinel = Sentinel(place)
+    terminal = open_on(place)
+    terminal.wait_for("complete")
+    terminal.press("Enter")
+    terminal.wait_for("cache/")
+    terminal.wait_until(lambda text: "kept/" in text and "ben/" not in text, "the inside")
+    terminal.press("/")
+    terminal.wait_for("─ search")
+    terminal.type("cache")
+    terminal.press("Enter")
+    terminal.wait_for("only names with “cache”")
+    terminal.press("N")
+    terminal.wait_for("3 marked")
+    terminal.press("t")
+    terminal.wait_for("most entries first")
+    terminal.press("h")
+    terminal.wait_for("d delete…")
+    terminal.press("d")
+    terminal.wait_for("192 names")
+    terminal.wait_for("counted")
+    terminal.press("Enter")
+    terminal.wait_for("delete 3 directories in")
+    terminal.press("Tab")
+    terminal.answer("Delete for ever?", "Enter")
+
+    terminal.wait_for("DONE")
+    sentinel.assert_whole()
+    left = {str(path.relative_to(place)) for path in place.glob("[abc]*/*")}
+    assert left == {"ada/kept", "ben/kept", "cai/kept"}
+    terminal.press("q")
+    terminal.wait_for("complete")
+    assert "3 marked" not in terminal.text()
+
+
+def many_directories_in(root: Path) -> None:
+    """Make a little tree."""
+    root.mkdir(parents=True)
+    many_directories(root, 3, 20)
+
+
 @pytest.mark.slow
 def test_keys_answer_in_a_directory_of_200_000(open_on: Open, ext4: Path) -> None:
     place = ext4 / "place"

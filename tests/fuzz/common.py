@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tui_fs.model.events import JobStarted
 from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Target
 
 VARIABLE = "TUI_FS_FUZZ_EXAMPLES"
 EXAMPLES = int(os.environ.get(VARIABLE, "150"))
@@ -191,6 +193,7 @@ _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(max_size=8) | _bytes.map(os.fsdecode),
     PathStr: _bytes.map(os.fsdecode),
 }
+_absolute_paths = _bytes.map(lambda path: PathStr(os.fsdecode(b"/" + path)))
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
@@ -199,8 +202,13 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return _SCALARS[hint]
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         hints = typing.get_type_hints(hint)
-        fields = [field.name for field in dataclasses.fields(hint)]
-        return st.builds(hint, **{name: values_of(hints[name]) for name in fields})
+        values = {field.name: values_of(hints[field.name]) for field in dataclasses.fields(hint)}
+        if hint is Target:
+            values["path"] = _absolute_paths
+        if "targets" in values:
+            target = _absolute_paths if hint is JobStarted else values_of(Target)
+            values["targets"] = st.lists(target, min_size=1, max_size=3).map(tuple)
+        return st.builds(hint, **values)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return st.sampled_from(hint)
     arguments = typing.get_args(hint)

@@ -56,7 +56,7 @@ EVENT_LINES = tuple(event_line(event) for journal in JOURNALS for event in journ
 
 def plan_json() -> dict[str, Any]:
     """Return a plan as plan.json holds it."""
-    value = {"schema": 1, **encode(recorded.plan())}
+    value = {"schema": 2, **encode(recorded.plan())}
     assert isinstance(value, dict)
     return value
 

@@ -193,7 +193,7 @@ def test_a_plan_that_can_be_written_can_be_read(plan: Plan) -> None:
 @fuzzed
 def test_a_damaged_plan_is_read_as_it_is_or_refused(folder: Path, text: bytes) -> None:
     # Given a plan with some wrong parts
-    (folder / "plan.json").write_bytes(b'{"schema":1,' + text[1:])
+    (folder / "plan.json").write_bytes(b'{"schema":2,' + text[1:])
     with tried():
         try:
             # When read / Then a plan that stays what it is when written again ...

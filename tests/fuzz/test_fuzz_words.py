@@ -95,7 +95,7 @@ def test_any_command_line_is_understood_or_refused(arguments: list[str]) -> None
 
 def _assert_in_range(parsed: argparse.Namespace, arguments: list[str]) -> None:
     if hasattr(parsed, "path"):
-        assert parsed.path in arguments or (parsed.path == "." and parsed.run.__name__ == "run")
+        assert parsed.path is None or parsed.path in arguments
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if getattr(parsed, "yes", False):
         assert {"--y", "--ye", "--yes"} & set(before)

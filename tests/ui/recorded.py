@@ -1,7 +1,7 @@
 """Recorded surveys and journals, and a way to see a screen as text."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from textual.app import App
 from textual.screen import Screen
@@ -34,15 +34,15 @@ from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import (
-    Child,
-    EntryKind,
     Finding,
     LargeDirectory,
+    Ranking,
     Severity,
     Survey,
     Totals,
 )
 from tui_fs.model.target import Pin, Target
+from tui_fs.survey.process import Update
 
 SPOOL = PathStr("/srv/spool")
 MAILDROP = PathStr("/srv/spool/maildrop")
@@ -76,22 +76,6 @@ def spool_survey(*, finished: bool = True, unreadable: int = 0) -> Survey:
         elapsed_s=3.2,
         finished=finished,
         complete=finished and not unreadable,
-        children=(
-            _directory("maildrop", MAIL_TOTALS, finished),
-            _directory("sessions", Totals(60_000, 1_002, 0, 0, 2 << 20, 3 << 20), True),
-            _directory("a[", Totals(5, 2, 0, 0, 10, 8192), True),
-            _directory("[red]", Totals(4, 1, 0, 0, 10, 4096), True),
-            _directory("new\nline \x1b]0;x\x07", Totals(1, 1, 0, 0, 10, 4096), True),
-            _directory(os.fsdecode(b"\xff\xfe"), Totals(1, 1, 0, 0, 10, 4096), True),
-            Child(
-                PathStr("lock"),
-                EntryKind.SYMLINK,
-                Totals(symlinks=1),
-                True,
-                PathStr("/run/lock"),
-            ),
-            Child(PathStr("pipe"), EntryKind.OTHER, Totals(other=1), True),
-        ),
     )
 
 
@@ -116,16 +100,12 @@ def maildrop_survey(*, finished: bool = True, longest_path: int = 52) -> Survey:
     )
 
 
-def _directory(name: str, totals: Totals, complete: bool) -> Child:
-    return Child(PathStr(name), EntryKind.DIRECTORY, totals, complete)
-
-
 def plan(job_id: str = "7f3a01") -> Plan:
     """The plan behind the recorded journals."""
     return Plan(
         job_id=job_id,
         created_at=1_700_000_000.0,
-        target=Target(MAILDROP, Pin(1, 2, 3)),
+        targets=(Target(MAILDROP, Pin(1, 2, 3)),),
         strategy=StrategyName.RM,
         options=Options(),
         tools={"rm": "/usr/bin/rm", "find": "/usr/bin/find"},
@@ -146,7 +126,7 @@ STARTED = JobStarted(
     job_id="7f3a01",
     started_at=1_700_000_000.0,
     supervisor_pid=4122,
-    target=MAILDROP,
+    targets=(MAILDROP,),
     strategy=StrategyName.RM,
     keep_root=False,
     command=(RM,),
@@ -217,6 +197,7 @@ def ended(outcome: Outcome, explanation: str, deleted: int, left: int) -> tuple[
             split_is_exact=True,
             surviving_entries=left,
             space=Space(SPACE.free_bytes + deleted * 4096, 1_000_000 + deleted),
+            left=(MAILDROP,) if left else (),
         ),
     )
 
@@ -235,7 +216,7 @@ def record(events: Sequence[Event], *, job_id: str = "7f3a01") -> JobFolder:
     """Write a job of these events below the current directory; return its folder."""
     folder = JobFolder(os.path.join("jobs", job_id))
     os.makedirs(folder.path)
-    write_json(folder.plan, {"schema": 1, **encode(plan(job_id))})
+    write_json(folder.plan, {"schema": 2, **encode(plan(job_id))})
     writer = JournalWriter(folder.journal)
     snapshot = Snapshot()
     for event in events:
@@ -251,12 +232,30 @@ def record(events: Sequence[Event], *, job_id: str = "7f3a01") -> JobFolder:
 class SilentSurvey:
     """Stands for a survey process that has not counted anything yet."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
+        self.paths, self.imported = paths, imported
+        self.is_paused = False
 
-    def results(self) -> Sequence[Survey]:
-        """Nothing; the tests post what they want to be seen."""
-        return ()
+    def updates(self) -> Iterator[Update]:
+        """Tell nothing; the tests post what they want to be seen."""
+        return iter(())
+
+    def show(self, path: str) -> None:
+        """Never answer."""
+
+    def rank(self, by: Ranking) -> None:
+        """Never answer."""
+
+    def name(self, name: str) -> None:
+        """Never answer."""
+
+    def pause(self) -> None:
+        """Stand still."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self.is_paused = False
 
     def stop(self) -> None:
         """Nothing to stop."""

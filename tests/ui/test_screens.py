@@ -19,7 +19,6 @@ from tests.ui.recorded import (
     PAUSED,
     REFUSED,
     RUNNING,
-    SPOOL,
     STARTED,
     Host,
     SilentSurvey,
@@ -27,7 +26,6 @@ from tests.ui.recorded import (
     maildrop_survey,
     record,
     screen_text,
-    spool_survey,
 )
 from tui_fs.job.examination import (
     EngineState,
@@ -46,9 +44,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin, Target
-from tui_fs.screens.choose import ChooseScreen
 from tui_fs.screens.doctor import DoctorScreen
-from tui_fs.screens.findings import FindingsScreen
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.messages import SurveyUpdated
@@ -86,7 +82,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.races.replaceable_part", lambda *_: None)
     monkeypatch.setattr("tui_fs.job.races._replaceable", lambda _: None)
     target = Target(MAILDROP, Pin(1, 2, 3))
-    monkeypatch.setattr("tui_fs.screens.preview.check_target", lambda *_, **__: target)
+    monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: (target,))
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
 
@@ -110,7 +106,7 @@ async def settle(pilot: Pilot[None]) -> None:
     """Wait until workers that will end have ended and all messages are drawn."""
     await pilot.pause()
     for worker in list(pilot.app.workers):
-        if worker.group not in ("follow",) and "JobsScreen" not in repr(worker.node):
+        if worker.group not in ("follow", "survey") and "JobsScreen" not in repr(worker.node):
             await worker.wait()
     await pilot.pause()
 
@@ -126,7 +122,7 @@ async def wait_for(pilot: Pilot[None], words: str) -> None:
 
 def counted(survey: Survey) -> Act:
     async def act(pilot: Pilot[None]) -> None:
-        found = forecast(survey, Options())
+        found = forecast((survey.path,), survey, Options())
         pilot.app.screen.post_message(SurveyUpdated(survey, found))
 
     return act
@@ -155,55 +151,8 @@ def shows(words: str) -> Act:
     return act
 
 
-def choose() -> ChooseScreen:
-    return ChooseScreen(SPOOL, Settings())
-
-
 def preview() -> PreviewScreen:
-    return PreviewScreen(MAILDROP, Settings())
-
-
-async def test_choose_before_anything_is_counted(picture: SnapshotAssertion) -> None:
-    assert await look(choose()) == picture
-
-
-async def test_choose_while_counting(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), counted(spool_survey(finished=False))) == picture
-
-
-async def test_choose_complete(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), counted(spool_survey())) == picture
-
-
-async def test_choose_complete_on_a_large_terminal(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), counted(spool_survey()), LARGE) == picture
-
-
-async def test_choose_with_unreadable_directories(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), counted(spool_survey(unreadable=2))) == picture
-
-
-async def test_choose_an_empty_directory(picture: SnapshotAssertion) -> None:
-    empty = Survey(path=SPOOL, finished=True, complete=True)
-    assert await look(choose(), counted(empty)) == picture
-
-
-async def test_choose_searching(picture: SnapshotAssertion) -> None:
-    acts = then(counted(spool_survey()), keys("slash", "s", "e"))
-    assert await look(choose(), acts) == picture
-
-
-async def test_choose_sorted_by_name(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), then(counted(spool_survey()), keys("s", "s"))) == picture
-
-
-async def test_help(picture: SnapshotAssertion) -> None:
-    acts = then(counted(spool_survey()), keys("question_mark"))
-    assert await look(choose(), acts) == picture
-
-
-async def test_findings(picture: SnapshotAssertion) -> None:
-    assert await look(FindingsScreen(spool_survey(), Settings())) == picture
+    return PreviewScreen((MAILDROP,), Settings())
 
 
 async def test_preview_complete(picture: SnapshotAssertion) -> None:
@@ -241,7 +190,7 @@ async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.M
     def refuse(*_: object, **__: object) -> Target:
         raise Refused(f"{MAILDROP} is a mount point.", "Unmount it first.", rule="mount-point")
 
-    monkeypatch.setattr("tui_fs.screens.preview.check_target", refuse)
+    monkeypatch.setattr("tui_fs.screens.preview.check_targets", refuse)
     assert await look(preview()) == picture
 
 
@@ -273,7 +222,7 @@ async def test_confirm_a_small_directory(
 
 
 async def test_read_only_never_asks() -> None:
-    screen = PreviewScreen(MAILDROP, Settings(read_only=True))
+    screen = PreviewScreen((MAILDROP,), Settings(read_only=True))
     shown = await look(
         screen, then(counted(maildrop_survey()), keys("enter"), shows("switched off"))
     )

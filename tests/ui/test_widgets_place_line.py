@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from widgets.place_line import fit_end
+from widgets.cell_drawing import fit_end
 
 
 @pytest.mark.parametrize(

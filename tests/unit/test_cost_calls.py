@@ -169,3 +169,37 @@ def test_small_batches_cost_processes() -> None:
     # Given one rm for each file / When predicted / Then a thousand and three programs start
     calls = predicted_calls(TEN_TIMES_100, StrategyName.XARGS, Options(batch_size=1))
     assert (calls["execve"], calls["clone"], calls["wait4"]) == (1003, 1000, 1000)
+
+
+@pytest.mark.parametrize("keep_root", [False, True])
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
+    strategy: StrategyName, keep_root: bool
+) -> None:
+    # Given a survey of one, and how the tools are started for three such
+    options = Options(keep_root=keep_root)
+    alone = predicted_calls(TEN_TIMES_100, strategy, options)
+    three = replace(
+        TEN_TIMES_100,
+        totals=replace(
+            TEN_TIMES_100.totals,
+            files=3 * TEN_TIMES_100.totals.files,
+            directories=3 * TEN_TIMES_100.totals.directories,
+        ),
+    )
+    removing = ("unlink", "unlinkat", "rmdir")
+
+    def removed(calls: dict[str, int]) -> int:
+        return sum(calls.get(name, 0) for name in removing)
+
+    # When predicted, in one run or in three / Then all entries, and the execs of each run
+    for runs in (1, 3):
+        if runs == 1 and (strategy is StrategyName.RSYNC or (strategy, keep_root) == RM_KEEPS):
+            continue  # these take one at once
+        found = predicted_calls(three, strategy, options, targets=3, runs=runs)
+        assert removed(found) == 3 * removed(alone)
+        if strategy is not StrategyName.XARGS:
+            assert found["execve"] == runs * alone["execve"]
+
+
+RM_KEEPS = (StrategyName.RM, True)

@@ -31,7 +31,7 @@ from tui_fs.model.target import Pin, Target
 PLAN = Plan(
     job_id="a1b2c3",
     created_at=0.0,
-    target=Target(PathStr("/srv/spool"), Pin(1, 2, 3)),
+    targets=(Target(PathStr("/srv/spool"), Pin(1, 2, 3)),),
     strategy=StrategyName.RM,
     options=Options(),
     tools={},
@@ -73,9 +73,9 @@ def is_cut_of(cut: str, whole: str) -> bool:
     )
 
 
-def with_path(path: str) -> Plan:
-    """Give the plan for another target."""
-    return replace(PLAN, target=Target(PathStr(path), Pin(1, 2, 3)))
+def with_path(*paths: str) -> Plan:
+    """Give the plan for other targets."""
+    return replace(PLAN, targets=tuple(Target(PathStr(path), Pin(1, 2, 3)) for path in paths))
 
 
 def test_the_line_of_a_start_reads_like_this() -> None:
@@ -95,6 +95,27 @@ def test_the_line_of_an_end_adds_what_came_of_it() -> None:
         " outcome=partial deleted_entries=199998 failed_entries=2 left_entries=3 "
         "elapsed_s=12.3 path=/srv/spool"
     )
+
+
+def test_several_targets_are_all_named_where_there_is_room() -> None:
+    # Given three targets, one of a hostile name / When written / Then each has a key of its own
+    pairs = read_back(audit_line(with_path("/srv/a", "/srv/b c=d", "/srv/e"), ALICE, END))
+    assert pairs["targets"] == "3"
+    assert pairs["path"] == "/srv/a"
+    assert pairs["path_2"] == shown("/srv/b c=d")
+    assert pairs["path_3"] == "/srv/e"
+    assert "targets" not in read_back(audit_line(PLAN, ALICE))
+
+
+@pytest.mark.parametrize("number", [40, 1000])
+def test_too_many_targets_are_told_by_number_and_the_first(number: int) -> None:
+    # Given more targets than the line holds / When written / Then their number, and the first
+    line = audit_line(with_path(*(f"/srv/{'x' * 30}{at}" for at in range(number))), ALICE, END)
+    pairs = read_back(line)
+    assert pairs["targets"] == str(number)
+    assert pairs["path"] == f"/srv/{'x' * 30}0"
+    assert "path_2" not in pairs
+    assert len(line.encode()) <= MAX_LINE_BYTES
 
 
 def test_what_nobody_counted_is_unknown() -> None:
@@ -199,6 +220,7 @@ def test_every_line_fits_and_can_be_read_back(
 ) -> None:
     # Given any text from outside
     filters = Filters(glob, 2**64 - 1, 2**64 - 1)
+    path = f"/{path}"
     plan = replace(with_path(path), job_id="f" * 64, options=Options(filters=filters))
     # When written
     line = audit_line(plan, asker, end)
@@ -231,7 +253,7 @@ def test_every_line_fits_and_can_be_read_back(
 @settings(deadline=None)
 def test_two_paths_make_two_lines(one: str, other: str) -> None:
     # Given two short paths that differ / When written / Then the lines differ
-    lines = {audit_line(with_path(path[:30]), ALICE) for path in (one, other)}
+    lines = {audit_line(with_path(f"/{path[:30]}"), ALICE) for path in (one, other)}
     assert len(lines) == len({one[:30], other[:30]})
 
 

@@ -28,10 +28,11 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.survey import Totals
 
-GONE = Aftermath(True, Totals())
-LEFT = Aftermath(False, Totals(files=3, directories=1))
-UNCOUNTED = Aftermath(False, None)
-MOVED = Aftermath(False, None, "The directory was moved while it was deleted, to /elsewhere.")
+HERE = (PathStr("/srv/t\udcff"),)
+GONE = Aftermath((), Totals())
+LEFT = Aftermath(HERE, Totals(files=3, directories=1))
+UNCOUNTED = Aftermath(HERE, None)
+MOVED = Aftermath(HERE, None, "The directory was moved while it was deleted, to /elsewhere.")
 CANCEL = CancelRequested(2.0, "asked by uid 0")
 
 
@@ -94,7 +95,7 @@ def test_a_job_comes_to_this(
 
 def test_one_entry_is_left_in_the_singular() -> None:
     # Given one survivor / When ended / Then the sentence is in the singular
-    assert "1 entry is left." in ending(Aftermath(False, Totals(directories=1))).explanation
+    assert "1 entry is left." in ending(Aftermath(HERE, Totals(directories=1))).explanation
 
 
 def test_a_cancelled_tool_was_not_killed_from_outside() -> None:
@@ -202,7 +203,7 @@ def test_a_refused_report_says_which_rule() -> None:
 
 def test_a_report_is_valid_json_whatever_the_target_is_called() -> None:
     # Given a target that is not UTF-8, so that its command is not either
-    begun = replace(started(), target=PathStr("/\udcff"), command=(("rm", "/\udcff"),))
+    begun = replace(started(), targets=(PathStr("/\udcff"),), command=(("rm", "/\udcff"),))
     found = report(begun, finished(Outcome.DONE))
     # When written as text / Then strict UTF-8 can carry it
     assert found["target_b64"]
@@ -243,3 +244,28 @@ def test_the_times_of_a_job_that_died_are_those_last_seen() -> None:
     found = report(*RUNNING, replace(sampled(1), usage=usage), state=JobState.DIED)
     # When reported / Then user and kernel time are told apart
     assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)
+
+
+def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
+    # Given three targets of which two are left / When the job ends / Then both are named
+    paths = tuple(PathStr(f"/srv/{name}") for name in "abc")
+    several = replace(plan(), targets=tuple(replace(plan().targets[0], path=p) for p in paths))
+    begun = replace(started(), targets=paths)
+    events: tuple[Event, ...] = (begun, *RUNNING[1:])
+    snapshot = reduce(fold, events, Snapshot())
+    found = ending_of(several, snapshot, Aftermath(paths[1:], Totals(files=3)), "")
+    assert found.outcome is Outcome.PARTIAL
+    assert found.explanation == "3 entries are left. In 2 of 3 directories: /srv/b, /srv/c."
+    end = replace(finished(Outcome.PARTIAL), left=paths[1:])
+    assert [one["gone"] for one in report(begun, end)["targets"]] == [True, False, False]
+    # And where nobody looked, nothing is claimed
+    died = report(begun, state=JobState.DIED)
+    assert [one["gone"] for one in died["targets"]] == [None, None, None]
+    refused = report(begun, JobRefused(1.0, "changed", "", ""), state=JobState.REFUSED)
+    assert [one["gone"] for one in refused["targets"]] == [False, False, False]
+    # And nothing is done while one is left, whatever the counters say
+    gone = ending_of(several, snapshot, Aftermath((), Totals()), "")
+    assert (gone.outcome, gone.explanation.split(".")[0]) == (
+        Outcome.DONE,
+        "Nothing of them is left",
+    )

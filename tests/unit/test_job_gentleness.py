@@ -130,6 +130,6 @@ def test_without_pressure_the_load_of_the_disk_counts(monkeypatch: pytest.Monkey
     # Given a kernel that tells no pressure / When asked who waits / Then the disk's load answers
     monkeypatch.setattr("tui_fs.job.gentleness.PressureMeter.percent", lambda _: None)
     monkeypatch.setattr("tui_fs.job.gentleness.DiskLoad.percent", lambda _: 42.0)
-    assert disk_waiting(0)() == 42.0
+    assert disk_waiting([0])() == 42.0
     monkeypatch.setattr("tui_fs.job.gentleness.PressureMeter.percent", lambda _: 7.0)
-    assert disk_waiting(0)() == 7.0
+    assert disk_waiting([0, 1])() == 7.0

@@ -1,5 +1,6 @@
 """Of jobs that overlap only one runs: asked by processes, as a lock binds processes."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from tests.unit.test_job_store import plan
 from tui_fs.job import overlap
 from tui_fs.job.lock import holder_of
-from tui_fs.job.overlap import enlist
+from tui_fs.job.overlap import enlist, refuse_nested
 from tui_fs.job.store import JobFolder, create
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Pin, Target
 
@@ -26,17 +29,18 @@ from tui_fs.job.store import JobFolder, load_plan
 folder = JobFolder(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
-lock, why = enlist(folder, load_plan(folder).target)
+lock, why = enlist(folder, load_plan(folder).targets)
 print("free" if why is None else f"{why.rule}: {why.sentence}", flush=True)
 sys.stdin.readline()
 """
 
+REAL_LSTAT = os.lstat
 Process = subprocess.Popen[str]
 
 
-def job(job_id: str, path: str) -> JobFolder:
-    """Make the folder of a job on a path."""
-    return create(replace(plan(job_id), target=at(path)))
+def job(job_id: str, *paths: str) -> JobFolder:
+    """Make the folder of a job on paths."""
+    return create(replace(plan(job_id), targets=tuple(map(at, paths))))
 
 
 def at(path: str) -> Target:
@@ -101,12 +105,78 @@ def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
     # Given a job at work
     with at_work(job("aaaaaa", "/srv/spool")):
         # When another one wants to / Then refused where one lies in the other
-        _, why = enlist(job("bbbbbb", path), at(path))
+        _, why = enlist(job("bbbbbb", path), [at(path)])
     assert (why is not None) is is_busy
     if why is not None:
         assert why.rule == "busy"
         assert "aaaaaa" in why.sentence
         assert "/srv/spool" in why.sentence
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "is_busy"),
+    [
+        (("/a", "/b", "/c"), ("/d", "/e"), False),
+        (("/a", "/b", "/c"), ("/d", "/c"), True),
+        (("/a/x", "/b"), ("/d", "/a"), True),
+        (("/d", "/a"), ("/b", "/a/x/y"), True),
+    ],
+)
+def test_any_target_of_one_job_is_in_the_way_of_any_of_another(
+    theirs: tuple[str, ...], ours: tuple[str, ...], is_busy: bool
+) -> None:
+    # Given a job at work on several / When another one wants several / Then none may touch
+    with at_work(job("aaaaaa", *theirs)):
+        _, why = enlist(job("bbbbbb", *ours), [at(path) for path in ours])
+    assert (why is not None) is is_busy
+    assert why is None or why.rule == "busy"
+
+
+def pinned(path: Path) -> Target:
+    """Give the target at a path."""
+    return Target(PathStr(str(path)), take_pin(str(path)))
+
+
+def test_targets_beside_each_other_do_not_touch(tmp_path: Path) -> None:
+    # Given directories beside each other, with names that begin alike / Then nothing is refused
+    for name in ("a", "ab", "a b/c", "d/a"):
+        (tmp_path / name).mkdir(parents=True)
+    refuse_nested([pinned(tmp_path / name) for name in ("a", "ab", "a b/c", "d/a")])
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "a"), ("a", "a/b"), ("a/b/c", "x", "a"), ("x", "a/b", "a")]
+)
+def test_a_target_in_another_is_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    # Given a directory that is named twice, or that is inside another / Then it is said
+    for name in ("a/b/c", "x"):
+        (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(Refused) as refusal:
+        refuse_nested([pinned(tmp_path / name) for name in names])
+    assert refusal.value.rule == "overlap"
+    assert str(tmp_path / "a") in refusal.value.sentence
+
+
+@pytest.mark.parametrize(("inside", "other"), [("", ""), ("b", ""), ("", "b"), ("b/c", "b")])
+def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> None:
+    # Given a directory that has another name through a mount, here by its pin / Then refused
+    (tmp_path / "real" / "b" / "c").mkdir(parents=True)
+    (tmp_path / "name" / "b" / "c").mkdir(parents=True)
+    lied = {str(tmp_path / "name" / one): tmp_path / "real" / one for one in ("", "b", "b/c")}
+    lied = {name.rstrip("/"): real for name, real in lied.items()}
+
+    def target(path: str) -> Target:
+        return Target(PathStr(path), take_pin(str(lied.get(path, path))))
+
+    def lstat(path: str) -> os.stat_result:
+        return REAL_LSTAT(lied.get(str(path), path))
+
+    one, two = str(tmp_path / "real" / inside), str(tmp_path / "name" / other)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tui_fs.job.overlap.os.lstat", lstat)
+        with pytest.raises(Refused) as refusal:
+            refuse_nested([target(one.rstrip("/")), target(two.rstrip("/"))])
+    assert refusal.value.rule == "overlap"
 
 
 _NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)
@@ -127,7 +197,7 @@ def test_overlap_is_mutual(
         if not home.exists():
             job("aaaaaa", first)
             job("bbbbbb", second)
-        lock, why = enlist(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), at(second))
+        lock, why = enlist(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
         lock.release()
         refused.append(why is not None)
     # Then each is refused beside the other, or neither; as one's names begin with the other's
@@ -142,7 +212,7 @@ def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
         assert holder_of(dead.lock) is not None
     job("cccccc", "/srv")
     # When another one wants the same / Then it may
-    _, why = enlist(job("bbbbbb", "/srv"), at("/srv"))
+    _, why = enlist(job("bbbbbb", "/srv"), [at("/srv")])
     assert why is None
 
 
@@ -175,7 +245,7 @@ def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -
     with at_work(folder):
         Path(folder.plan).write_bytes(content)
         # When another one wants to run, anywhere / Then refused
-        _, why = enlist(job("bbbbbb", "/elsewhere"), at("/elsewhere"))
+        _, why = enlist(job("bbbbbb", "/elsewhere"), [at("/elsewhere")])
     assert why is not None
     assert why.rule == "busy"
     assert "aaaaaa" in why.sentence

@@ -8,12 +8,14 @@ import pytest
 
 from tests.needs import needs_root
 from tui_fs.job.races import (
-    directory_named_from,
+    MOST_ARGUMENT_BYTES,
+    directories_named_from,
     is_firm,
     open_pinned,
     refuse_race,
     stage,
     why_race,
+    why_too_many_steps,
 )
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.model.errors import Refused
@@ -47,7 +49,7 @@ def why(
     strategy: StrategyName, target: Path, shared: int = 0, options: Options | None = None
 ) -> str | None:
     """Ask for one strategy."""
-    return why_race(STRATEGIES[strategy], options or Options(), str(target), shared)
+    return why_race(STRATEGIES[strategy], options or Options(), [str(target)], shared)
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)
@@ -98,7 +100,7 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
     assert said is None or f"replace {above / 'below'}" in said
     # And just then the command lines do not name its path
     assert is_firm(str(target)) is not is_race
-    assert directory_named_from(str(target)) == (str(target) if is_race else None)
+    assert directories_named_from([str(target)]) == ((str(target),) if is_race else ())
 
 
 @pytest.mark.parametrize("with_output", [False, True])
@@ -110,9 +112,9 @@ def test_tools_get_the_path_where_it_is_firm(
     target, built = str(tree(firm)), STRATEGIES[strategy]
     build = built.steps_with_output if with_output else built.steps
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    staged = stage(built, target, Options(), tools, "/e", with_output=with_output)
-    assert staged.steps == build(target, Options(), tools, "/e")
-    assert set(staged.is_inside) == {False}
+    staged = stage(built, [target], Options(), tools, "/e", with_output=with_output)
+    assert tuple(one.step for one in staged) == build((target,), Options(), tools, "/e")
+    assert {(one.targets, one.is_inside) for one in staged} == {((0,), False)}
 
 
 @pytest.mark.parametrize("with_output", [False, True])
@@ -133,30 +135,102 @@ def test_tools_get_no_path_where_others_can_exchange_it(
     assert not is_firm(str(target))
     # When staged
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    staged = stage(built, str(target), options, tools, "/e", with_output=with_output)
+    staged = stage(built, [str(target)], options, tools, "/e", with_output=with_output)
     # Then no word holds any part of its path, and all but the last step run in it
-    words = [word for step in staged.steps for argv in step for word in argv]
+    words = [word for one in staged for argv in one.step for word in argv]
     assert not any(str(firm) in word for word in words)
-    assert len(staged.steps) == len(staged.is_inside)
+    assert {one.targets for one in staged} == {(0,)}
+    staged_inside = tuple(one.step for one in staged if one.is_inside)
     if options == Options():
-        assert staged.is_inside == (True,) * (len(staged.steps) - 1) + (False,)
-        assert staged.steps[-1] == ((tools["rmdir"], "--", "./-rf"),)
-        staged_inside = staged.steps[:-1]
+        assert [one.is_inside for one in staged] == [True] * (len(staged) - 1) + [False]
+        assert staged[-1].step == ((tools["rmdir"], "--", "./-rf"),)
     else:
-        assert set(staged.is_inside) == {True}
-        staged_inside = staged.steps
+        assert len(staged_inside) == len(staged)
     # And what runs in it keeps the directory itself
     build = built.steps_with_output if with_output else built.steps
-    assert staged_inside == build(".", replace(options, keep_root=True), tools, "/e")
+    assert staged_inside == build((".",), replace(options, keep_root=True), tools, "/e")
+
+
+def several(above: Path, number: int, name: str = "t") -> list[str]:
+    """Make directories beside each other."""
+    paths = [above / f"{name}{at}" for at in range(number)]
+    for path in paths:
+        path.mkdir()
+    return [str(path) for path in paths]
+
+
+@pytest.mark.parametrize("keep_root", [False, True])
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_firm_targets_share_a_run_and_others_have_their_own(
+    firm: Path, strategy: StrategyName, keep_root: bool
+) -> None:
+    # Given firm targets, and among them one that others can replace
+    (firm / "all").mkdir()
+    (firm / "all").chmod(0o777)
+    one, two = several(firm, 2)
+    (loose,) = several(firm / "all", 1, "-rf ")
+    paths, options = [one, loose, two], Options(keep_root=keep_root)
+    built = STRATEGIES[strategy]
+    tools = dict.fromkeys(built.tools, "/bin/tool")
+    # When staged
+    staged = stage(built, paths, options, tools, "/e")
+    # Then the firm ones come first, in one run if the strategy takes several
+    groups = [(0,), (2,)] if built.at_once(options) == 1 else [(0, 2)]
+    expected = [
+        step
+        for group in groups
+        for step in built.steps(tuple(paths[at] for at in group), options, tools, "/e")
+    ]
+    outside = [staged_one for staged_one in staged if 1 not in staged_one.targets]
+    assert [staged_one.step for staged_one in outside] == expected
+    assert not any(staged_one.is_inside for staged_one in outside)
+    # And the other one has steps of its own, none of which names it by its path
+    own = staged[len(outside) :]
+    assert {staged_one.targets for staged_one in own} == {(1,)}
+    words = [word for one in own for argv in one.step for word in argv]
+    assert not any(str(firm) in word for word in words)
+    assert own[-1].is_inside is keep_root
+    assert all(staged_one.is_inside for staged_one in own[:-1])
+    # And each target is in some step
+    assert {number for one in staged for number in one.targets} == {0, 1, 2}
+
+
+def test_a_command_line_holds_what_the_kernel_permits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given many targets of long names, all firm / When staged / Then in several runs
+    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda _: True)
+    paths = [f"/{'x' * 200}/{'y' * 200}/{number}" for number in range(1000)]
+    built = STRATEGIES[StrategyName.RM]
+    staged = stage(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
+    # And each in just one, in its order
+    assert [number for one in staged for number in one.targets] == list(range(1000))
+    lengths = [sum(len(word) + 1 for word in one.step[0]) for one in staged]
+    assert len(lengths) == 4
+    assert max(lengths) < MOST_ARGUMENT_BYTES + 100
+    # And one longer than all that still has its own
+    assert len(stage(built, ["/" + "z" * (120 << 10)] * 2, Options(), {"rm": "r"}, "/e")) == 2
+
+
+def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
+    # Given more targets than can have steps of their own / Then it says so for them only
+    paths = several(firm, 51)
+    built = STRATEGIES[StrategyName.RSYNC]
+    tools = dict.fromkeys(built.tools, "/bin/tool")
+    few = stage(built, paths[:50], Options(), tools, "/e")
+    many = stage(built, paths, Options(), tools, "/e")
+    assert (len(few), len(many)) == (100, 102)
+    assert why_too_many_steps(built, few) is None
+    assert "102 steps" in str(why_too_many_steps(built, many))
 
 
 def test_accepted_races_are_none(firm: Path) -> None:
     # Given a target of others / When races are accepted / Then none is said, and none refused
     target = tree(firm, 0o777, NOBODY)
     assert why(StrategyName.XARGS, target, 1, Options(accept_races=True)) is None
-    refuse_race(STRATEGIES[StrategyName.XARGS], Options(accept_races=True), str(target), 1)
+    refuse_race(STRATEGIES[StrategyName.XARGS], Options(accept_races=True), [str(target)], 1)
     with pytest.raises(Refused) as refusal:
-        refuse_race(STRATEGIES[StrategyName.XARGS], Options(), str(target), 1)
+        refuse_race(STRATEGIES[StrategyName.XARGS], Options(), [str(target)], 1)
     assert refusal.value.rule == "races"
     assert "--accept-races" in refusal.value.advice
 

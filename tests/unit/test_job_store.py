@@ -23,7 +23,7 @@ def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
     return Plan(
         job_id=job_id,
         created_at=created_at,
-        target=Target(PathStr("/srv/t\udcff"), Pin(1, 2, 3)),
+        targets=(Target(PathStr("/srv/t\udcff"), Pin(1, 2, 3)),),
         strategy=StrategyName.RM,
         options=Options(),
         tools={"rm": "/bin/rm"},
@@ -133,7 +133,7 @@ def test_a_plan_of_another_version_is_refused() -> None:
     # Given a plan of another schema / When read / Then the sentence says so
     folder = create(plan())
     value = json.loads(Path(folder.plan).read_text())
-    store.write_json(folder.plan, {**value, "schema": 2})
+    store.write_json(folder.plan, {**value, "schema": 1})
     with pytest.raises(BadInput, match="another version"):
         load_plan(folder)
 

@@ -138,7 +138,7 @@ def test_all_jobs_are_summarised() -> None:
     assert (by_id["two"].state, by_id["two"].failed) == (JobState.DIED, 1)
     assert by_id["two"].deleted_entries is None
     assert by_id["one"].expected_entries == 12
-    assert by_id["one"].target == plan().target.path
+    assert by_id["one"].targets == plan().paths
 
 
 def test_a_damaged_job_does_not_hide_the_others() -> None:

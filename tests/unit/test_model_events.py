@@ -67,6 +67,9 @@ removed = st.builds(Removed, counts, st.none() | counts)
 
 paces = st.builds(Pace, st.booleans(), counts, small, st.sampled_from(IoPriority))
 
+absolute_paths = paths.map(lambda path: PathStr(f"/{path}"))
+several_paths = st.lists(absolute_paths, min_size=1, max_size=3).map(tuple)
+
 EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
     JobStarted: st.builds(
         JobStarted,
@@ -74,7 +77,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
         job_id=texts,
         started_at=seconds,
         supervisor_pid=small,
-        target=paths,
+        targets=several_paths,
         strategy=st.sampled_from(StrategyName),
         keep_root=st.booleans(),
         command=argvs,
@@ -128,6 +131,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
         split_is_exact=st.booleans(),
         surviving_entries=st.none() | counts,
         space=st.none() | spaces,
+        left=st.lists(absolute_paths, max_size=3).map(tuple),
     ),
 }
 events = st.one_of(*EVENT_KINDS.values())
@@ -161,7 +165,11 @@ plans = st.builds(
     Plan,
     job_id=texts,
     created_at=seconds,
-    target=st.builds(Target, paths, st.builds(Pin, counts, counts, small)),
+    targets=st.lists(
+        st.builds(Target, absolute_paths, st.builds(Pin, counts, counts, small)),
+        min_size=1,
+        max_size=3,
+    ).map(tuple),
     strategy=st.sampled_from(StrategyName),
     options=options,
     tools=st.dictionaries(texts, texts, max_size=2),

@@ -54,7 +54,7 @@ def started(entries: int = 1000, complete: bool = True) -> JobStarted:
         job_id="abc",
         started_at=1e9,
         supervisor_pid=1,
-        target=PathStr("/t"),
+        targets=(PathStr("/t"),),
         strategy=StrategyName.RM,
         keep_root=False,
         command=(("rm",),),
@@ -92,7 +92,7 @@ def usage(cpu_s: float, rss_bytes: int = 0) -> Usage:
 
 def finished(outcome: Outcome) -> JobFinished:
     """Give the end of a job."""
-    return JobFinished(9.0, outcome, "", 7.5, 1, 1, True, 0, Space(2000, 20))
+    return JobFinished(9.0, outcome, "", 7.5, 1, 1, True, 0, Space(2000, 20), ())
 
 
 def folded(*them: Event) -> Snapshot:

@@ -17,7 +17,7 @@ def steps(name: str, options: Options, output: bool = False) -> tuple[Step, ...]
     """Give the steps of a strategy."""
     strategy = STRATEGIES[StrategyName(name)]
     build = strategy.steps_with_output if output else strategy.steps
-    return build(TARGET, options, TOOLS, EMPTY)
+    return build((TARGET,), options, TOOLS, EMPTY)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -78,11 +78,11 @@ LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
             ["/bin/rsync -r --delete -x /jobs/1/empty/ T/", "/bin/rmdir -- T"],
         ),
         ("rsync", Options(keep_root=True), ["/bin/rsync -r --delete -x /jobs/1/empty/ T/"]),
-        ("rmtree", Options(), [f"/bin/python -I -S {rmtree_child.__file__} T"]),
+        ("rmtree", Options(), [f"/bin/python -I -S {rmtree_child.__file__} -- T"]),
         (
             "rmtree",
             Options(keep_root=True),
-            [f"/bin/python -I -S {rmtree_child.__file__} --keep-root T"],
+            [f"/bin/python -I -S {rmtree_child.__file__} --keep-root -- T"],
         ),
     ],
 )
@@ -123,6 +123,28 @@ def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]
         tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv)) for argv in expected
     )
     assert flatten(steps(name, Options(), output=True)) == argvs
+
+
+@pytest.mark.parametrize("keep_root", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_several_targets_stand_where_one_would(name: StrategyName, keep_root: bool) -> None:
+    # Given as many targets as a strategy takes at once / When built / Then like for one
+    strategy = STRATEGIES[name]
+    options = Options(keep_root=keep_root)
+    if strategy.at_once(options) == 1:
+        assert name is StrategyName.RSYNC or (name is StrategyName.RM and keep_root)
+        return
+    several = ("/t/a", TARGET, "/t/b")
+    one = strategy.steps((TARGET,), options, TOOLS, EMPTY)
+    expected = tuple(
+        tuple(
+            tuple(part for word in argv for part in (several if word == TARGET else (word,)))
+            for argv in step
+        )
+        for step in one
+    )
+    assert strategy.steps(several, options, TOOLS, EMPTY) == expected
+    assert expected != one
 
 
 def test_no_command_goes_through_a_shell() -> None:

@@ -126,7 +126,7 @@ def test_undeletable_names_come_back_from_every_tool(
     empty.mkdir()
     # When the real tools try, and their complaints are read
     found: set[tuple[bytes, int]] = set()
-    for step in strategy.steps(str(undeletable), Options(), tools, str(empty)):
+    for step in strategy.steps((str(undeletable),), Options(), tools, str(empty)):
         piped = b""
         for argv in step:
             finished = subprocess.run(
@@ -288,5 +288,5 @@ def test_messages_of_the_c_library_have_their_errno(number: int) -> None:
 def test_flattened_steps_keep_their_order(tmp_path: Path) -> None:
     # Given a pipeline and a step after it / When flattened / Then the order is that of the start
     tools = {tool: tool for tool in ("find", "xargs", "rm")}
-    steps = STRATEGIES[StrategyName.XARGS].steps(str(tmp_path), Options(), tools, "")
+    steps = STRATEGIES[StrategyName.XARGS].steps((str(tmp_path),), Options(), tools, "")
     assert [argv[0] for argv in flatten(steps)] == ["find", "xargs", "find"]

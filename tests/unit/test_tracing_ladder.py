@@ -16,7 +16,7 @@ from tui_fs.tracing.strace import Strace
 def refuse_perf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the kernel refuse its counters."""
 
-    def refused() -> None:
+    def refused(_: int) -> None:
         raise Missing("The kernel does not permit counting.", "Run as root.")
 
     monkeypatch.setattr(ladder, "probe_perf", refused)
@@ -33,7 +33,7 @@ def install(directory: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> No
 def test_permitted_counters_are_picked(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a kernel that permits / When nothing is asked for / Then its counters
     counters = perf.PerfCounters("/nowhere")
-    monkeypatch.setattr(ladder, "probe_perf", lambda: counters)
+    monkeypatch.setattr(ladder, "probe_perf", lambda _: counters)
     assert open_source(None) is counters
 
 

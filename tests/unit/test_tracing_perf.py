@@ -126,6 +126,52 @@ def test_with_errors_directories_are_not_told_apart(
     assert counts.removed == Removed(0, None)
 
 
+def test_what_has_ended_is_counted_but_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given counters on two processes, one after the other, which delete alike
+    needs_kernel_counters()
+    names = ("unlinkat", "openat", "rmdir")
+    monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in names})
+    counters = PerfCounters(find_tracefs())
+    ended: set[int] = set()
+    read: set[int] = set()
+    found = []
+    real = os.read
+
+    def noted(descriptor: int, size: int) -> bytes:
+        read.add(descriptor)
+        return real(descriptor, size)
+
+    monkeypatch.setattr("tui_fs.tracing.perf.os.read", noted)
+    for _ in range(2):
+        plant(tmp_path / "t")
+        waiting = subprocess.Popen(
+            ["/bin/sh", "-c", 'read _; exec /bin/rm -rf -- "$1"', "sh", str(tmp_path / "t")],
+            stdin=subprocess.PIPE,
+            env=ENVIRONMENT,
+        )
+        counters.attach(waiting.pid)
+        waiting.communicate(b"\n")
+        # When the first has ended, and after it the second
+        read.clear()
+        counters.step_ended()
+        assert not read & ended
+        ended |= read
+        read.clear()
+        found.append((counters.read(), counters.removed()))
+        assert not read & ended
+    counters.close()
+    # Then the counts are those of both together, and the first one's were not read again
+    (one, one_removed), (two, two_removed) = found
+    assert one.removed == Removed(169, 9)
+    assert two.removed == Removed(338, 18)
+    assert (one_removed, two_removed) == (169, 338)
+    assert {name: 2 * count.calls for name, count in one.calls.items()} == {
+        name: count.calls for name, count in two.calls.items()
+    }
+
+
 def test_closing_gives_back_every_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given counters on a process / When closed / Then no descriptor is left
     before = len(os.listdir("/proc/self/fd"))

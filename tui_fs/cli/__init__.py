@@ -1,8 +1,10 @@
 """The command line: the only place that parses arguments, prints and chooses exit codes."""
 
+import argparse
 import io
 import os
 import sys
+from importlib import import_module
 
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, PIPE_CLOSED, SOME_FAILED, exit_code_of
 from tui_fs.cli.parser import parse
@@ -24,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         refuse_borrowed_privileges()
         parsed = parse(arguments)
-        code: int = parsed.run(parsed)
+        code = _run(parsed)
         sys.stdout.flush()
     except TuiFsError as why:
         print(f"tui-fs: {why}", file=sys.stderr)
@@ -40,4 +42,11 @@ def main(arguments: list[str]) -> int:
         place = f"{displayable(os.fsdecode(why.filename))}: " if why.filename else ""
         print(f"tui-fs: {place}{os.strerror(why.errno or 0)}.", file=sys.stderr)
         return SOME_FAILED
+    return code
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    """Run a command; only its own modules are loaded, because loading all takes longer than it."""
+    module, _, function = parsed.run.partition(".")
+    code: int = getattr(import_module(f"tui_fs.cli.{module}"), function)(parsed)
     return code

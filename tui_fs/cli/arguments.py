@@ -10,6 +10,9 @@ from tui_fs.model.paths import displayable, is_encodable
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.units import parse_age, parse_size
 
+EXPORT_FORMATS = ("ncdu", "csv", "json")
+"""What a survey can be written as."""
+
 
 def options_of(parsed: argparse.Namespace) -> Options:
     """Return the strategy's options."""

@@ -1,7 +1,6 @@
 """``tui-fs delete``: check, survey, ask, start, follow."""
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 
@@ -11,36 +10,38 @@ from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json
 from tui_fs.cli.survey import count_tree
-from tui_fs.job.continuation import target_again
+from tui_fs.job.continuation import rest_of
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import (
     check_plan,
     check_strategy_here,
-    check_target,
+    check_targets,
     why_type_name,
+    word_to_type,
 )
 from tui_fs.job.planning import make_plan
-from tui_fs.job.races import directory_named_from
+from tui_fs.job.races import directories_named_from
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
-from tui_fs.model.codec import argv_fields, encode, path_fields
+from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
+from tui_fs.model.target import command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, duration
 from tui_fs.tracing.ladder import open_source
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Delete the directory, or say why not."""
-    target = check_target(parsed.path)
+    """Delete the directories, or say why not."""
+    targets = check_targets(parsed.paths)
     check_strategy_here(parsed.strategy)
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
     open_source(trace)  # says now, not in the job, that it cannot be had
-    survey = count_tree(target.path, options.filters)
-    plan = make_plan(target, survey, parsed.strategy, options, trace)
+    survey = count_tree([target.path for target in targets], options.filters)
+    plan = make_plan(targets, survey, parsed.strategy, options, trace)
     if parsed.dry_run:
         _print_plan(plan, as_json=parsed.json)
         return DONE
@@ -49,11 +50,13 @@ def run(parsed: argparse.Namespace) -> int:
 
 def go_on(died: Plan, parsed: argparse.Namespace) -> int:
     """Delete what a job has left that died, with the same strategy and options."""
-    target = target_again(died)
+    rest = rest_of(died)
+    if rest.gone:
+        note(f"tui-fs: {rest.gone}")
     asks = _asks(parsed)
     open_source(died.trace)
-    survey = count_tree(target.path, died.options.filters)
-    plan = make_plan(target, survey, died.strategy, died.options, died.trace)
+    survey = count_tree([target.path for target in rest.targets], died.options.filters)
+    plan = make_plan(rest.targets, survey, died.strategy, died.options, died.trace)
     return _carry_out(replace(plan, continues=died.job_id), parsed, asks=asks)
 
 
@@ -75,9 +78,7 @@ def _carry_out(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> int:
     if parsed.detach:
         _raise_if_refused(folder)
         if parsed.json:
-            print_json(
-                {"schema": SCHEMA, "id": plan.job_id, **path_fields("target", plan.target.path)}
-            )
+            print_json({"schema": SCHEMA, "id": plan.job_id, **target_fields(plan.paths)})
         else:
             print(plan.job_id)
             note(f"tui-fs: the job runs by itself; follow it with: tui-fs attach {plan.job_id}")
@@ -95,7 +96,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
             {
                 "schema": SCHEMA,
                 "type": "dry-run",
-                **path_fields("target", plan.target.path),
+                **target_fields(plan.paths),
                 "strategy": plan.strategy.value,
                 **argv_fields("command", predicted.command),
                 "expected": encode(plan.expected),
@@ -104,11 +105,8 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
         )
         return
     print(_what(plan))
-    directory = directory_named_from(plan.target.path)
-    if directory is not None:
-        print(f"$ cd {shell_quoted((directory,))}")
-    for argv in predicted.command:
-        print(f"$ {shell_quoted(argv)}")
+    for line in command_lines(predicted.command, directories_named_from(plan.paths)):
+        print(f"$ {line}")
     note("tui-fs: dry run, nothing was deleted.")
 
 
@@ -116,7 +114,7 @@ def _what(plan: Plan) -> str:
     expected, totals, predicted = plan.expected, plan.expected.totals, plan.predicted
     assert predicted is not None
     return (
-        f"{displayable(plan.target.path)}: {count(totals.non_directories)} files and "
+        f"{in_words(plan.paths)}: {count(totals.non_directories)} files and "
         f"{count(totals.directories)} directories, {bytes_iec(expected.freed_bytes_max)}, with "
         f"{plan.strategy} in {duration(predicted.seconds_low)} to "
         f"{duration(predicted.seconds_high)}"
@@ -135,9 +133,16 @@ def _raise_if_refused(folder: JobFolder) -> None:
 def _asked(plan: Plan) -> Plan:
     """Return the plan as the person confirms it; Refused otherwise."""
     note(_what(plan))
-    reason = why_type_name(plan.target.path, plan.expected.totals.entries)
-    question = f"Because {reason}, type its name to delete it: "
-    print(question if reason else "Delete it? Type yes: ", end="", file=sys.stderr, flush=True)
+    if len(plan.targets) > 1:
+        for path in plan.paths:
+            note(f"  {displayable(path)}")
+    reason = why_type_name(plan.paths, plan.expected.totals.entries)
+    if len(plan.targets) == 1:
+        question = f"Because {reason}, type its name to delete it: "
+    else:
+        question = f"Because {reason}, type {word_to_type(plan.paths)} to delete them: "
+    plain = "Delete it? Type yes: " if len(plan.targets) == 1 else "Delete them all? Type yes: "
+    print(question if reason else plain, end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().rstrip("\n")
     if reason is not None:
         return _typed(plan, answer)
@@ -147,7 +152,7 @@ def _asked(plan: Plan) -> Plan:
 
 
 def _typed(plan: Plan, name: str) -> Plan:
-    """Return the plan confirmed by its target's name; Refused if it is another name."""
-    if name != os.path.basename(plan.target.path):
+    """Return the plan confirmed by the word for its targets; Refused if it is another one."""
+    if name != word_to_type(plan.paths):
         raise Refused("Not confirmed; nothing was deleted.", rule="not-confirmed")
     return replace(plan, name_typed=True)

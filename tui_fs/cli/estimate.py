@@ -1,28 +1,35 @@
 """``tui-fs estimate``."""
 
 import argparse
+import os
+from collections.abc import Sequence
 
 from tui_fs.cli.arguments import directory_argument, options_of
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json
 from tui_fs.cli.survey import count_tree
+from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.planning import Forecast, forecast
-from tui_fs.model.codec import argv_fields, path_fields
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.codec import argv_fields
+from tui_fs.model.errors import BadInput
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, duration
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Survey the tree and print the estimates of all strategies."""
-    path = directory_argument(parsed.path)
-    survey = count_tree(path)
-    found = forecast(survey, options_of(parsed))
+    """Survey the trees and print the estimates of all strategies."""
+    paths = [directory_argument(path) for path in parsed.paths]
+    _refuse_nested(paths)
+    survey = count_tree(paths)
+    found = forecast(paths, survey, options_of(parsed))
     if parsed.json:
         print_json(
             {
                 "schema": SCHEMA,
-                **path_fields("target", path),
+                **target_fields(paths),
                 "entries": survey.totals.entries,
                 "complete": survey.complete,
                 "strategies": [estimate_as_json(one) for one in found.estimates],
@@ -30,9 +37,17 @@ def run(parsed: argparse.Namespace) -> int:
             }
         )
     else:
-        print(f"{displayable(path)}: {count(survey.totals.entries)} entries")
+        print(f"{in_words(paths)}: {count(survey.totals.entries)} entries")
         print(estimates_as_text(found))
     return DONE
+
+
+def _refuse_nested(paths: Sequence[str]) -> None:
+    try:
+        refuse_nested([Target(PathStr(path), take_pin(path)) for path in paths])
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise BadInput(f"{in_words(paths)} cannot be looked at: {why}.") from error
 
 
 def estimate_as_json(estimate: Estimate) -> dict[str, object]:
@@ -75,6 +90,6 @@ def estimates_as_text(found: Forecast) -> str:
     lines += [f"{one.strategy}: {reason}" for one in found.estimates for reason in one.reasons]
     lines += [""] if len(lines) > 2 else []
     for one in found.estimates:
-        lines += [f"$ {shell_quoted(argv)}" for argv in one.command]
+        lines += [f"$ {line}" for line in command_lines(one.command)]
     lines += ["", f"Times rest on {found.estimates[0].rests_on}."]
     return "\n".join(lines)

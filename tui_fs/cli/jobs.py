@@ -10,10 +10,9 @@ from tui_fs.job.control import read_command, send
 from tui_fs.job.list import JobSummary, summaries
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
-from tui_fs.model.codec import path_fields
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
-from tui_fs.model.paths import displayable
+from tui_fs.model.target import in_words, target_fields
 from tui_fs.model.units import count
 
 _DONE_WORDS = {
@@ -69,7 +68,7 @@ def _as_json(one: JobSummary) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "id": one.job_id,
-        **path_fields("target", one.target),
+        **target_fields(one.targets),
         "strategy": one.strategy.value,
         "state": one.state.value,
         "created_at": one.created_at,
@@ -89,7 +88,7 @@ def _as_text(found: list[JobSummary]) -> str:
                 one.strategy,
                 "?" if one.deleted_entries is None else count(one.deleted_entries),
                 count(one.expected_entries),
-                displayable(one.target),
+                in_words(one.targets),
             )
         )
     return columns(rows, frozenset({3, 4}))

@@ -5,19 +5,32 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tui_fs import __version__
-from tui_fs.cli import delete, doctor, estimate, jobs, start_app, survey
-from tui_fs.cli.arguments import age, glob, io_priority, natural, nice, positive, size, strategy
+from tui_fs.cli.arguments import (
+    EXPORT_FORMATS,
+    age,
+    glob,
+    io_priority,
+    natural,
+    nice,
+    positive,
+    size,
+    strategy,
+)
 from tui_fs.job.control import COMMANDS
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import IoPriority, StrategyName
 
-_COMMANDS = ("survey", "estimate", "delete", "jobs", "attach", *COMMANDS, "doctor")
+_COMMANDS = (
+    "survey", "estimate", "delete", "recreate", "aside", "jobs", "attach", *COMMANDS, "doctor",
+)  # fmt: skip
 _EPILOG = """commands:
   survey PATH      what is in a directory
-  estimate PATH    what each strategy would cost
-  delete PATH      delete it (asks first)
+  estimate PATH... what each strategy would cost
+  delete PATH...   delete directories in one job (asks first)
+  recreate PATH    give an emptied directory a new, small index
+  aside PATH       rename a directory aside at once, to be deleted later
   jobs             what runs and what ran
   attach JOB       follow a job again
   pause, resume, cancel JOB
@@ -38,7 +51,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments, the command's function under ``run``."""
+    """Return the parsed arguments; ``run`` names the command's module and function."""
     if arguments and arguments[0] in _COMMANDS:
         return _command_parser(arguments[0]).parse_args(arguments[1:])
     return _app_parser().parse_args(arguments)
@@ -53,13 +66,17 @@ def _app_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("path", nargs="?", default=".", metavar="PATH")
+    parser.add_argument("path", nargs="?", metavar="PATH")
+    parser.add_argument(
+        "--import", dest="imported", metavar="FILE",
+        help="look into a file that ncdu or 'survey --export' has written; nothing can be deleted",
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"tui-fs {__version__}")
     parser.add_argument(
         "--slow-link", action="store_true", help="redraw once a second, for slow connections"
     )
     parser.add_argument("--read-only", action="store_true", help="look only; deleting is off")
-    parser.set_defaults(run=start_app.run)
+    parser.set_defaults(run="start_app.run")
     return parser
 
 
@@ -67,32 +84,43 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=f"tui-fs {command}")
     match command:
         case "survey":
-            parser.description = "Count what is in a directory."
-            parser.add_argument("path", metavar="PATH")
-            parser.add_argument(
-                "--top", type=natural, default=10, metavar="N", help="largest directories shown"
-            )
-            parser.set_defaults(run=survey.run)
+            parser.description = "Count what is in a directory, or export it, or read an export."
+            _add_survey(parser)
+            parser.set_defaults(run="survey.run")
         case "estimate":
             parser.description = "Predict what each strategy would cost."
-            parser.add_argument("path", metavar="PATH")
+            parser.add_argument("paths", metavar="PATH", nargs="+")
             _add_options(parser)
-            parser.set_defaults(run=estimate.run)
+            parser.set_defaults(run="estimate.run")
         case "delete":
-            parser.description = "Delete a directory in a job of its own and follow it."
-            parser.add_argument("path", metavar="PATH")
+            parser.description = "Delete directories in one job and follow it."
+            parser.add_argument("paths", metavar="PATH", nargs="+")
             _add_delete(parser)
-            parser.set_defaults(run=delete.run)
+            parser.set_defaults(run="delete.run")
+        case "recreate":
+            parser.description = "Give an emptied directory a new, small index."
+            parser.add_argument("path", metavar="PATH")
+            parser.add_argument("--yes", action="store_true", help="do not ask")
+            parser.add_argument(
+                "--accept-occupants",
+                action="store_true",
+                help="leave processes that stand in it in a directory that is gone",
+            )
+            parser.set_defaults(run="cures.run_recreate")
+        case "aside":
+            parser.description = "Rename a directory aside at once, to be deleted later."
+            _add_aside(parser)
+            parser.set_defaults(run="cures.run_aside")
         case "jobs":
             parser.description = "List the jobs, the newest first."
-            parser.set_defaults(run=jobs.run_list)
+            parser.set_defaults(run="jobs.run_list")
         case "attach":
             parser.description = "Follow a job to its end; Ctrl-C leaves it running."
             parser.add_argument("job", metavar="JOB")
-            parser.set_defaults(run=jobs.run_attach)
+            parser.set_defaults(run="jobs.run_attach")
         case "doctor":
             parser.description = "Tell what works here, and what would make the rest work."
-            parser.set_defaults(run=doctor.run)
+            parser.set_defaults(run="doctor.run")
         case _:
             parser.description = f"Send {command} to a running job."
             parser.add_argument("job", metavar="JOB")
@@ -101,10 +129,31 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
             if command == "resume":
                 parser.description = "Let a paused job go on, or go on with what a dead job left."
                 _add_answers(parser)
-            parser.set_defaults(run=jobs.run_control, command=command)
+            parser.set_defaults(run="jobs.run_control", command=command)
     if command not in COMMANDS or command == "resume":
         parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_survey(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH")
+    parser.add_argument(
+        "--top", type=natural, default=10, metavar="N", help="directories in each ranking"
+    )
+    parser.add_argument(
+        "--import", dest="imported", metavar="FILE",
+        help="read a file in ncdu's export format (also .gz) instead of a directory",
+    )  # fmt: skip
+    parser.add_argument(
+        "--export", metavar="FILE",
+        help="write the survey to a new file instead of showing it; - is standard output",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", choices=EXPORT_FORMATS,
+        help="of --export: ncdu (every entry; what a name ending in .json means), csv (a line "
+        "for each directory; .csv), json (--json and every directory)",
+    )  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="let --export replace a file")
 
 
 def _add_delete(parser: argparse.ArgumentParser) -> None:
@@ -141,17 +190,30 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
     _add_options(parser)
 
 
+def _add_aside(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH")
+    parser.add_argument(
+        "--twin",
+        action="store_true",
+        help="put an empty directory with the same owner, mode and attributes in its place",
+    )
+    parser.add_argument("--list", action="store_true", help="list what was put aside")
+    parser.add_argument("--undo", metavar="ID", help="put it back, or finish what was interrupted")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
 def _add_answers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument(
-        "--confirm", metavar="NAME", help="the directory's name, where a policy wants it typed"
-    )
+        "--confirm", metavar="NAME",
+        help="the directory's name, where a policy wants it typed; delete for several",
+    )  # fmt: skip
     parser.add_argument("--detach", action="store_true", help="start the job and return")
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--keep-root", action="store_true", help="empty the directory, but keep the directory"
+        "--keep-root", action="store_true", help="empty the directories, but keep them"
     )
     parser.add_argument(
         "--batch-size", type=positive, default=1000, metavar="N", help="names per rm (xargs)"

@@ -4,7 +4,8 @@ from typing import Any
 
 from tui_fs.cli.output import columns
 from tui_fs.model.codec import shown_path
-from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.paths import displayable
+from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, duration
 
 _CALLS_SHOWN = 12
@@ -17,7 +18,7 @@ def report_as_text(report: dict[str, Any]) -> str:
         return "\n".join(lines)
     freed, inodes = report["freed_bytes"], report["freed_inodes"]
     rows: list[tuple[str, ...]] = [
-        ("target", shown_path(report, "target")),
+        ("target", shown_targets(report)),
         ("strategy", report["strategy"]),
         ("deleted files", _count(report["deleted_files"], report["counts_are"])),
         ("deleted directories", _count(report["deleted_directories"], report["counts_are"])),
@@ -28,14 +29,26 @@ def report_as_text(report: dict[str, Any]) -> str:
         ("counted by", report["trace_note"]),
     ]
     lines.append(columns(rows, frozenset()))
+    lines += _targets(report["targets"])
+    for cause in report["space_causes"]:
+        lines += ["", f"space: {cause['sentence']}", f"  {cause['advice']}"]
     if report["syscalls"]:
         lines += ["", _calls(report)]
     if report["error_groups"]:
         lines += ["", _errors(report)]
     lines += [f"  {displayable(text)}" for text in report["tool_lines"][-5:]]
     lines += [""]
-    lines += [f"$ {shell_quoted(tuple(argv))}" for argv in report["command"]]
+    lines += [f"$ {line}" for line in command_lines(report["command"])]
     return "\n".join(lines)
+
+
+def _targets(targets: list[dict[str, Any]]) -> list[str]:
+    """Return which of several targets are not gone."""
+    if len(targets) == 1:
+        return []
+    left = [f"left: {shown_path(target, 'path')}" for target in targets if target["gone"] is False]
+    gone = sum(target["gone"] is True for target in targets)
+    return ["", f"{count(gone)} of {count(len(targets))} directories are gone", *left]
 
 
 def _count(number: int | None, counts_are: str) -> str:

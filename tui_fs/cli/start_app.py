@@ -7,22 +7,45 @@ import sys
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
+from tui_fs.survey.imported import root_of
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Open the screens on a directory."""
-    path = directory_argument(parsed.path)
+    imported = None if parsed.imported is None else os.path.abspath(parsed.imported)
+    path = _directory_of(parsed.path, imported)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
             "The screens need a terminal.", "Use tui-fs survey, estimate or delete in scripts."
         )
     if os.environ.get("TERM", "dumb") in ("", "dumb"):
         raise BadInput("The screens need a terminal that can move its cursor.", "Set TERM.")
-    if parsed.read_only:
+    if parsed.read_only or imported is not None:
         os.environ[READ_ONLY_VARIABLE] = "1"  # every process that is started from here obeys
     from tui_fs.app import TuiFsApp  # importing textual takes time that no other command needs
 
-    app = TuiFsApp(path, slow_link=parsed.slow_link, read_only=parsed.read_only)
+    app = TuiFsApp(
+        path,
+        slow_link=parsed.slow_link,
+        read_only=parsed.read_only or imported is not None,
+        imported=imported,
+    )
     app.run()
     return app.return_code or DONE
+
+
+def _directory_of(path: str | None, imported: str | None) -> str:
+    """Return the directory to open: one of this machine, or one that the file names."""
+    if imported is None:
+        return directory_argument("." if path is None else path)
+    top = root_of(imported)
+    if path is None:
+        return top
+    wanted = os.path.normpath(os.path.join(top, path))
+    if not is_within(wanted, top):
+        raise BadInput(
+            f"{displayable(path)} does not lie in {displayable(top)}, which was exported."
+        )
+    return wanted

@@ -2,106 +2,154 @@
 
 import argparse
 import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
 
-from tui_fs.cli.arguments import directory_argument
+from tui_fs import __version__
+from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
-from tui_fs.cli.output import SCHEMA, StatusLine, columns, note, print_json
-from tui_fs.model.codec import encode, path_fields
+from tui_fs.cli.output import SCHEMA, StatusLine, note, print_json
+from tui_fs.cli.survey_shape import survey_as_json, survey_as_text
+from tui_fs.model.codec import path_fields
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
-from tui_fs.model.units import bytes_iec, count
+from tui_fs.model.target import common_directory
+from tui_fs.model.units import count, counted
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.export_file import new_file, refuse_taken
+from tui_fs.survey.imported import ImportedSurvey
+from tui_fs.survey.ncdu_export import NcduExport, Written
 from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.table_export import write_csv, write_json
+
+_STANDARD_OUTPUT = "-"
+_TELL_EVERY_S = 0.25
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Count the tree and print what is in it."""
-    survey = count_tree(directory_argument(parsed.path))
+    """Count a tree, or read an exported one; print what is in it, or export it."""
+    if (parsed.path is None) == (parsed.imported is None):
+        raise BadInput("Name a directory, or a file with --import.", "See tui-fs survey --help.")
+    if parsed.export is not None:
+        return _export(parsed)
+    if parsed.format is not None or parsed.force:
+        raise BadInput("--format and --force belong to --export.", "Name a file to write.")
+    survey, collector = _counted(parsed)
     if parsed.json:
-        print_json(_as_json(survey, parsed.top))
+        print_json(survey_as_json(survey, collector, parsed.top))
     else:
-        print(_as_text(survey, parsed.top))
-    if survey.unreadable:
-        note(f"tui-fs: {survey.unreadable:,} directories could not be read and are not counted.")
-        return SOME_FAILED
-    return DONE
+        print(survey_as_text(survey, collector, parsed.top))
+    return _end(survey.unreadable, survey.backend)
 
 
-def count_tree(path: str, filters: Filters | None = None) -> Survey:
-    """Return the finished survey, with a line on the terminal while it runs."""
+def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
+    """Return the finished survey of directories, with a line on the terminal while it runs."""
+    return _watched(ScandirSurvey(paths, filters), common_directory(paths))
+
+
+def _counted(parsed: argparse.Namespace) -> tuple[Survey, Collector]:
+    if parsed.imported is not None:
+        imported = ImportedSurvey(parsed.imported)
+        return _watched(imported, parsed.imported), imported.collector
+    path = directory_argument(parsed.path)
+    counting = ScandirSurvey([path])
+    return _watched(counting, path), counting.collector
+
+
+def _watched(counting: ScandirSurvey | ImportedSurvey, place: str) -> Survey:
     line = StatusLine()
-    survey = Survey(path=path)  # type: ignore[arg-type]  # replaced below at once
+    survey: Survey | None = None
     try:
-        for survey in ScandirSurvey([path], filters).run():
-            totals = survey.totals
-            line.show(
-                f"counting  {count(totals.entries)} entries "
-                f"in {count(totals.directories)} directories"
-            )
+        for survey in counting.run():
+            line.show(_progress(survey.totals.entries, survey.totals.directories))
     except OSError as error:
         why = os.strerror(error.errno or 0)
-        raise BadInput(f"{displayable(path)} cannot be read: {why}.") from error
+        shown = displayable(error.filename if isinstance(error.filename, str) else place)
+        raise BadInput(f"{shown} cannot be read: {why}.") from error
     finally:
         line.clear()
+    assert survey is not None  # the last one is always told
     return survey
 
 
-def _as_json(survey: Survey, top: int) -> dict[str, object]:
-    totals = survey.totals
-    return {
-        "schema": SCHEMA,
-        **path_fields("path", survey.path),
-        "entries": totals.entries,
-        "files": totals.files,
-        "directories": totals.directories,
-        "symlinks": totals.symlinks,
-        "other": totals.other,
-        "apparent_bytes": totals.apparent_bytes,
-        "allocated_bytes": totals.allocated_bytes,
-        "freed_bytes_min": survey.freed_bytes_min,
-        "freed_bytes_max": survey.freed_bytes_max,
-        "max_depth": survey.max_depth,
-        "max_path_bytes": survey.max_path_bytes,
-        "max_entries_in_directory": survey.max_entries_in_directory,
-        "largest": encode(survey.largest[:top]),
-        "pathologies": encode(survey.findings),
-        "unreadable": survey.unreadable,
-        "vanished": survey.vanished,
-        "elapsed_s": round(survey.elapsed_s, 3),
-        "complete": survey.complete,
-        "backend": survey.backend,
-    }
+def _progress(entries: int, directories: int) -> str:
+    return f"counting  {count(entries)} entries in {count(directories)} directories"
 
 
-def _as_text(survey: Survey, top: int) -> str:
-    totals = survey.totals
-    rows: list[tuple[str, ...]] = [
-        ("entries", count(totals.entries)),
-        ("files", count(totals.files)),
-        ("directories", count(totals.directories)),
-        ("symlinks", count(totals.symlinks)),
-        ("other", count(totals.other)),
-        ("apparent size", bytes_iec(totals.apparent_bytes)),
-        ("allocated", bytes_iec(totals.allocated_bytes)),
-        ("freed when deleted", _freed(survey)),
-        ("deepest level", count(survey.max_depth)),
-        ("largest directory", f"{count(survey.max_entries_in_directory)} entries"),
-    ]
-    lines = [displayable(survey.path), columns(rows, frozenset({1}))]
-    largest = [d for d in survey.largest[:top] if d.entries]
-    if largest:
-        lines += ["", "largest directories (entries of their own)"]
-        cells = [(count(d.entries), displayable(d.path)) for d in largest]
-        lines.append(columns([*cells], frozenset({0})))
-    for finding in survey.findings:
-        lines += ["", f"{finding.severity}: {displayable(finding.path)}"]
-        lines.append(f"  {finding.meaning} {finding.advice}")
-    if not survey.complete:
-        lines += ["", "~ not complete: see above"]
-    return "\n".join(lines)
+def _export(parsed: argparse.Namespace) -> int:
+    kind, path = _format_of(parsed), parsed.export
+    if kind == "ncdu" and parsed.imported is not None:
+        raise BadInput("What is imported is in ncdu's format already.", "Copy the file.")
+    if path == _STANDARD_OUTPUT:
+        if parsed.json:
+            raise BadInput("--json and --export - both write to standard output.", "Choose one.")
+        _, unreadable, backend = _write(parsed, kind, sys.stdout.buffer, is_patchable=False)
+        return _end(unreadable, backend)
+    refuse_taken(path, overwrites=parsed.force)  # before minutes of counting
+    with new_file(path, overwrites=parsed.force) as file:
+        entries, unreadable, backend = _write(parsed, kind, file, is_patchable=True)
+    if parsed.json:
+        told = {"format": kind, "entries": entries, "unreadable": unreadable}
+        print_json({"schema": SCHEMA, **path_fields("file", os.path.abspath(path)), **told})
+    else:
+        note(f"tui-fs: {counted(entries, 'entry', 'entries')} written to {displayable(path)}.")
+    return _end(unreadable, backend)
 
 
-def _freed(survey: Survey) -> str:
-    low, high = bytes_iec(survey.freed_bytes_min), bytes_iec(survey.freed_bytes_max)
-    return high if low == high else f"{low} to {high} (hard links outside)"
+def _format_of(parsed: argparse.Namespace) -> str:
+    if parsed.format is not None:
+        return str(parsed.format)
+    for ending, kind in ((".json", "ncdu"), (".csv", "csv")):
+        if parsed.export.endswith(ending):
+            return kind
+    raise BadInput(
+        f"The name {displayable(parsed.export)} does not tell the format.",
+        f"Add --format {', '.join(EXPORT_FORMATS[:-1])} or {EXPORT_FORMATS[-1]}.",
+    )
+
+
+def _write(
+    parsed: argparse.Namespace, kind: str, output: BinaryIO, *, is_patchable: bool
+) -> tuple[int, int, str]:
+    """Export; return the entries, those that could not be read, and who has counted."""
+    if kind == "ncdu":
+        path = directory_argument(parsed.path)
+        line = StatusLine()
+        export = NcduExport(path, output, is_patchable=is_patchable, tell=_now_and_then(line))
+        try:
+            written = export.run("tui-fs", __version__, int(time.time()))
+        finally:
+            line.clear()
+        output.flush()
+        return written.entries, written.unreadable, "scandir"
+    survey, collector = _counted(parsed)
+    if kind == "csv":
+        write_csv(collector, output)
+    else:
+        write_json(survey_as_json(survey, collector, parsed.top), collector, output)
+    output.flush()
+    return survey.totals.entries, survey.unreadable, survey.backend
+
+
+def _now_and_then(line: StatusLine) -> Callable[[Written], None]:
+    told_s = 0.0
+
+    def tell(written: Written) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= _TELL_EVERY_S:
+            told_s = time.monotonic()
+            line.show(_progress(written.entries, written.directories))
+
+    return tell
+
+
+def _end(unreadable: int, backend: str) -> int:
+    if not unreadable:
+        return DONE
+    which = "could not be read" if backend == "scandir" else "could not be read when exported"
+    note(f"tui-fs: {unreadable:,} directories {which} and are not counted.")
+    return SOME_FAILED

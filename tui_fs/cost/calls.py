@@ -28,13 +28,28 @@ _HEAP_STEP_BYTES = 135_168
 Calls = Counter[str]
 
 
-def predicted_calls(survey: Survey, strategy: StrategyName, options: Options) -> dict[str, int]:
+def predicted_calls(
+    survey: Survey, strategy: StrategyName, options: Options, targets: int = 1, runs: int = 1
+) -> dict[str, int]:
     """Return the calls of all the strategy's processes together, by name.
 
     With filters only the removing calls are known (what matches), so only they are given.
+
+    Args:
+        targets: how many directories the survey has counted together.
+        runs: how often the tools are started for them.
     """
     if survey.matched is not None:
         return {"unlinkat": survey.matched.entries}
+    calls = _calls_of_a_run(survey, strategy, options)
+    start = _calls_of_a_run(Survey(survey.path), strategy, options)
+    roots = _calls_of_a_root(strategy, options)
+    for name in {*start, *roots}:
+        calls[name] += (runs - 1) * start[name] + (targets - runs) * roots[name]
+    return {name: number for name, number in sorted(calls.items()) if number > 0}
+
+
+def _calls_of_a_run(survey: Survey, strategy: StrategyName, options: Options) -> Calls:
     match strategy:
         case StrategyName.RM:
             calls = _rm_keeping_root(survey) if options.keep_root else _rm(survey)
@@ -48,7 +63,22 @@ def predicted_calls(survey: Survey, strategy: StrategyName, options: Options) ->
             calls = _rmtree(survey, options)
     if options.keep_root and strategy in (StrategyName.FIND, StrategyName.XARGS):
         calls["unlinkat"] -= 1
-    return {name: number for name, number in sorted(calls.items()) if number > 0}
+    return calls
+
+
+def _calls_of_a_root(strategy: StrategyName, options: Options) -> Calls:
+    """Return what a target costs besides its entries, where another one shares its run."""
+    calls: Calls = Counter()
+    match strategy:
+        case StrategyName.FIND:
+            calls.update({"fstatfs": 1, "close": -1, "fcntl": -1})
+        case StrategyName.XARGS:
+            calls.update({"fstatfs": 2, "close": -2, "fcntl": -3})
+        case StrategyName.RMTREE if not options.keep_root:
+            calls.update({"unlinkat": -1, "rmdir": 1, "lseek": -1, "newfstatat": 1})
+    if options.keep_root:
+        calls["unlinkat"] -= 1
+    return calls
 
 
 RMDIR_CALLS = {

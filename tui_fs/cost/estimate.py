@@ -41,11 +41,15 @@ class Candidate:
 
     Attributes:
         unfit: reasons why it cannot run here (its tool is missing, say).
+        targets: how many directories it is to delete.
+        runs: how often its tools are started for them, rmdir for the directory itself left out.
     """
 
     guarantees: Guarantees
     command: tuple[Argv, ...]
     unfit: tuple[str, ...]
+    targets: int = 1
+    runs: int = 1
 
 
 def estimate_all(
@@ -61,10 +65,13 @@ def estimate_all(
     )
 
 
-def with_rmdir(estimate: Estimate) -> Estimate:
-    """Return the estimate of emptying the target with that of an rmdir process added."""
-    calls = Counter(estimate.syscalls) + Counter(RMDIR_CALLS)
-    return replace(estimate, syscalls=dict(sorted(calls.items())), processes=estimate.processes + 1)
+def with_rmdir(estimate: Estimate, number: int) -> Estimate:
+    """Return the estimate of emptying targets with those of rmdir processes added."""
+    calls = Counter(estimate.syscalls)
+    for name, each in RMDIR_CALLS.items() if number else ():
+        calls[name] += number * each
+    processes = estimate.processes + number
+    return replace(estimate, syscalls=dict(sorted(calls.items())), processes=processes)
 
 
 def recommended(estimates: tuple[Estimate, ...]) -> StrategyName | None:
@@ -93,14 +100,15 @@ def _estimate(
             f"this tree has {survey.max_depth:,}"
         )
     notes = [] if guarantees.race_safe else ["not safe where somebody else can write in the tree"]
-    seconds = first_estimate(survey, name, options, filesystem)
+    runs = candidate.runs
+    seconds = first_estimate(survey, name, options, filesystem, runs)
     return Estimate(
         strategy=name,
         seconds_low=seconds.low,
         seconds=seconds.expected,
         seconds_high=seconds.high,
-        syscalls=predicted_calls(survey, name, options),
-        processes=_processes(survey, options, name),
+        syscalls=predicted_calls(survey, name, options, candidate.targets, runs),
+        processes=_processes(survey, options, name, runs),
         peak_memory_bytes=_peak_memory_bytes(survey, name),
         feasible=not hindrances,
         race_safe=guarantees.race_safe,
@@ -111,18 +119,18 @@ def _estimate(
     )
 
 
-def _processes(survey: Survey, options: Options, name: StrategyName) -> int:
+def _processes(survey: Survey, options: Options, name: StrategyName, runs: int) -> int:
     match name:
         case StrategyName.RM:
-            return 2 if options.keep_root else 1
+            return 2 * runs if options.keep_root else runs
         case StrategyName.FIND:
-            return 1
+            return runs
         case StrategyName.XARGS:
-            return 3 + batches_of(survey, options)
+            return 3 * runs + batches_of(survey, options)
         case StrategyName.RSYNC:
-            return 3 if options.keep_root else 4
+            return 3 * runs if options.keep_root else 4 * runs
         case StrategyName.RMTREE:
-            return 1
+            return runs
 
 
 def _peak_memory_bytes(survey: Survey, name: StrategyName) -> int:

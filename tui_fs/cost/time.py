@@ -50,12 +50,16 @@ class Seconds:
 
 
 def first_estimate(
-    survey: Survey, strategy: StrategyName, options: Options, filesystem: str
+    survey: Survey, strategy: StrategyName, options: Options, filesystem: str, runs: int = 1
 ) -> Seconds:
-    """Return how long the strategy may take on a file system of this type."""
+    """Return how long the strategy may take on a file system of this type.
+
+    Args:
+        runs: how often its tools are started.
+    """
     family = filesystem.partition(".")[0]
     each_s = _MICROSECONDS_PER_ENTRY.get(family, _MICROSECONDS_ELSEWHERE) / 1e6
-    seconds = START_S + survey.totals.entries * each_s * _RELATIVE_TO_RM[strategy]
+    seconds = START_S * runs + survey.totals.entries * each_s * _RELATIVE_TO_RM[strategy]
     seconds += survey.totals.allocated_bytes * _SECONDS_PER_DELETED_BYTE
     if strategy is StrategyName.XARGS:
         seconds += batches_of(survey, options) * _SECONDS_PER_BATCH / options.processes

@@ -3,17 +3,20 @@
 import errno
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from tui_fs.linux.pins import take_pin
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.survey import Totals
+from tui_fs.model.target import Target
 from tui_fs.survey.scandir import ScandirSurvey
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
+
+_NOTES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,39 +24,69 @@ class Aftermath:
     """What is left of what was to be deleted.
 
     Attributes:
-        is_all_gone: nothing of it is left.
+        left: the targets of which something is left; with `survivors` None, those of which it is
+            not known that nothing is.
         survivors: totals of what is left; None if counting took too long or was impossible.
-        note: something a person should know, in a sentence; empty if there is nothing.
+        note: something a person should know, in sentences; empty if there is nothing.
     """
 
-    is_all_gone: bool
+    left: tuple[PathStr, ...]
     survivors: Totals | None
     note: str = ""
 
+    @property
+    def is_all_gone(self) -> bool:
+        """Whether nothing of any target is left."""
+        return not self.left
 
-def look(plan: Plan, held: int, clock: Callable[[], float] = time.monotonic) -> Aftermath:
-    """Return what is left of the plan's target.
+
+def look(plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.monotonic) -> Aftermath:
+    """Return what is left of the plan's targets.
 
     Args:
-        held: a descriptor of the confirmed directory, open since before the start: a directory
-            that only lost its name, because somebody moved it, is thus not taken for deleted.
+        held: a descriptor of each confirmed directory, open since before the start: one that only
+            lost its name, because somebody moved it, is thus not taken for deleted.
     """
+    left: list[PathStr] = []
+    notes: list[str] = []
+    survivors: Totals | None = Totals()
+    deadline = clock() + COUNTING_LIMIT_S
+    for target, descriptor in zip(plan.targets, held, strict=True):
+        found = _look_at(plan, target, descriptor, deadline, clock)
+        left += found.left
+        notes += [found.note] if found.note else []
+        survivors = _sum(survivors, found.survivors)
+    if len(notes) > _NOTES_SHOWN:
+        notes[_NOTES_SHOWN:] = [f"So it is with {len(notes) - _NOTES_SHOWN:,} more."]
+    return Aftermath(tuple(left), survivors, " ".join(notes))
+
+
+def _look_at(
+    plan: Plan, target: Target, held: int, deadline_s: float, clock: Callable[[], float]
+) -> Aftermath:
+    directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
-    if _is_deleted(held):
-        lost = "The directory itself, which was to be kept, is gone." if keep_root else ""
-        return Aftermath(True, Totals(), lost)
+    if is_deleted(held):
+        itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
+        return Aftermath(
+            (), Totals(), f"{itself}, which was to be kept, is gone." if keep_root else ""
+        )
     try:
-        is_in_place = take_pin(plan.target.path) == plan.target.pin
+        is_in_place = take_pin(target.path) == target.pin
     except OSError:
         is_in_place = False
     if not is_in_place:
         now = displayable(os.readlink(f"/proc/self/fd/{held}"))
-        return Aftermath(False, None, f"The directory was moved while it was deleted, to {now}.")
-    totals, complete = _count(plan, clock)
-    return Aftermath(complete and totals.entries == 0, totals if complete else None)
+        note = f"{directory} was moved while it was deleted, to {now}."
+        return Aftermath((target.path,), None, note)
+    totals, complete = _count(plan, target, deadline_s, clock)
+    if complete and totals.entries == 0:
+        return Aftermath((), totals)
+    return Aftermath((target.path,), totals if complete else None)
 
 
-def _is_deleted(held: int) -> bool:
+def is_deleted(held: int) -> bool:
+    """Tell whether an open directory has been removed."""
     try:
         return os.fstat(held).st_nlink == 0
     except OSError as error:
@@ -62,34 +95,42 @@ def _is_deleted(held: int) -> bool:
         raise
 
 
-def _count(plan: Plan, clock: Callable[[], float]) -> tuple[Totals, bool]:
-    filters = plan.options.filters
-    survey = ScandirSurvey([plan.target.path], filters, interval_s=0.1, clock=clock)
-    deadline = clock() + COUNTING_LIMIT_S
+def _count(
+    plan: Plan, target: Target, deadline_s: float, clock: Callable[[], float]
+) -> tuple[Totals, bool]:
+    if clock() > deadline_s:
+        return Totals(), False
+    filters, pin = plan.options.filters, target.pin
+    survey = ScandirSurvey([target.path], filters, interval_s=0.1, clock=clock, looks_around=False)
     totals, complete = Totals(), False
     try:
         for found in survey.run():
             totals = found.totals if found.matched is None else found.matched
-            pin = plan.target.pin
             complete = found.complete and [(root.device, root.inode) for root in found.roots] == [
                 (pin.device, pin.inode)
             ]
-            if clock() > deadline:
+            if clock() > deadline_s:
                 break
     except OSError:
         return totals, False
     if plan.options.keep_root and not filters.active:
-        totals = without_root(totals)
+        totals = without_roots(totals, 1)
     return totals, complete
 
 
-def without_root(totals: Totals) -> Totals:
-    """Return the totals without the directory itself (its own bytes stay in)."""
+def without_roots(totals: Totals, number: int) -> Totals:
+    """Return the totals without the directories themselves (their own bytes stay in)."""
+    return replace(totals, directories=totals.directories - number)
+
+
+def _sum(one: Totals | None, other: Totals | None) -> Totals | None:
+    if one is None or other is None:
+        return None
     return Totals(
-        totals.files,
-        totals.directories - 1,
-        totals.symlinks,
-        totals.other,
-        totals.apparent_bytes,
-        totals.allocated_bytes,
+        one.files + other.files,
+        one.directories + other.directories,
+        one.symlinks + other.symlinks,
+        one.other + other.other,
+        one.apparent_bytes + other.apparent_bytes,
+        one.allocated_bytes + other.allocated_bytes,
     )

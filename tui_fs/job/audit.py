@@ -3,10 +3,11 @@
 import errno
 import os
 import re
-import select
+import selectors
 import socket
 import stat
 import syslog
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui_fs.model.outcome import Outcome
@@ -53,7 +54,9 @@ def audit_line(plan: Plan, requester: Requester, end: AuditedEnd | None = None) 
     sign, a control character or a line break: they are escaped as `displayable` does, ``"`` as
     ``\\x22`` and ``=`` as ``\\x3d``. So ``(\\w+)=("[^"]*"|[^ "]*)`` reads the line back, and a
     search for ``outcome=`` finds no path. Where a value was cut in the middle,
-    ``KEY_cut=yes`` follows it; the path gives way last and comes last.
+    ``KEY_cut=yes`` follows it; the path gives way last and comes last. Of several targets
+    ``targets`` is the number; ``path``, ``path_2`` and so on name all of them if there is room,
+    else ``path`` names the first.
     """
     options, filters = plan.options, plan.options.filters
     pairs = [
@@ -87,9 +90,21 @@ def audit_line(plan: Plan, requester: Requester, end: AuditedEnd | None = None) 
             _number("left_entries", end.left_entries),
             _pair("elapsed_s", f"{end.elapsed_s:.1f}", _MAX_NUMBER_BYTES),
         ]
+    if len(plan.targets) > 1:
+        pairs.append(_number("targets", len(plan.targets)))
+        whole = " ".join([*pairs, *_all_paths(plan.paths)])
+        if len(whole.encode()) <= MAX_LINE_BYTES:
+            return whole
     line = " ".join(pairs)
     room = MAX_LINE_BYTES - len(line.encode()) - len(' path="" path_cut=yes')
-    return f"{line} {_pair('path', plan.target.path, room)}"
+    return f"{line} {_pair('path', plan.paths[0], room)}"
+
+
+def _all_paths(paths: Sequence[str]) -> list[str]:
+    return [
+        _pair("path" if number == 1 else f"path_{number}", path, MAX_LINE_BYTES)
+        for number, path in enumerate(paths, start=1)
+    ]
 
 
 def send_to_syslog(line: str, socket_path: str = SYSLOG_SOCKET) -> str | None:
@@ -137,7 +152,9 @@ def _has_room(path: str, kind: socket.SocketKind = socket.SOCK_DGRAM) -> bool:
             if error.errno != errno.EPROTOTYPE or kind is socket.SOCK_STREAM:
                 raise
             return _has_room(path, socket.SOCK_STREAM)
-        return bool(select.select([], [probe], [], _MAX_WAIT_S)[1])
+        with selectors.DefaultSelector() as selector:  # select(2) knows no descriptor above 1,023
+            selector.register(probe, selectors.EVENT_WRITE)
+            return bool(selector.select(_MAX_WAIT_S))
 
 
 def _yes_or_no(value: bool) -> str:

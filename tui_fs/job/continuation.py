@@ -1,32 +1,64 @@
 """Going on with what a job has left that died: a new job, confirmed anew."""
 
 import os
+from dataclasses import dataclass
 
-from tui_fs.job.permission import check_target
+from tui_fs.job.permission import check_targets
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.target import Target
+from tui_fs.model.target import Target, in_words
+
+_SHOWN = 3
 
 
-def target_again(plan: Plan) -> Target:
-    """Return the pinned target of a job that died.
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a job has left that died.
+
+    Attributes:
+        targets: those that are still there.
+        gone: a sentence about the others, in whose places other directories may stand; empty
+            if there are none.
+    """
+
+    targets: tuple[Target, ...]
+    gone: str = ""
+
+
+def rest_of(plan: Plan) -> Rest:
+    """Return the pinned targets that a job has left that died.
 
     The mount has another number after a restart of the machine, and the device may have; the
     inode stays.
 
     Raises:
         BadInput: nothing is left, or it cannot be looked at.
-        Refused: another directory stands there, or a rule forbids it.
+        Refused: other directories stand in the place of all, or a rule forbids one.
     """
-    if not os.path.lexists(plan.target.path):
-        raise BadInput(f"{displayable(plan.target.path)} is gone: nothing is left to delete.")
-    target = check_target(plan.target.path)
-    if target.path != plan.target.path or target.pin.inode != plan.target.pin.inode:
+    before = {target.path: target for target in plan.targets}
+    left = [path for path in plan.paths if os.path.lexists(path)]
+    if not left:
+        is_gone = "is" if len(before) == 1 else "are"
+        raise BadInput(f"{in_words(plan.paths)} {is_gone} gone: nothing is left to delete.")
+    targets = check_targets(left)
+    same = tuple(
+        target
+        for path, target in zip(left, targets, strict=True)
+        if target.path == path and target.pin.inode == before[path].pin.inode
+    )
+    if not same:
         raise Refused(
-            f"{displayable(plan.target.path)} is not the directory that job {plan.job_id} was "
-            "to delete.",
+            f"{in_words(left)} is not what job {plan.job_id} was to delete.",
             "Look at it, and delete it in a job of its own if it shall go.",
             rule="changed",
         )
-    return target
+    gone = [path for path in plan.paths if path not in {target.path for target in same}]
+    return Rest(same, _gone(gone, len(before)) if gone else "")
+
+
+def _gone(gone: list[PathStr], number: int) -> str:
+    shown = ", ".join(displayable(path) for path in gone[:_SHOWN])
+    more = f" and {len(gone) - _SHOWN:,} more" if len(gone) > _SHOWN else ""
+    verb = "is" if len(gone) == 1 else "are"
+    return f"{len(gone):,} of {number:,} directories {verb} gone already: {shown}{more}."

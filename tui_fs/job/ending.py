@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from tui_fs.job.aftermath import Aftermath
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, flatten
+
+_LEFT_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def ending_of(plan: Plan, snapshot: Snapshot, aftermath: Aftermath, problem: str
         sentence = f"Stopped before the end: {snapshot.cancel.reason}."
     else:
         outcome = Outcome.PARTIAL
-        sentence = "" if aftermath.is_all_gone else _what_is_left(aftermath)
+        sentence = "" if aftermath.is_all_gone else _what_is_left(plan, aftermath)
         if snapshot.failed:
             plural = "entry" if snapshot.failed == 1 else "entries"
             sentence += f" {snapshot.failed:,} {plural} could not be deleted."
@@ -93,16 +96,23 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
 def _nothing_is_left(plan: Plan) -> str:
     if plan.options.filters.active:
         return "Nothing that matched is left."
+    is_one = len(plan.targets) == 1
     if plan.options.keep_root:
-        return "The directory is empty."
-    return "Nothing of it is left."
+        return "The directory is empty." if is_one else "The directories are empty."
+    return "Nothing of it is left." if is_one else "Nothing of them is left."
 
 
-def _what_is_left(aftermath: Aftermath) -> str:
+def _what_is_left(plan: Plan, aftermath: Aftermath) -> str:
+    where = ""
+    if len(plan.targets) > 1:
+        shown = ", ".join(displayable(path) for path in aftermath.left[:_LEFT_SHOWN])
+        more = len(aftermath.left) - _LEFT_SHOWN
+        where = f" In {len(aftermath.left):,} of {len(plan.targets):,} directories: {shown}"
+        where += f" and {more:,} more." if more > 0 else "."
     if aftermath.survivors is None:
-        return "Not everything is gone; what is left was not counted."
+        return f"Not everything is gone; what is left was not counted.{where}"
     number = aftermath.survivors.entries
-    return f"{number:,} {'entry is' if number == 1 else 'entries are'} left."
+    return f"{number:,} {'entry is' if number == 1 else 'entries are'} left.{where}"
 
 
 def _killed(snapshot: Snapshot) -> str:

@@ -6,7 +6,7 @@ high pressure is followed by a short hold that asks, and only what is seen there
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tui_fs.linux.disk_load import DiskLoad
@@ -43,13 +43,14 @@ Measure = Callable[[], float | None]
 """Return the pressure since the last call in percent; None where the kernel tells none."""
 
 
-def disk_waiting(device: int) -> Measure:
-    """Return how much is waited for the disk: by its load where the kernel tells no pressure."""
-    pressure, load = PressureMeter(PRESSURE_IO), DiskLoad(device)
+def disk_waiting(devices: Iterable[int]) -> Measure:
+    """Return how much is waited for disks: by the highest load if the kernel tells no pressure."""
+    pressure, loads = PressureMeter(PRESSURE_IO), [DiskLoad(device) for device in devices]
 
     def percent() -> float | None:
-        waited, busy = pressure.percent(), load.percent()
-        return busy if waited is None else waited
+        waited, busy = pressure.percent(), [load.percent() for load in loads]
+        known = [one for one in busy if one is not None]
+        return max(known, default=None) if waited is None else waited
 
     return percent
 

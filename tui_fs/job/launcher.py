@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import resource
-import select
+import selectors
 import signal
 import socket
 import time
@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
+from tui_fs.tracing.perf import COUNTERS_PER_PROCESS
 
 _MESSAGE_BYTES = 1 << 16
 _ENVIRONMENT = {
@@ -32,8 +33,8 @@ _ENVIRONMENT = {
 
 _NOT_STARTED = 127
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
-_HIGH_DESCRIPTOR = 1_000
-"""Above every counter: a strategy has at most three processes at a time, 100 counters each."""
+_FEWEST_PROCESSES = 5
+"""Of which room is left for the counters, and for what else is opened later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Launcher:
         self.out, out_end = os.pipe()
         self.err, err_end = os.pipe()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours = _on_a_high_descriptor(ours)
+        ours = _on_a_high_descriptor(ours, sum(len(step) for step in steps))
         set_child_subreaper()
         self._leader = 0
         self.pid = os.fork()
@@ -187,8 +188,12 @@ class _Process:
             os._exit(0)
 
     def _serve(self) -> None:
+        # select(2) knows no descriptor above 1,023
+        selector = selectors.PollSelector()
+        selector.register(self._socket, selectors.EVENT_READ)
+        selector.register(self._wakeup, selectors.EVENT_READ)
         while True:
-            readable, _, _ = select.select([self._socket.fileno(), self._wakeup], [], [])
+            readable = {key.fd for key, _ in selector.select()}
             if self._wakeup in readable:
                 os.read(self._wakeup, 4096)
                 self._reap()
@@ -305,19 +310,21 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _on_a_high_descriptor(connection: socket.socket) -> socket.socket:
-    """Move a socket above all counters.
+def _on_a_high_descriptor(connection: socket.socket, processes: int) -> socket.socket:
+    """Move a socket above all counters that so many processes will have.
 
     A dying process gives up its highest descriptors first, and each perf counter takes the
     kernel some ten milliseconds: with the socket below them the tools would go on for seconds.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _HIGH_DESCRIPTOR + 2
-    if soft < wanted and (hard == resource.RLIM_INFINITY or hard >= wanted):
+    lowest = len(os.listdir("/proc/self/fd")) + (
+        max(_FEWEST_PROCESSES, processes) * COUNTERS_PER_PROCESS
+    )
+    wanted = lowest + 2 if hard == resource.RLIM_INFINITY else min(lowest + 2, hard)
+    if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    lowest = min(_HIGH_DESCRIPTOR, soft - 2)
-    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, lowest)
+    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, min(lowest, soft - 2))
     connection.close()
     return socket.socket(fileno=moved)
 

@@ -21,7 +21,7 @@ class JobSummary:
     """
 
     job_id: str
-    target: PathStr
+    targets: tuple[PathStr, ...]
     strategy: StrategyName
     state: JobState
     created_at: float
@@ -57,7 +57,7 @@ def _summary(folder: JobFolder) -> JobSummary:
     plan, removed = view.plan, view.snapshot.removed
     return JobSummary(
         job_id=folder.job_id,
-        target=plan.target.path,
+        targets=plan.paths,
         strategy=plan.strategy,
         state=view.state,
         created_at=plan.created_at,

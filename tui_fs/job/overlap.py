@@ -1,18 +1,23 @@
-"""No two jobs at work on one directory, or on one inside the other."""
+"""No directory in two jobs at once or twice in one, and none inside another."""
 
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tui_fs.job.lock import SupervisorLock, holder_of
 from tui_fs.job.store import JobFolder, all_jobs, load_plan
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Target
 
+_Identity = tuple[int, int]
+"""Device and inode."""
 
-def enlist(folder: JobFolder, target: Target) -> tuple[SupervisorLock, Refused | None]:
+_NOBODY = (-1, -1)
+
+
+def enlist(folder: JobFolder, targets: Sequence[Target]) -> tuple[SupervisorLock, Refused | None]:
     """Take the lock of a job; return with it why it may not run beside another one.
 
     One supervisor at a time does this, so of two that start together one sees the other.
@@ -20,46 +25,88 @@ def enlist(folder: JobFolder, target: Target) -> tuple[SupervisorLock, Refused |
     with _alone(os.path.dirname(os.path.dirname(folder.path))):
         lock = SupervisorLock(folder.lock)
         try:
-            _refuse_overlap(folder, target)
+            _refuse_overlap(folder, targets)
         except Refused as why:
             return lock, why
     return lock, None
 
 
-def _refuse_overlap(folder: JobFolder, target: Target) -> None:
+def refuse_nested(targets: Sequence[Target]) -> None:
+    """Raise Refused if a target is another one or inside it, also under other names."""
+    seen: dict[PathStr | _Identity, Target] = {}
+    for target in targets:
+        for key in (target.path, _identity(target)):
+            if key in seen:
+                shown, other = displayable(target.path), displayable(seen[key].path)
+                raise Refused(
+                    f"{shown} is named twice."
+                    if shown == other
+                    else f"{shown} and {other} are the same directory.",
+                    "Name it once.",
+                    rule="overlap",
+                )
+        seen |= {target.path: target, _identity(target): target}
+    for target in targets:
+        for path, identity in _upwards(os.path.dirname(target.path)):
+            holder = seen.get(path) or seen.get(identity)
+            if holder is not None:
+                raise Refused(
+                    f"{displayable(target.path)} lies in {displayable(holder.path)}.",
+                    "Name the outer one alone: what is inside goes with it.",
+                    rule="overlap",
+                )
+
+
+def _refuse_overlap(folder: JobFolder, targets: Sequence[Target]) -> None:
     for other in all_jobs():
         if other.path == folder.path or holder_of(other.lock) is None:
             continue
         try:
-            theirs = load_plan(other).target
+            theirs = load_plan(other).targets
         except BadInput as why:
             raise Refused(
                 f"Job {other.job_id} runs, and its plan cannot be read: nobody knows where.",
                 f"Wait until it has ended. {why}",
                 rule="busy",
             ) from why
-        if _touch(theirs, target):
+        if (touched := _touched(theirs, targets)) is not None:
             raise Refused(
-                f"Job {other.job_id} is at work in {displayable(theirs.path)} already.",
+                f"Job {other.job_id} is at work in {displayable(touched.path)} already.",
                 f"Wait for it (tui-fs attach {other.job_id}), or cancel it.",
                 rule="busy",
             )
 
 
-def _touch(one: Target, other: Target) -> bool:
-    """Tell whether two targets are or hold each other, also under other names."""
-    if is_within(one.path, other.path) or is_within(other.path, one.path):
-        return True
-    pins = [(target.pin.device, target.pin.inode) for target in (one, other)]
-    return pins[0] in _upwards(other.path) or pins[1] in _upwards(one.path)
+def _touched(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | None:
+    """Return one of theirs that is, holds or lies in one of ours, also under other names."""
+    return next((one for one, _ in _held(theirs, ours)), None) or next(
+        (one for _, one in _held(ours, theirs)), None
+    )
 
 
-def _upwards(path: str) -> Iterator[tuple[int, int]]:
-    """Yield device and inode of a directory and of all above it, as far as they can be seen."""
+def _held(holders: Sequence[Target], targets: Sequence[Target]) -> Iterator[tuple[Target, Target]]:
+    """Yield each of the holders that is or holds a target, with that target."""
+    by_path = {holder.path: holder for holder in holders}
+    by_identity = {_identity(holder): holder for holder in holders}
+    for target in targets:
+        for path, identity in _upwards(target.path):
+            holder = by_path.get(path) or by_identity.get(identity)
+            if holder is not None:
+                yield holder, target
+
+
+def _identity(target: Target) -> _Identity:
+    return target.pin.device, target.pin.inode
+
+
+def _upwards(path: PathStr | str) -> Iterator[tuple[PathStr, _Identity]]:
+    """Yield a directory and all above it, with their identities as far as they can be seen."""
     while True:
+        identity = _NOBODY
         with contextlib.suppress(OSError):  # gone by now
             status = os.lstat(path)
-            yield status.st_dev, status.st_ino
+            identity = status.st_dev, status.st_ino
+        yield PathStr(path), identity
         if path == "/":
             return
         path = os.path.dirname(path)

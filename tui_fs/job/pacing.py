@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tui_fs.job.control import Command
@@ -25,7 +25,7 @@ class Pacing:
 
     Args:
         own_nice: the niceness of whoever started the job; the tools have no better one.
-        device: of the target's file system.
+        devices: of the targets' file systems.
         note: journals an event.
         now_s: the time of events.
     """
@@ -35,7 +35,7 @@ class Pacing:
         launcher: Launcher,
         pace: Pace,
         own_nice: int,
-        device: int,
+        devices: Iterable[int],
         note: Callable[[Event], None],
         now_s: Callable[[], float],
     ) -> None:
@@ -44,7 +44,7 @@ class Pacing:
         self._note = note
         self._now_s = now_s
         self._reasons: set[str] = set()
-        self._gentleness = Gentleness(disk_waiting(device))
+        self._gentleness = Gentleness(disk_waiting(devices))
         self._next_gentle_look_s = 0.0
         self._rate: RateLimit | None = None
         self.pace = pace

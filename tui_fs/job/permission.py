@@ -1,32 +1,61 @@
-"""Whether a directory may be deleted: the built-in rules and every policy, asked by all alike."""
+"""Whether directories may be deleted: the built-in rules and every policy, asked by all alike."""
 
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.store import emergency_directory, state_directory
 from tui_fs.model.errors import Refused
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
 from tui_fs.safety.here import surroundings_here
-from tui_fs.safety.policy import check_policy, check_strategy, name_required_by, read_policy
-from tui_fs.safety.refusals import Surroundings, check, check_again, name_must_be_typed
+from tui_fs.safety.policy import (
+    Policy,
+    check_policy,
+    check_strategy,
+    name_required_by,
+    read_policy,
+)
+from tui_fs.safety.refusals import (
+    NAME_TYPED_ABOVE_ENTRIES,
+    Surroundings,
+    check,
+    check_again,
+    name_must_be_typed,
+)
+
+MOST_TARGETS = 1_000
+"""Checking one takes 2 ms, and all are checked several times; nobody reads a longer list."""
+
+MOST_PATH_BYTES = 200 << 10
+"""The first line of a journal holds the paths up to three times, each byte as up to six; a line
+of more than 4 MiB is taken for damage."""
+
+PLAIN_WORD = "delete"
+"""What is typed where there is no one name."""
 
 
-def check_target(path: str, *, to_look: bool = False) -> Target:
-    """Return the pinned target at `path`.
+def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Target, ...]:
+    """Return the pinned targets at `paths`.
 
     Args:
         to_look: nothing is to be deleted yet, so it does not matter that deleting is off.
 
     Raises:
         BadInput: nothing is there, it cannot be looked at, or a policy file is damaged.
-        Refused: a rule or a policy forbids it; nothing was touched.
+        Refused: a rule or a policy forbids one; nothing was touched.
     """
-    target = check(path, _surroundings())
+    _refuse_too_many(paths)
+    surroundings = _surroundings()
+    targets = tuple(check(path, surroundings) for path in paths)
+    refuse_nested(targets)
     policy = read_policy()
-    check_policy(replace(policy, read_only=None) if to_look else policy, target)
-    return target
+    for target in targets:
+        check_policy(replace(policy, read_only=None) if to_look else policy, target)
+    return targets
 
 
 def who_forbids_deleting() -> str | None:
@@ -35,23 +64,32 @@ def who_forbids_deleting() -> str | None:
 
 
 def check_plan(plan: Plan) -> None:
-    """Check everything about a plan in the moment before it starts; raises as `check_target`."""
+    """Check everything about a plan in the moment before it starts; raises as `check_targets`."""
     policy = read_policy()
     check_strategy(policy, plan.strategy)
-    required = name_required_by(policy, plan.expected.totals.entries)
+    required = _required_by(policy, len(plan.targets), plan.expected.totals.entries)
     if required is not None and not plan.name_typed:
+        word = word_to_type(plan.paths)
         raise Refused(
-            f"The policy wants the name typed, because {required}.",
-            f"--confirm {os.path.basename(plan.target.path)!r} does that without a terminal.",
+            f"The policy wants the name typed, because {required}."
+            if len(plan.targets) == 1
+            else f"The policy wants the word {word} typed, because {required}.",
+            f"--confirm {word!r} does that without a terminal.",
             rule="policy",
         )
-    check_target_again(plan)
+    _refuse_too_many(plan.paths)
+    refuse_nested(plan.targets)
+    check_again_all(plan, plan.targets)
 
 
-def check_target_again(plan: Plan) -> None:
-    """Check that the target is what was confirmed, and still may be deleted."""
-    check_again(plan.target, _surroundings(plan.confirmed_from))
-    check_policy(read_policy(), plan.target)
+def check_again_all(plan: Plan, targets: Iterable[Target]) -> None:
+    """Check that some of a plan's targets are what was confirmed, and still may be deleted."""
+    asked, surroundings = tuple(targets), _surroundings(plan.confirmed_from)
+    for target in asked:
+        check_again(target, surroundings)
+    policy = read_policy()
+    for target in asked:
+        check_policy(policy, target)
 
 
 def check_strategy_here(strategy: StrategyName) -> None:
@@ -65,6 +103,49 @@ def _surroundings(standing_in: str | None = None) -> Surroundings:
     return surroundings_here(state_directory(), standing_in, further)
 
 
-def why_type_name(path: str, entries: int) -> str | None:
-    """Return why this target is confirmed by typing its name, None if yes or no is enough."""
-    return name_must_be_typed(path, entries) or name_required_by(read_policy(), entries)
+def why_type_name(paths: Sequence[str], entries: int) -> str | None:
+    """Return why these targets are confirmed by typing a word, None if yes or no is enough.
+
+    Args:
+        entries: those of all targets together.
+    """
+    by_policy = _required_by(read_policy(), len(paths), entries)
+    if len(paths) == 1:
+        return name_must_be_typed(paths[0], entries) or by_policy
+    if entries > NAME_TYPED_ABOVE_ENTRIES:
+        return f"they have more than {NAME_TYPED_ABOVE_ENTRIES:,} entries together"
+    for path in paths:
+        why = name_must_be_typed(path, entries)
+        if why is not None:
+            return displayable(path) + why.removeprefix("it")
+    return by_policy
+
+
+def word_to_type(paths: Sequence[str]) -> str:
+    """Return what is typed to confirm: the target's name, or a word where there are several."""
+    return os.path.basename(paths[0]) if len(paths) == 1 else PLAIN_WORD
+
+
+def _required_by(policy: Policy, number: int, entries: int) -> str | None:
+    required = name_required_by(policy, entries)
+    if required is None or number == 1:
+        return required
+    return required.replace("it has", "they have together", 1)
+
+
+def _refuse_too_many(paths: Sequence[str]) -> None:
+    advice = "Delete them in several jobs, or the directory that holds them."
+    if len(paths) > MOST_TARGETS:
+        raise Refused(
+            f"{len(paths):,} directories are more than one job may delete ({MOST_TARGETS:,}).",
+            advice,
+            rule="too-many",
+        )
+    length = sum(len(path.encode("utf-8", "surrogatepass")) for path in paths)
+    if length > MOST_PATH_BYTES:
+        raise Refused(
+            f"The paths of {len(paths):,} directories have {length:,} bytes, which is more than "
+            f"one job may have ({MOST_PATH_BYTES:,}).",
+            advice,
+            rule="too-many",
+        )

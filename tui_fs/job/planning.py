@@ -2,16 +2,17 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.cost.estimate import Candidate, estimate_all, recommended, with_rmdir
-from tui_fs.job.aftermath import without_root
+from tui_fs.job.aftermath import without_roots
 from tui_fs.job.races import (
-    directory_named_from,
-    is_firm,
+    directories_named_from,
     refuse_race,
     stage,
     why_race,
+    why_too_many_steps,
 )
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
@@ -34,44 +35,59 @@ class Forecast:
     """All strategies side by side, for one survey and one set of options.
 
     Attributes:
-        directory: where the command lines name the target from; None if they give its path.
+        directories: the targets whose tools run in them; command lines name the others in full.
     """
 
     estimates: tuple[Estimate, ...]
     recommended: StrategyName | None
-    directory: PathStr | None = None
+    directories: tuple[PathStr, ...] = ()
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
         return next(one for one in self.estimates if one.strategy is strategy)
 
 
-def forecast(survey: Survey, options: Options, job_id: str | None = None) -> Forecast:
+def forecast(
+    paths: Sequence[str], survey: Survey, options: Options, job_id: str | None = None
+) -> Forecast:
     """Return what each strategy would cost.
 
     Args:
+        paths: the targets, which the survey has counted together.
         job_id: the job the commands are meant for; None shows rsync's empty directory as a word.
     """
     candidates: dict[StrategyName, Candidate] = {}
     empty = _empty_directory(job_id)
+    inside = directories_named_from(paths)
+    keeps = options.keep_root or options.filters.active
     for name, strategy in STRATEGIES.items():
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
-        staging = stage(strategy, survey.path, options, shown, empty)
-        unfit = (*reasons, *unfit_options(strategy, options))
-        race = why_race(strategy, options, survey.path, survey.writable_by_others)
-        if race is not None:
-            unfit = (*unfit, race)
-        candidates[name] = Candidate(strategy.guarantees, flatten(staging.steps), unfit)
-    filesystem = file_system_of(survey.path).kind
-    if is_firm(survey.path):
-        estimates = estimate_all(survey, options, filesystem, candidates)
-    else:
-        inside = replace(options, keep_root=True)
-        estimates = estimate_all(survey, inside, filesystem, candidates)
-        if not (options.keep_root or options.filters.active):
-            estimates = tuple(with_rmdir(estimate) for estimate in estimates)
-    return Forecast(estimates, recommended(estimates), directory_named_from(survey.path))
+        staged = stage(strategy, paths, options, shown, empty)
+        unfit = [*reasons, *unfit_options(strategy, options)]
+        unfit += [
+            why
+            for why in (
+                why_race(strategy, options, paths, survey.writable_by_others),
+                why_too_many_steps(strategy, staged),
+            )
+            if why is not None
+        ]
+        candidates[name] = Candidate(
+            strategy.guarantees,
+            flatten(tuple(one.step for one in staged)),
+            tuple(unfit),
+            targets=len(paths),
+            runs=len({(one.targets, one.is_inside) for one in staged})
+            - (0 if keeps else len(inside)),
+        )
+    filesystem = file_system_of(paths[0]).kind
+    if len(inside) == len(paths):
+        options = replace(options, keep_root=True)
+    estimates = estimate_all(survey, options, filesystem, candidates)
+    if not keeps:
+        estimates = tuple(with_rmdir(estimate, len(inside)) for estimate in estimates)
+    return Forecast(estimates, recommended(estimates), inside)
 
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:
@@ -80,23 +96,24 @@ def guarantees_of(strategy: StrategyName) -> Guarantees:
 
 
 def make_plan(
-    target: Target,
+    targets: Sequence[Target],
     survey: Survey,
     strategy: StrategyName,
     options: Options,
     trace: TraceSource | None = None,
 ) -> Plan:
-    """Return the plan to run; Missing or BadInput if the strategy cannot run here."""
+    """Return the plan to run.
+
+    Raises:
+        Missing, BadInput: the strategy cannot run here.
+        Refused: something else was counted, or somebody could lead the strategy astray.
+    """
     tools, reasons = tools_of(STRATEGIES[strategy])
     if reasons:
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")
-    if [(r.device, r.inode) for r in survey.roots] != [(target.pin.device, target.pin.inode)]:
-        raise Refused(
-            f"{displayable(target.path)} was exchanged while it was counted.",
-            "Look at it again.",
-            rule="changed",
-        )
-    refuse_race(STRATEGIES[strategy], options, target.path, survey.writable_by_others)
+    _refuse_exchanged(targets, survey)
+    paths = tuple(target.path for target in targets)
+    refuse_race(STRATEGIES[strategy], options, paths, survey.writable_by_others)
     if not survey.finished and not (guarantees_of(strategy).race_safe or options.accept_races):
         raise Refused(
             f"Not everything is counted yet, so nobody knows whether others may write in the "
@@ -105,7 +122,7 @@ def make_plan(
             rule="races",
         )
     job_id = new_job_id()
-    estimate = forecast(survey, options, job_id).of(strategy)
+    estimate = forecast(paths, survey, options, job_id).of(strategy)
     if not estimate.feasible:
         raise BadInput(f"{strategy} cannot do this: {'; '.join(estimate.reasons)}.")
     try:
@@ -115,7 +132,7 @@ def make_plan(
     return Plan(
         job_id=job_id,
         created_at=time.time(),
-        target=target,
+        targets=tuple(targets),
         strategy=strategy,
         options=options,
         tools=tools,
@@ -133,8 +150,26 @@ def expected_of(survey: Survey, options: Options) -> Expected:
     if survey.matched is not None:
         matched = survey.matched
         return Expected(matched, 0, matched.allocated_bytes, survey.complete)
-    totals = without_root(survey.totals) if options.keep_root else survey.totals
+    kept = len(survey.roots) if options.keep_root else 0
+    totals = without_roots(survey.totals, kept)
     return Expected(totals, survey.freed_bytes_min, survey.freed_bytes_max, survey.complete)
+
+
+def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:
+    """Raise Refused unless the survey has counted the targets, as far as it has come."""
+    counted = [(root.device, root.inode) for root in survey.roots]
+    is_short = not counted or (survey.finished and len(counted) < len(targets))
+    if is_short or len(counted) > len(targets):
+        raise Refused(
+            "What was counted is not what is to be deleted.", "Look at it again.", rule="changed"
+        )
+    for (device, inode), target in zip(counted, targets, strict=False):
+        if (device, inode) != (target.pin.device, target.pin.inode):
+            raise Refused(
+                f"{displayable(target.path)} was exchanged while it was counted.",
+                "Look at it again.",
+                rule="changed",
+            )
 
 
 def _empty_directory(job_id: str | None) -> str:

@@ -1,7 +1,7 @@
-"""Whether somebody else could lead a strategy astray, and how its tools are given the target."""
+"""Whether somebody else could lead a strategy astray, and how its tools are given the targets."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
@@ -12,46 +12,84 @@ from tui_fs.model.strategy import Options, Step
 from tui_fs.model.target import Target
 from tui_fs.strategies.base import Strategy
 
+MOST_STEPS = 100
+"""Each step has some hundred counters that stay open to the end of the job."""
+
+MOST_ARGUMENT_BYTES = 100 << 10
+"""The targets of one step, together: the kernel permits 128 KiB in any case (execve(2))."""
+
 
 @dataclass(frozen=True, slots=True)
-class Staging:
-    """What runs, and where.
+class StagedStep:
+    """A step, and where it runs.
 
     Attributes:
-        steps: the command lines of each step.
-        is_inside: for each step whether it runs in the target itself; else in the directory
-            that holds it.
+        targets: which of the targets it works on, by their places in the plan.
+        is_inside: it runs in its only target itself; else in the directory that holds the first.
     """
 
-    steps: tuple[Step, ...]
-    is_inside: tuple[bool, ...]
+    step: Step
+    targets: tuple[int, ...]
+    is_inside: bool
 
 
 def stage(
     strategy: Strategy,
-    path: str,
+    paths: Sequence[str],
     options: Options,
     tools: Mapping[str, str],
     empty_directory: str,
     *,
     with_output: bool = False,
-) -> Staging:
-    """Return what runs to delete the target.
+) -> tuple[StagedStep, ...]:
+    """Return what runs to delete the targets.
 
-    Its path is given to the tools only where nobody else can put another directory in the place
-    of any part of it. Elsewhere they run in the target, which is held by descriptor, and empty
-    it; then rmdir takes the name, which cannot remove anything but an empty directory.
+    The path of a target is given to the tools only where nobody else can put another directory
+    in the place of any part of it; they then take as many targets at once as they can. For every
+    other target the tools run in it, held by descriptor, and empty it; then rmdir takes the name,
+    which cannot remove anything but an empty directory.
     """
     build = strategy.steps_with_output if with_output else strategy.steps
-    if is_firm(path):
-        steps = build(path, options, tools, empty_directory)
-        return Staging(steps, (False,) * len(steps))
-    steps = build(".", replace(options, keep_root=True), tools, empty_directory)
-    inside = (True,) * len(steps)
-    if not (options.keep_root or options.filters.active):
-        rmdir = (tools["rmdir"], "--", f"./{os.path.basename(path)}")
-        return Staging((*steps, (rmdir,)), (*inside, False))
-    return Staging(steps, inside)
+    firm = [number for number, path in enumerate(paths) if is_firm(path)]
+    staged: list[StagedStep] = []
+    for group in _groups(firm, paths, strategy.at_once(options)):
+        steps = build(tuple(paths[number] for number in group), options, tools, empty_directory)
+        staged += [StagedStep(step, group, False) for step in steps]
+    emptying = replace(options, keep_root=True)
+    for number in sorted(set(range(len(paths))) - set(firm)):
+        inside = build((".",), emptying, tools, empty_directory)
+        staged += [StagedStep(step, (number,), True) for step in inside]
+        if not (options.keep_root or options.filters.active):
+            rmdir = (tools["rmdir"], "--", f"./{os.path.basename(paths[number])}")
+            staged.append(StagedStep((rmdir,), (number,), False))
+    return tuple(staged)
+
+
+def _groups(
+    numbers: Sequence[int], paths: Sequence[str], at_once: int | None
+) -> Iterator[tuple[int, ...]]:
+    """Yield the targets in groups that one command line can hold."""
+    group: list[int] = []
+    room = MOST_ARGUMENT_BYTES
+    for number in numbers:
+        length = len(os.fsencode(paths[number])) + 1
+        if group and (length > room or len(group) == at_once):
+            yield tuple(group)
+            group, room = [], MOST_ARGUMENT_BYTES
+        group.append(number)
+        room -= length
+    if group:
+        yield tuple(group)
+
+
+def why_too_many_steps(strategy: Strategy, staged: Sequence[StagedStep]) -> str | None:
+    """Return why one job cannot do all that is staged, None if it can."""
+    if len(staged) <= MOST_STEPS:
+        return None
+    return (
+        f"{strategy.name} needs {len(staged):,} steps here, and a job has at most {MOST_STEPS}: "
+        "take fewer directories at once, or another strategy"
+    )
 
 
 def is_firm(path: str) -> bool:
@@ -62,24 +100,24 @@ def is_firm(path: str) -> bool:
         return False  # gone or out of reach now: nobody can vouch for the way to it
 
 
-def directory_named_from(path: str) -> PathStr | None:
-    """Return the directory in which the command lines run; None if they name the whole path."""
-    return None if is_firm(path) else PathStr(path)
+def directories_named_from(paths: Sequence[str]) -> tuple[PathStr, ...]:
+    """Return the targets whose tools run in them; command lines name the others in full."""
+    return tuple(PathStr(path) for path in paths if not is_firm(path))
 
 
-def why_race(strategy: Strategy, options: Options, path: str, shared: int) -> str | None:
-    """Return why the strategy could be led outside the target, None if it cannot.
+def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared: int) -> str | None:
+    """Return why the strategy could be led outside the targets, None if it cannot.
 
     Args:
-        shared: directories in the target in which others may write.
+        shared: directories in the targets in which others may write.
     """
     if strategy.guarantees.race_safe or options.accept_races:
         return None
     if shared:
         number = "a directory" if shared == 1 else f"{shared:,} directories"
-        where = f"write in {number} of the target"
+        where = f"write in {number} of {'the target' if len(paths) == 1 else 'the targets'}"
     else:
-        part = _replaceable(path)
+        part = next((part for part in map(_replaceable, paths) if part is not None), None)
         if part is None:
             return None
         where = f"replace {displayable(part)}"
@@ -89,9 +127,9 @@ def why_race(strategy: Strategy, options: Options, path: str, shared: int) -> st
     )
 
 
-def refuse_race(strategy: Strategy, options: Options, path: str, shared: int) -> None:
-    """Raise Refused if the strategy could be led outside the target."""
-    why = why_race(strategy, options, path, shared)
+def refuse_race(strategy: Strategy, options: Options, paths: Sequence[str], shared: int) -> None:
+    """Raise Refused if the strategy could be led outside the targets."""
+    why = why_race(strategy, options, paths, shared)
     if why is not None:
         advice = "Use rm, find or rmtree; --accept-races runs it all the same."
         raise Refused(f"{why}.", advice, rule="races")
@@ -109,7 +147,11 @@ def open_pinned(target: Target) -> tuple[int, int]:
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
     held = os.open(name, flags, dir_fd=parent)
     if pin_of(held) != target.pin:
-        raise Refused("The directory was replaced in this very moment.", rule="changed")
+        os.close(parent)
+        os.close(held)
+        raise Refused(
+            f"{displayable(target.path)} was replaced in this very moment.", rule="changed"
+        )
     return parent, held
 
 

@@ -9,6 +9,7 @@ from tui_fs.model.errors import meaning
 from tui_fs.model.events import EntryFailed, Space
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.target import target_fields
 
 SCHEMA = 1
 _WALL_DECIMALS = 4
@@ -36,7 +37,7 @@ def report_of(
     if started is not None:
         report |= {
             "id": started.job_id,
-            **path_fields("target", started.target),
+            **target_fields(started.targets, _gone(snapshot)),
             "strategy": started.strategy.value,
             "keep_root": started.keep_root,
             **argv_fields("command", started.command),
@@ -81,6 +82,7 @@ def report_of(
         "freed_inodes": freed_inodes,
         "space_before": encode(before),
         "space_after": encode(after),
+        "space_causes": encode(finished.space_causes) if finished else [],
         "predicted": {
             "seconds_low": seconds[0] if seconds else None,
             "seconds": seconds[1] if seconds else None,
@@ -123,6 +125,16 @@ def _explanation(snapshot: Snapshot, state: JobState) -> str:
         cause = "The machine was restarted while the job ran."
     advice = f" tui-fs resume {started.job_id} goes on with the rest." if started else ""
     return f"{cause} The counts are those of its last sample: at least this much is gone.{advice}"
+
+
+def _gone(snapshot: Snapshot) -> list[bool | None]:
+    """Tell of each target whether nothing of it is left; of a job that died nobody knows."""
+    assert snapshot.started is not None
+    targets, finished = snapshot.started.targets, snapshot.finished
+    if finished is None:
+        return [None if snapshot.refused is None else False] * len(targets)
+    left = frozenset(finished.left)
+    return [path not in left for path in targets]
 
 
 def _files_at_least(snapshot: Snapshot) -> int | None:

@@ -1,7 +1,7 @@
 """What a job's counters, processes and file system say, taken together a few times a second."""
 
-import os
 import time
+from collections.abc import Sequence
 
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.filesystem import space_of
@@ -20,18 +20,18 @@ class Sampler:
     """Makes `Sampled` events.
 
     Args:
-        target: its file system's free space is watched from the directory that holds it.
+        places: a directory on each file system whose free space is watched.
         launcher_pid: its descendants are the tools.
     """
 
     def __init__(
-        self, source: CallSource, output: ToolOutput, target: str, launcher_pid: int
+        self, source: CallSource, output: ToolOutput, places: Sequence[str], launcher_pid: int
     ) -> None:
         self._source = source
         self._output = output
         self._meter = UsageMeter(launcher_pid)
-        self.space: Space | None = space_of(target)
-        self.place = os.path.dirname(target)
+        self.places = tuple(places)
+        self.space: Space | None = _space_of_all(self.places)
         self._space_answers = True
         self._calls: dict[str, CallCount] = {}
         self._usage: Usage | None = None
@@ -74,6 +74,19 @@ class Sampler:
         self._looked_at_s = time.monotonic()
         self._usage = self._meter.measure() or self._usage
         if self._space_answers:
-            space = space_of(self.place)
+            space = _space_of_all(self.places)
             self._space_answers = space is not None
             self.space = space or self.space
+
+
+def _space_of_all(places: Sequence[str]) -> Space | None:
+    """Return the space of several file systems together; None if one does not answer."""
+    spaces = [space_of(place) for place in places]
+    known = [space for space in spaces if space is not None]
+    if len(known) < len(spaces):
+        return None
+    inodes = [space.free_inodes for space in known if space.free_inodes is not None]
+    return Space(
+        sum(space.free_bytes for space in known),
+        sum(inodes) if len(inodes) == len(known) else None,
+    )

@@ -19,7 +19,7 @@ from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 
 _ID_BYTES = 3
-_SCHEMA = 1
+_SCHEMA = 2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 

@@ -10,8 +10,11 @@ import signal
 import sys
 import time
 import traceback
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
 
-from tui_fs.job.aftermath import Aftermath, look
+from tui_fs.job.aftermath import Aftermath, is_deleted, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.control import Command, ControlServer
 from tui_fs.job.ending import ending_of
@@ -19,17 +22,18 @@ from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import Launcher, StepEnd
 from tui_fs.job.overlap import enlist
 from tui_fs.job.pacing import Pacing, ranks_of
-from tui_fs.job.permission import check_plan, check_target_again
-from tui_fs.job.races import open_pinned, refuse_race, stage
+from tui_fs.job.permission import check_again_all, check_plan
+from tui_fs.job.races import StagedStep, open_pinned, refuse_race, stage, why_too_many_steps
 from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
+from tui_fs.job.space_watch import SpaceWatch
 from tui_fs.job.start import GO, READY
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.filesystem import settle
-from tui_fs.linux.mounts import MountWatch
+from tui_fs.linux.mounts import MountWatch, read_mounts
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
@@ -49,12 +53,18 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.model.strategy import Step, flatten
+from tui_fs.model.strategy import flatten
+from tui_fs.model.target import Target
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.source import CallSource
 
+_CHECKING_S = 0.05
+"""Checking a target takes some milliseconds, and commands must not wait for many."""
+
+_SPARE_DESCRIPTORS = 128
 _LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
 
 
@@ -75,6 +85,8 @@ class Supervisor:
         self._wall_s = 0.0
         self._step_began: float | None = None
         self._ends: list[StepEnd] = []
+        self._held: list[int] = []
+        self._doubtful: deque[Target] = deque()
         self._has_begun = False
         self._own_nice = rank_above_the_tools()
 
@@ -87,29 +99,31 @@ class Supervisor:
         try:
             if forbidden is not None:
                 raise forbidden
-            source, steps, launcher, held = self._make_ready()
+            source, staged, launcher = self._make_ready()
         except TuiFsError as why:
             self._refuse(why)
             tell_ready()
             return
         server = ControlServer(self._folder, self._obey)
-        self._launcher, self._source, self._steps = launcher, source, steps
+        self._launcher, self._source, self._staged = launcher, source, staged
         mounts = MountWatch()
         self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
         self._selector.register(server, selectors.EVENT_READ, server.answer)
         self._selector.register(launcher.out, selectors.EVENT_READ, self._read_output)
         self._selector.register(launcher.err, selectors.EVENT_READ, self._read_errors)
-        target = self._plan.target.path
-        self._sampler = Sampler(source, self._output, target, launcher.pid)
+        # the directory that holds a target is on its file system: no target is a mount point
+        places = {one.pin.device: os.path.dirname(one.path) for one in self._plan.targets}
+        self._sampler = Sampler(source, self._output, tuple(places.values()), launcher.pid)
         self._pacing = Pacing(
             launcher,
             self._plan.options.pace,
             self._own_nice,
-            self._plan.target.pin.device,
+            places,
             self._note,
             self._now,
         )
-        self._note_start(steps, source)
+        self._space_watch = SpaceWatch(self._plan, places)
+        self._note_start(source)
         if self._record.is_behind:
             self._launcher.close()
             raise OSError(f"the journal could not be begun: {self._record.problem}")
@@ -117,7 +131,7 @@ class Supervisor:
         problem: TuiFsError | None = None
         if not may_begin():
             problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
-        for number in range(len(steps)):
+        for number in range(len(staged)):
             problem = problem or self._run_step(number)
             if problem is not None or self._is_cancelled:
                 break
@@ -125,7 +139,7 @@ class Supervisor:
             self._launcher.close()
             self._refuse(problem)
         else:
-            self._finish(source, held, problem)
+            self._finish(source, problem)
         server.close()
 
     def _refuse(self, why: TuiFsError) -> None:
@@ -134,41 +148,55 @@ class Supervisor:
         self._note(JobRefused(self._now(), rule, why.sentence, why.advice))
         self._write_report()
 
-    def _make_ready(self) -> tuple[CallSource, tuple[Step, ...], Launcher, int]:
+    def _make_ready(self) -> tuple[CallSource, tuple[StagedStep, ...], Launcher]:
         """Check everything again and prepare the counters; nothing is touched yet."""
         plan = self._plan
         check_plan(plan)
-        refuse_race(self._strategy, plan.options, plan.target.path, plan.writable_by_others)
+        refuse_race(self._strategy, plan.options, plan.paths, plan.writable_by_others)
         for tool in plan.tools.values():
             if not os.access(tool, os.X_OK):
                 raise Missing(f"{tool} is not there any more.", "Plan the job again.")
-        source = open_source(plan.trace)
-        self._output = ToolOutput(self._strategy, plan.target.path)
         try:
-            parent, held = open_pinned(plan.target)
-            staging = stage(
-                self._strategy,
-                plan.target.path,
-                plan.options,
-                plan.tools,
-                self._folder.empty_directory,
-                with_output=source.kind is TraceSource.OUTPUT,
-            )
-            steps = tuple(tuple(source.wrap(argv) for argv in step) for step in staging.steps)
-            directories = tuple(held if inside else parent for inside in staging.is_inside)
+            allow_more_descriptors(2 * len(plan.targets) + _SPARE_DESCRIPTORS)
+            pinned = [open_pinned(target) for target in plan.targets]
+            self._held = [held for _, held in pinned]
+            source, staged = self._stage()
+            directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
             ranks = ranks_of(plan.options.pace, self._own_nice)
-            launcher = Launcher(steps, directories, *ranks)
-            os.close(parent)  # it has its own, and must not outlive the job in this process
+            launcher = Launcher(tuple(one.step for one in staged), directories, *ranks)
+            for parent, _ in pinned:
+                os.close(parent)  # the launcher has its own
             source.prepare(launcher.pid)
         except OSError as error:
             raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error
-        return source, steps, launcher, held
+        return source, staged, launcher
 
-    def _check_target(self) -> None:
-        """Raise unless the target is still what was confirmed, with nothing mounted in it."""
-        check_target_again(self._plan)
+    def _stage(self) -> tuple[CallSource, tuple[StagedStep, ...]]:
+        plan, empty = self._plan, self._folder.empty_directory
+        staged = stage(self._strategy, plan.paths, plan.options, plan.tools, empty)
+        why = why_too_many_steps(self._strategy, staged)
+        if why is not None:
+            raise Refused(f"{why}.", rule="too-many")
+        source = open_source(plan.trace, sum(len(one.step) for one in staged))
+        if source.kind is TraceSource.OUTPUT:
+            staged = stage(
+                self._strategy, plan.paths, plan.options, plan.tools, empty, with_output=True
+            )
+        self._output = ToolOutput(self._strategy, plan.paths[0])
+        return source, tuple(
+            replace(one, step=tuple(source.wrap(argv) for argv in one.step)) for one in staged
+        )
 
-    def _note_start(self, steps: tuple[Step, ...], source: CallSource) -> None:
+    def _check_targets_of(self, step: StagedStep) -> None:
+        """Raise unless its targets are still what was confirmed, with nothing mounted in them."""
+        check_again_all(self._plan, (self._plan.targets[number] for number in step.targets))
+
+    def _targets_ahead(self) -> list[int]:
+        """Return the targets on which a running or coming step works, by their places."""
+        coming = self._staged[len(self._ends) :]
+        return sorted({number for one in coming for number in one.targets})
+
+    def _note_start(self, source: CallSource) -> None:
         plan, predicted = self._plan, self._plan.predicted
         self._note(
             JobStarted(
@@ -176,10 +204,10 @@ class Supervisor:
                 job_id=plan.job_id,
                 started_at=time.time(),
                 supervisor_pid=os.getpid(),
-                target=plan.target.path,
+                targets=plan.paths,
                 strategy=plan.strategy,
                 keep_root=plan.options.keep_root,
-                command=flatten(steps),
+                command=flatten(tuple(one.step for one in self._staged)),
                 expected=plan.expected,
                 predicted_calls=predicted.syscalls if predicted else {},
                 predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
@@ -203,11 +231,12 @@ class Supervisor:
         self._wall_s += time.monotonic() - waiting_since if number else 0.0
         if self._is_cancelled:
             return None
+        step = self._staged[number]
         try:
             pids = self._launcher.fork_step(number)
             for pid in pids:
                 self._source.attach(pid)
-            self._check_target()  # as late as possible: the tools wait at their gate
+            self._check_targets_of(step)  # as late as possible: the tools wait at their gate
         except (EOFError, OSError):
             return TuiFsError(_LAUNCHER_KILLED)
         except TuiFsError as why:
@@ -216,6 +245,7 @@ class Supervisor:
         self._step_began = time.monotonic()
         self._selector.register(self._launcher, selectors.EVENT_READ, self._step_ended)
         self._has_begun = True
+        self._output.step_begins(self._plan.paths[step.targets[0]])
         self._pacing.step_begins()
         self._launcher.release()
         next_sample = time.monotonic() + SAMPLE_EVERY_S
@@ -232,7 +262,10 @@ class Supervisor:
         finally:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
-        self._output.step_ended(self._steps[number], end.statuses)
+        self._doubtful.clear()  # before another step its targets are checked in any case
+        self._read_what_is_said()
+        self._output.step_ended(step.step, end.statuses)
+        self._source.step_ended()
         self._wall_s += end.wall_s
         self._step_began = None
         self._sample()
@@ -249,8 +282,9 @@ class Supervisor:
         return None
 
     def _wait(self, timeout_s: float) -> None:
-        for key, _ in self._selector.select(timeout_s):
+        for key, _ in self._selector.select(0 if self._doubtful else timeout_s):
             key.data()
+        self._check_doubtful()
         if self._is_terminated:
             self._cancel("the supervisor was told to end")
         if self._record.is_lost:
@@ -260,16 +294,26 @@ class Supervisor:
         self._is_terminated = True
 
     def _mounts_changed(self, mounts: MountWatch) -> None:
-        """End the job if something was mounted where the tools would go on into it."""
+        """Doubt whether the tools would go on into something that was mounted."""
         mounts.seen()
         if self._pacing.is_paused:
             return  # nothing goes on now, and resuming checks again
-        try:
-            check_target_again(self._plan)
-        except TuiFsError as why:
-            # what the tools have begun to remove themselves is no reason
-            if isinstance(why, Refused) and why.rule.startswith(("mount", "changed")):
-                self._cancel(why.sentence)
+        ahead = [self._plan.targets[number] for number in self._targets_ahead()]
+        if len(ahead) > 1:
+            holders = {place for mount in read_mounts() for place in _upwards(mount.mount_point)}
+            ahead.sort(key=lambda target: target.path not in holders)
+        self._doubtful = deque(ahead)
+
+    def _check_doubtful(self) -> None:
+        """End the job if a target is not what was confirmed; look at them for a short time."""
+        deadline = time.monotonic() + _CHECKING_S
+        while self._doubtful and time.monotonic() < deadline:
+            try:
+                check_again_all(self._plan, [self._doubtful.popleft()])
+            except TuiFsError as why:
+                # what the tools have begun to remove themselves is no reason
+                if isinstance(why, Refused) and why.rule.startswith(("mount", "changed")):
+                    self._cancel(why.sentence)
 
     def _step_ended(self) -> None:
         self._ends.append(self._launcher.ended())
@@ -299,8 +343,15 @@ class Supervisor:
     def _resume(self) -> str | None:
         if not self._pacing.is_paused:
             return "The job is not paused."
+        ahead = [
+            self._plan.targets[number]
+            for number in self._targets_ahead()
+            # the step may have removed some of its targets, but not the name of another directory
+            if not is_deleted(self._held[number])
+            or os.path.lexists(self._plan.targets[number].path)
+        ]
         try:
-            self._check_target()
+            check_again_all(self._plan, ahead)
         except TuiFsError as why:
             return f"{why} The job stays paused; cancel it."
         self._pacing.resume()
@@ -322,6 +373,13 @@ class Supervisor:
         began = self._step_began
         return self._wall_s + (time.monotonic() - began if began is not None else 0.0)
 
+    def _read_what_is_said(self) -> None:
+        """Read what ended tools have written, to the last line."""
+        self._read_output()
+        self._read_errors()
+        for event in self._output.take_rest(self._now()):
+            self._note(event)
+
     def _read_output(self) -> None:
         while chunk := _read(self._launcher.out):
             for event in self._output.take_output(chunk, self._now()):
@@ -332,15 +390,14 @@ class Supervisor:
             for event in self._output.take_errors(chunk, self._now()):
                 self._note(event)
 
-    def _finish(self, source: CallSource, held: int, problem: TuiFsError | None) -> None:
+    def _finish(self, source: CallSource, problem: TuiFsError | None) -> None:
         self._launcher.close()  # first: what is looked at must not change any more
-        self._read_output()
-        self._read_errors()
-        for event in self._output.take_rest(self._now()):
-            self._note(event)
-        aftermath: Aftermath = look(self._plan, held)
-        os.close(held)
-        settle(self._sampler.place)
+        self._read_what_is_said()
+        aftermath: Aftermath = look(self._plan, self._held)
+        for held in self._held:
+            os.close(held)
+        for place in self._sampler.places:
+            settle(place)
         if source.kind in (TraceSource.STRACE, TraceSource.BPF):
             source.close()  # these tell their last counts when they end
         for event in self._output.counted_failures(self._now()):
@@ -362,6 +419,13 @@ class Supervisor:
                 split_is_exact=ending.split_is_exact,
                 surviving_entries=left,
                 space=self._sampler.space,
+                left=aftermath.left,
+                space_causes=self._space_watch.causes(
+                    self._snapshot.started.space if self._snapshot.started else None,
+                    self._sampler.space,
+                    self._snapshot.removed.entries if self._snapshot.removed else None,
+                    is_finished=ending.outcome is Outcome.DONE,
+                ),
             )
         )
         self._write_report()
@@ -384,6 +448,13 @@ class Supervisor:
 
     def _now(self) -> float:
         return round(time.monotonic() - self._began, 4)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Yield a path and those of all directories above it."""
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
 
 
 def _sum(*numbers: int | None) -> int | None:
@@ -422,7 +493,7 @@ def main() -> None:
     try:
         os.umask(0o077)
         plan = load_plan(folder)
-        lock, overlap = enlist(folder, plan.target)
+        lock, overlap = enlist(folder, plan.targets)
         Supervisor(folder, plan).run(overlap)
         lock.release()
         status = 0

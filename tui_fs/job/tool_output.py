@@ -26,7 +26,11 @@ LONGEST_LINE_BYTES = 65_536
 
 
 class ToolOutput:
-    """Reads a strategy's standard output and standard error as they come."""
+    """Reads a strategy's standard output and standard error as they come.
+
+    Args:
+        target: the first that a step works on; see `step_begins`.
+    """
 
     def __init__(self, strategy: Strategy, target: str) -> None:
         self._strategy = strategy
@@ -65,6 +69,13 @@ class ToolOutput:
                     yield ToolSaid(at_s, line.decode("utf-8", "replace"))
                 else:
                     self._unsaid += 1
+
+    def step_begins(self, target: str) -> None:
+        """Take names that do not begin with ``/`` for what lies in this target from now on.
+
+        Everything that an earlier step has said must have been taken, its rest too.
+        """
+        self._target = target
 
     def step_ended(self, step: Step, statuses: tuple[int, ...]) -> None:
         """Count the directory that an rmdir has taken: it says so before it has."""

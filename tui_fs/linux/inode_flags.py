@@ -14,5 +14,5 @@ def inode_flags(descriptor: int) -> int | None:
         answer = fcntl.ioctl(descriptor, _FS_IOC_GETFLAGS, b"\0\0\0\0\0\0\0\0")
     except OSError:
         return None
-    (flags,) = struct.unpack("l", answer)
+    (flags,) = struct.unpack("=I4x", answer)
     return int(flags)

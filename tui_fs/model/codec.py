@@ -26,6 +26,7 @@ T = TypeVar("T")
 LARGEST_NUMBER = 1 << 100
 """More than any sum of 64-bit counts; what is larger, or no finite number, is damage."""
 _ARGVS = tuple[tuple[str, ...], ...]
+_PATHS = tuple[PathStr, ...]
 Json = Any  # JSON has no closed type in Python; values are checked by `decode`
 
 
@@ -52,6 +53,16 @@ def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json
     return fields
 
 
+def paths_fields(name: str, paths: tuple[PathStr, ...]) -> dict[str, Json]:
+    """Return the JSON fields for a list of paths; ``NAME_b64`` where one is not UTF-8."""
+    if all(is_utf8(path) for path in paths):
+        return {name: list(paths)}
+    return {
+        name: [displayable(path) for path in paths],
+        f"{name}_b64": [to_base64(path) for path in paths],
+    }
+
+
 def encode(value: Any) -> Json:
     """Return the JSON value of a dataclass, enum, mapping, sequence or scalar."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -60,6 +71,8 @@ def encode(value: Any) -> Json:
             item = getattr(value, field)
             if hint is PathStr:
                 fields.update(path_fields(field, item))
+            elif hint == _PATHS:
+                fields.update(paths_fields(field, item))
             elif hint == _ARGVS:
                 fields.update(argv_fields(field, item))
             else:
@@ -140,6 +153,9 @@ def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
             raise BadInput(f"{where} lacks the field {name}.")
         if hint is PathStr and f"{name}_b64" in mapping:
             arguments[name] = _exact(mapping[f"{name}_b64"], f"{where}.{name}_b64")
+        elif hint == _PATHS and f"{name}_b64" in mapping:
+            exact = _expect(list, mapping[f"{name}_b64"], f"{where}.{name}_b64")
+            arguments[name] = tuple(_exact(path, f"{where}.{name}_b64") for path in exact)
         else:
             arguments[name] = _decode(hint, mapping[name], f"{where}.{name}")
             if hint == _ARGVS and f"{name}_b64" in mapping:

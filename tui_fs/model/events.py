@@ -11,7 +11,9 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected
+from tui_fs.model.space import Cause
 from tui_fs.model.strategy import Argv, Pace, StrategyName
+from tui_fs.model.target import check_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Free space and inodes of the target's file system; None where it has no such count."""
+    """Free space and inodes of the targets' file systems; None where one has no such count."""
 
     free_bytes: int
     free_inodes: int | None
@@ -46,7 +48,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """The pin was checked again, the counters stand ready; nothing is deleted yet.
+    """The pins were checked again, the counters stand ready; nothing is deleted yet.
 
     Attributes:
         boot_id: which run of the kernel it is (proc_sys_kernel(5)).
@@ -56,7 +58,7 @@ class JobStarted:
     job_id: str
     started_at: float
     supervisor_pid: int
-    target: PathStr
+    targets: tuple[PathStr, ...]
     strategy: StrategyName
     keep_root: bool
     command: tuple[Argv, ...]
@@ -68,6 +70,10 @@ class JobStarted:
     space: Space | None
     pace: Pace = field(default_factory=Pace)
     boot_id: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a start of nothing."""
+        check_paths(self.targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +246,10 @@ class JobFinished:
     Attributes:
         deleted_entries: None where nothing could count them.
         split_is_exact: files and directories were told apart by counting, not by difference.
-        surviving_entries: names still below the target (and the target itself, unless it was
-            to be kept); None if that could not be counted.
+        surviving_entries: names still below the targets (and the targets themselves, unless
+            they were to be kept); None if that could not be counted.
+        left: the targets of which something is left.
+        space_causes: why the space that came back is not what was expected.
     """
 
     at_s: float
@@ -253,6 +261,8 @@ class JobFinished:
     split_is_exact: bool
     surviving_entries: int | None
     space: Space | None
+    left: tuple[PathStr, ...]
+    space_causes: tuple[Cause, ...] = ()
 
 
 Event = (

@@ -8,7 +8,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.requester import Requester
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Totals
-from tui_fs.model.target import Target
+from tui_fs.model.target import Target, check_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class Expected:
 class Plan:
     """A confirmed deletion.
 
+    Raises:
+        BadInput: it has no target, or one without an absolute path.
+
     Attributes:
         created_at: seconds since the epoch.
         confirmed_from: the directory the person stood in; it must not be deleted.
@@ -38,13 +41,13 @@ class Plan:
         writable_by_others: directories in it in which somebody other than the user and root
             may write.
         trace: the source the person asked for; None lets the supervisor pick the best.
-        name_typed: the person has typed the target's name.
+        name_typed: the person has typed the target's name, or the word where there are several.
         continues: the job that died and is taken up by this one; empty for a new one.
     """
 
     job_id: str
     created_at: float
-    target: Target
+    targets: tuple[Target, ...]
     strategy: StrategyName
     options: Options
     tools: dict[str, str]
@@ -56,3 +59,12 @@ class Plan:
     trace: TraceSource | None = None
     name_typed: bool = False
     continues: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a plan for nothing."""
+        check_paths(self.paths)
+
+    @property
+    def paths(self) -> tuple[PathStr, ...]:
+        """The paths of all targets."""
+        return tuple(target.path for target in self.targets)

@@ -1,8 +1,16 @@
-"""What the user chose, and how it is recognised again."""
+"""What the user chose, how it is recognised again, and how it is named."""
 
+import itertools
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tui_fs.model.paths import PathStr
+from tui_fs.model.codec import Json, path_fields, shown_path
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.model.strategy import Argv
+
+_PATHS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +28,66 @@ class Target:
 
     path: PathStr
     pin: Pin
+
+
+def check_paths(paths: Sequence[str]) -> None:
+    """Raise BadInput unless these are the paths of one target or several."""
+    if not paths:
+        raise BadInput("No target is named.")
+    if not all(path.startswith("/") for path in paths):
+        raise BadInput("A target is not named by an absolute path.")
+
+
+def common_directory(paths: Sequence[str]) -> PathStr:
+    """Return the directory itself where it is one, else the one that holds them all."""
+    return PathStr(paths[0] if len(paths) == 1 else os.path.commonpath(paths))
+
+
+def in_words(paths: Sequence[str]) -> str:
+    """Return what is shown for one directory or several: ``/srv/a``, ``3 directories in /srv``."""
+    return _words(len(paths), displayable(common_directory(paths)))
+
+
+def target_fields(paths: Sequence[str], gone: Sequence[bool | None] = ()) -> dict[str, Json]:
+    """Return the JSON fields that name the targets.
+
+    Args:
+        gone: for each whether it is gone, None where that is not known; nothing where nobody asks.
+    """
+    targets = [path_fields("path", path) for path in paths]
+    for target, is_gone in zip(targets, gone, strict=False):
+        target["gone"] = is_gone
+    return {**path_fields("target", common_directory(paths)), "targets": targets}
+
+
+def shown_targets(record: Mapping[str, Json]) -> str:
+    """Return the words for the targets that `target_fields` has named."""
+    return _words(len(record["targets"]), shown_path(record, "target"))
+
+
+def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str]:
+    """Return command lines as they are shown; of many paths in a row the first few.
+
+    Args:
+        inside: the targets whose tools run in them.
+    """
+    lines = [f"cd {shell_quoted((path,))}" for path in inside[:_PATHS_SHOWN]]
+    if len(inside) > _PATHS_SHOWN:
+        lines.append(f"cd … (and {len(inside) - _PATHS_SHOWN:,} more)")
+    return lines + [_command_line(argv) for argv in argvs]
+
+
+def _command_line(argv: Argv) -> str:
+    words: list[str] = []
+    for is_path, group in itertools.groupby(argv, lambda word: word.startswith("/")):
+        run = tuple(group)
+        if is_path and len(run) > _PATHS_SHOWN + 1:
+            words.append(shell_quoted(run[:_PATHS_SHOWN]))
+            words.append(f"… (and {len(run) - _PATHS_SHOWN:,} more)")
+        else:
+            words.append(shell_quoted(run))
+    return " ".join(words)
+
+
+def _words(number: int, shown: str) -> str:
+    return shown if number == 1 else f"{number:,} directories in {shown}"

@@ -1,8 +1,7 @@
-"""The browser: what is in a directory, counted while one looks."""
+"""The browser: a surveyed tree, directory by directory, counted while one looks."""
 
 import os
-import time
-from typing import ClassVar
+from dataclasses import replace
 
 from rich.text import Text
 from textual import work
@@ -12,123 +11,127 @@ from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.model.paths import displayable
-from tui_fs.model.survey import EntryKind, Severity, Survey
-from tui_fs.model.units import bytes_iec, count, counted
-from tui_fs.screens.choose_rows import COLUMNS, Sorting, rows_of
-from tui_fs.screens.counting import CountingScreen
+from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.survey import EntryKind, Ranking
+from tui_fs.screens.beside import BesideScreen
+from tui_fs.screens.browsing import child_path
+from tui_fs.screens.choose_rows import columns_of, sizes_of
+from tui_fs.screens.choose_text import finding_line, marks_line, totals_line
+from tui_fs.screens.cures import CuresScreen
 from tui_fs.screens.findings import FindingsScreen
-from tui_fs.screens.frame import Settings, muted
-from tui_fs.screens.messages import Failed, SurveyUpdated
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.jobs_seen import jobs_seen
+from tui_fs.screens.marking import MarkingScreen
+from tui_fs.screens.messages import Failed
 from tui_fs.screens.place import place_note
 from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.prompts import Prompts
+from tui_fs.screens.ranking import RankingScreen
+from tui_fs.survey.process import Update
 from widgets.bar_list import BarList
-from widgets.path_input import PathInput
-
-_SURVEYS_KEPT = 50
+from widgets.key_line import KeyLine
 
 
-class ChooseScreen(CountingScreen):
+class ChooseScreen(MarkingScreen):
     """A list of one directory, with the counts of everything below each of its entries."""
 
-    KEYS: ClassVar = (
-        ("enter", "open"),
-        ("←", "up"),
-        ("d", "delete…"),
-        ("s", "sort"),
-        ("/", "search"),
-        ("o", "path"),
-        ("J", "jobs"),
-        ("q", "quit"),
-        ("tab", "findings"),
-    )
     EXPLANATION = (
         "Each line is an entry of the directory named at the top, with everything below it "
-        "counted. Numbers marked ~ still grow. Symbolic links are shown, never followed. "
-        "d shows what deleting the highlighted directory would cost; nothing is deleted "
-        "before you have confirmed it there."
+        "counted. Numbers marked ~ still grow; ? was not counted. Symbolic links are shown, "
+        "never followed. Oldest and newest tell how long ago the oldest and the newest file "
+        "below were last written. Marks stay wherever you go. d shows what deleting the marked "
+        "directories, or else the highlighted one, would cost; nothing is deleted before you "
+        "have confirmed it there."
     )
 
     BINDINGS = [
         Binding("left,h,backspace", "up", tooltip="Open the directory above"),
-        Binding("d", "delete", tooltip="Show what deleting this directory would cost"),
-        Binding("s", "sort", tooltip="Sort by entries, allocated bytes or name"),
-        Binding("slash", "search", tooltip="Show only names that contain a text"),
-        Binding("o", "path", tooltip="Type a path (tab completes)"),
-        Binding("r", "recount", tooltip="Count again"),
+        Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
+        Binding("a", "cures", tooltip="Set aside, or make an emptied directory anew"),
+        Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
+        Binding("S", "reverse", tooltip="Sort the other way round"),
+        # With priority, so that what is typed right after it goes to the field.
+        Binding("slash", "search", tooltip="Show only names that contain a text", priority=True),
+        Binding("t", "ranking", tooltip="Rank all directories of the tree"),
         Binding("tab", "findings", tooltip="Show what is unusual here"),
+        Binding("p", "pause", tooltip="Pause counting, or go on"),
+        Binding("r", "recount", tooltip="Count again"),
+        Binding("o", "path", tooltip="Type a path (tab completes)", priority=True),
         Binding("escape", "clear_search", tooltip="End the search", show=False),
         Binding("q", "app.quit", tooltip="Quit; running jobs go on"),
     ]
 
-    def __init__(self, path: str, settings: Settings) -> None:
-        super().__init__(settings)
-        self._path = path
-        self._came_from: str | None = None
-        self._survey: Survey | None = None
-        self._counted_at_s = 0.0
-        self._known: dict[str, tuple[Survey, float]] = {}
-        self._sorting = Sorting.ENTRIES
-        self._search = ""
+    def __init__(self, path: str, settings: Settings, imported: str | None = None) -> None:
+        super().__init__(path, settings, imported)
+        self._beside: BesideScreen | None = None
+        self._last_update: Update | None = None
         self._cursor_moved = False
+        self._paused_for_preview = False
+        self._cures: CuresScreen | None = None
+        self._jobs_seen: frozenset[tuple[str, bool]] | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Lay out totals, list, and what is unusual."""
+        """Lay out totals, list, marks, and what is unusual."""
         yield Static(Text(""), id="totals")
-        yield BarList(COLUMNS, empty_text="reading…", id="entries")
+        yield BarList(columns_of(self.view), empty_text="reading…", id="entries")
+        yield Static(Text(""), id="marks")
         yield Static(Text(""), id="finding")
-        path = PathInput(id="path-input", classes="hidden")
-        path.border_title = "path"
-        yield path
-        search = Input(id="search-input", placeholder="part of a name", classes="hidden")
-        search.border_title = "search"
-        yield search
+        yield Prompts()
 
     def on_mount(self) -> None:
         """Begin with the directory the person named."""
         self.query_one(BarList).focus()
-        self.open_directory(self._path)
+        self._show_keys()
+        self.open_directory(self.path)
+
+    def on_screen_suspend(self) -> None:
+        """Remember which jobs there are."""
+        self._jobs_seen = jobs_seen()
 
     def on_screen_resume(self) -> None:
         """After a deletion the old counts are wrong."""
-        if self._survey is not None:
-            self._known.clear()
-            self.action_recount()
-
-    def open_directory(self, path: str, came_from: str | None = None) -> None:
-        """Show another directory; its counts are kept from the last visit if there was one."""
-        self.stop_counting()
-        self._path, self._came_from, self._search = path, came_from, ""
-        self._cursor_moved = False
-        known = self._known.get(path)
-        self._survey, self._counted_at_s = known or (None, 0.0)
-        rows = self.query_one(BarList)
-        rows.empty_text = "reading…"
-        rows.set_rows((), keep_cursor=False)
-        self._show_place()
-        if known is None:
-            self.count(path)
-        else:
-            self._show()
-
-    def on_survey_updated(self, message: SurveyUpdated) -> None:
-        """Show the counts so far, unless they are of a directory that was left."""
-        if message.survey.path != self._path:
+        if self.survey is None:
             return
-        self._survey, self._counted_at_s = message.survey, time.monotonic()
-        if message.survey.finished:
-            self._known[self._path] = (message.survey, self._counted_at_s)
-            if len(self._known) > _SURVEYS_KEPT:
-                del self._known[next(iter(self._known))]
-        self._show()
+        has_acted = self._cures is not None and self._cures.has_acted
+        self._cures = None
+        if has_acted or self._jobs_seen != jobs_seen():
+            self.marks.remove([mark for mark in self.marks if not os.path.lexists(mark)])
+            self.action_recount()
+        elif self._paused_for_preview and self.questions is not None:
+            self.questions.toggle_pause()
+        self._paused_for_preview = False
+        self._show_marks()
+
+    def heard(self, update: Update) -> None:
+        """Tell the screen beside, and mark what was asked for by its name."""
+        self._last_update = update
+        super().heard(update)
+        if self._beside is not None:
+            self._beside.take(update)
+        self._show_keys()
 
     def on_failed(self, message: Failed) -> None:
         """Say why nothing can be shown."""
         self.query_one(BarList).empty_text = str(message.error)
+        self.show_emptiness(str(message.error))
+
+    def show_emptiness(self, why: str = "reading…") -> None:
+        """Show a place of which nothing is known yet."""
+        self._cursor_moved = False
+        rows = self.query_one(BarList)
+        rows.empty_text = why
+        rows.set_rows((), keep_cursor=False)
+        for line in ("#totals", "#finding"):
+            self.query_one(line, Static).update(Text(""))
+        self._show_marks()
+        self._show_place()
 
     def _show_place(self) -> None:
-        self.show_place("", displayable(self._path), "…")
-        self._look_at_place(self._path)
+        if self.imported is not None:
+            self.show_place("", displayable(self.path), "imported, read-only")
+            return
+        self.show_place("", displayable(self.path), "…")
+        self._look_at_place(self.path)
 
     @work(thread=True, exclusive=True, group="place")
     def _look_at_place(self, path: str) -> None:
@@ -136,156 +139,214 @@ class ChooseScreen(CountingScreen):
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_place, "", displayable(path), note)
 
-    def _show(self) -> None:
-        survey = self._survey
-        if survey is None:
-            return
-        rows = self.query_one(BarList)
-        shown = rows_of(survey, self._sorting, self._search)
-        rows.empty_text = "nothing matches" if self._search else "empty directory"
-        if not survey.finished and not shown:
-            rows.empty_text = "reading…"
-        rows.set_rows(shown, keep_cursor=self._cursor_moved)
-        if self._came_from is not None and any(row.key == self._came_from for row in shown):
-            rows.move_to(self._came_from)
-            self._came_from, self._cursor_moved = None, True
-        self.query_one("#totals", Static).update(self._totals(survey))
-        self.query_one("#finding", Static).update(_first_finding(survey))
+    def _show_keys(self) -> None:
+        survey = self.survey
+        number = len(survey.findings) if survey is not None else 0
+        marks = (("space", "mark"), ("d", "delete…")) if self.imported is None else ()
+        self.query_one("#keys", KeyLine).keys = (
+            ("enter", "open"),
+            *marks,
+            ("s", "sort"),
+            ("t", "rank"),
+            ("tab", f"findings ({number})"),
+            ("←", "up"),
+            ("/", "search"),
+            ("p", "pause"),
+            ("q", "quit"),
+            ("?", "help"),
+        )
 
-    def _totals(self, survey: Survey) -> Text:
-        totals = survey.totals
-        line = Text(no_wrap=True, overflow="ellipsis")
-        line.append("" if survey.finished else "counting  ", "dim")
-        line.append(count(totals.entries), "bold")
-        noun = "entry" if totals.entries == 1 else "entries"
-        line.append(f" {noun} in {counted(totals.directories, 'directory', 'directories')} · ")
-        line.append(bytes_iec(totals.allocated_bytes), "bold")
-        if not survey.finished:
-            rate = round(totals.entries / survey.elapsed_s) if survey.elapsed_s > 0 else 0
-            line.append(f" · {count(rate)} /s  ~ so far", "dim")
-        elif survey.unreadable:
-            line.append(f" · {count(survey.unreadable)} unreadable, not complete !", "bold")
-        else:
-            age_s = time.monotonic() - self._counted_at_s
-            line.append(" · complete", "dim")
-            if age_s >= 60:
-                line.append(f", counted {age_s / 60:.0f} min ago (r counts again)", "dim")
-        line.append(f" · sorted by {self._sorting}", "dim")
-        return line
+    def show_arranged(self) -> None:
+        """Show the listing in its order."""
+        arranged, survey = self.arranged, self.survey
+        if arranged is None or survey is None:
+            return
+        listing = arranged.listing
+        here = {os.path.basename(mark) for mark in self.marks_here()}
+        self.marks.learn(sizes_of(listing, here))
+        rows = self.query_one(BarList)
+        rows.set_columns(columns_of(arranged.view))
+        rows.empty_text = self._why_empty()
+        rows.set_rows(arranged.rows(here), keep_cursor=self._cursor_moved)
+        if self.came_from is not None and self.came_from in arranged.keys:
+            rows.move_to(self.came_from)
+            self.came_from, self._cursor_moved = None, True
+        self.query_one("#totals", Static).update(totals_line(survey, listing, self.progress()))
+        self._show_marks()
+        self._show_finding()
+
+    def _why_empty(self) -> str:
+        arranged, survey = self.arranged, self.survey
+        assert arranged is not None
+        if arranged.listing.problem:
+            return arranged.listing.problem
+        if self.view.search:
+            return "nothing matches"
+        if survey is None or not (survey.finished or arranged.listing.complete):
+            return "reading…"
+        if not arranged.listing.totals.entries:
+            return "not counted; r counts again"
+        return "empty directory"
+
+    def _show_marks(self) -> None:
+        line = marks_line(self.marks, self.path, self.view.search)
+        self.query_one("#marks", Static).update(line)
+
+    def _show_finding(self) -> None:
+        if self.survey is not None:
+            child = self.highlighted()
+            path = child_path(self.path, child.name) if child is not None else None
+            line = finding_line(self.survey, self.path, path)
+            self.query_one("#finding", Static).update(line)
 
     def on_bar_list_highlighted(self) -> None:
         """From now on the cursor stays on its entry when the order changes."""
         self._cursor_moved = True
+        self._show_finding()
 
     def on_bar_list_opened(self, message: BarList.Opened) -> None:
         """Open a directory; say why other entries cannot be opened."""
-        kind = self._kind_of(message.row.key)
-        if kind is EntryKind.DIRECTORY:
-            self.open_directory(os.path.join(self._path, message.row.key))
-        elif kind is EntryKind.SYMLINK:
+        child = self.arranged.child(message.row.key) if self.arranged is not None else None
+        if child is None:
+            return
+        if child.kind is EntryKind.DIRECTORY:
+            self.open_directory(child_path(self.path, child.name))
+        elif child.kind is EntryKind.SYMLINK:
             self.notify("A symbolic link; links are not followed.", markup=False)
-        elif kind is not None:
+        else:
             self.notify("Not a directory.", markup=False)
-
-    def _kind_of(self, name: str) -> EntryKind | None:
-        children = self._survey.children if self._survey else ()
-        return next((child.kind for child in children if child.name == name), None)
 
     def action_up(self) -> None:
         """Open the directory above, the cursor on the one that was left."""
-        parent, name = os.path.split(self._path)
-        if name:
+        parent, name = os.path.split(self.path)
+        if self.imported is not None and self.path == self.root:
+            self.notify("This is the top of what was imported.", markup=False)
+        elif name:
             self.open_directory(parent, came_from=name)
+
+    def jump_to(self, path: PathStr) -> None:
+        """Show a place of the survey, the cursor on it."""
+        if path == self.root:
+            self.open_directory(path)
+        elif is_within(path, self.root):
+            parent, name = os.path.split(path)
+            self.open_directory(parent, came_from=name)
+        else:
+            self.notify(f"{displayable(path)} is not in what was counted.", markup=False)
+
+    def rank(self, by: Ranking) -> None:
+        """Ask the survey for a ranking."""
+        if self.questions is not None:
+            self.questions.rank(by)
 
     def action_sort(self) -> None:
         """Sort by the next criterion."""
-        self._sorting = self._sorting.following
-        self._show()
+        self.view = replace(self.view, sorting=self.view.sorting.following, is_reversed=False)
+        self.put_in_order()
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        self.view = replace(self.view, is_reversed=not self.view.is_reversed)
+        self.put_in_order()
 
     def action_recount(self) -> None:
-        """Count this directory again."""
+        """Count the whole tree again."""
         row = self.query_one(BarList).cursor_row
-        self._known.pop(self._path, None)
-        self.open_directory(self._path, came_from=row.key if row else None)
+        self.count_again(row.key if row is not None else None)
+
+    def action_pause(self) -> None:
+        """Let counting stand still, or go on."""
+        if self.questions is None or (self.survey is not None and self.survey.finished):
+            self.notify("Everything is counted.", markup=False)
+            return
+        self.questions.toggle_pause()
+        self.show_arranged()
+
+    def check_action(
+        self,
+        action: str,
+        parameters: tuple[object, ...],  # noqa: ARG002  textual's signature
+    ) -> bool | None:
+        """While the person types, what opens a field is a letter like any other."""
+        return not (action in ("search", "path") and isinstance(self.focused, Input))
 
     def action_search(self) -> None:
         """Ask for a part of a name."""
-        self._ask("#search-input", self._search)
+        self.query_one(Prompts).ask_for_search(self.view.search)
 
     def action_path(self) -> None:
         """Ask for a path."""
-        self._ask("#path-input", displayable(self._path).rstrip("/") + "/")
+        if self.imported is not None:
+            self.notify("Only what was imported can be looked at here.", markup=False)
+        else:
+            self.query_one(Prompts).ask_for_path(self.path)
 
-    def _ask(self, selector: str, value: str) -> None:
-        field = self.query_one(selector, Input)
-        field.remove_class("hidden")
-        field.value = value
-        field.cursor_position = len(value)
-        field.focus()
-
-    def _answered(self) -> None:
-        for field in self.query(Input):
-            field.add_class("hidden")
+    def on_prompts_closed(self) -> None:
+        """Go back to the list."""
         self.query_one(BarList).focus()
 
-    def on_input_changed(self, message: Input.Changed) -> None:
+    def on_prompts_searched(self, message: Prompts.Searched) -> None:
         """Narrow the list while the person types."""
-        if message.input.id == "search-input" and not message.input.has_class("hidden"):
-            self._search = message.value
-            self._show()
+        self.view = replace(self.view, search=message.text)
+        self.put_in_order()
 
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Keep the search and go back to the list."""
-        if message.input.id == "search-input":
-            self._answered()
-
-    def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
+    def on_prompts_path_typed(self, message: Prompts.PathTyped) -> None:
         """Open the typed directory, or say why not."""
-        path = os.path.normpath(os.path.join(self._path, message.path))
+        path = os.path.normpath(os.path.join(self.path, message.path))
         if os.path.islink(path):
             self.notify(f"{displayable(path)} is a symbolic link.", markup=False)
         elif not os.path.isdir(path):
             self.notify(f"{displayable(path)} is not a directory.", markup=False)
         else:
-            self._answered()
+            self.query_one(Prompts).close()
             self.open_directory(os.path.realpath(path))
-
-    def on_path_input_cancelled(self) -> None:
-        """Go back to the list."""
-        self._answered()
 
     def action_clear_search(self) -> None:
         """Show everything again."""
-        self._answered()
-        if self._search:
-            self._search = ""
-            self._show()
+        if self.view.search:
+            self.view = replace(self.view, search="")
+            self.put_in_order()
 
     def action_findings(self) -> None:
         """List everything unusual."""
-        if self._survey is not None:
-            self.app.push_screen(FindingsScreen(self._survey, self.settings))
+        self._open_beside(FindingsScreen)
+
+    def action_ranking(self) -> None:
+        """Rank all directories of the tree."""
+        self._open_beside(RankingScreen)
+
+    def _open_beside(self, screen: type[BesideScreen]) -> None:
+        if self._last_update is not None and self.survey is not None:
+            self._beside = screen(self, self._last_update, self.settings)
+            self.app.push_screen(self._beside)
+
+    def action_cures(self) -> None:
+        """Show what else can be done with the highlighted directory."""
+        child = self.highlighted()
+        if self.imported is not None or child is None or child.kind is not EntryKind.DIRECTORY:
+            self.notify("Highlight a directory of this machine.", markup=False)
+            return
+        self._cures = CuresScreen(child_path(self.path, child.name), self.settings)
+        self.app.push_screen(self._cures)
 
     def action_delete(self) -> None:
-        """Show what deleting the highlighted directory would cost."""
-        row = self.query_one(BarList).cursor_row
-        if row is None or self._kind_of(row.key) is not EntryKind.DIRECTORY:
-            self.notify(
-                "Only directories are deleted here. To delete the one you are in, press ← first.",
-                markup=False,
-            )
+        """Show what deleting the marked directories, or the highlighted one, would cost."""
+        if self.why_no_marks:
+            self.notify(self.why_no_marks, markup=False)
             return
-        self.stop_counting()
-        self.app.push_screen(PreviewScreen(os.path.join(self._path, row.key), self.settings))
-
-
-def _first_finding(survey: Survey) -> Text:
-    graver = [f for f in survey.findings if f.severity is not Severity.INFO]
-    if not graver:
-        return muted("nothing unusual so far" if not survey.finished else "nothing unusual here")
-    path = graver[0].path.removeprefix(survey.path).lstrip("/") or survey.path
-    text = Text(f"! {displayable(path)}: ", style="bold")
-    text.append(graver[0].meaning, "not bold")
-    plural = "finding" if len(graver) == 1 else "findings"
-    text.append(f"  tab: {len(graver)} {plural}, with advice", "dim not bold")
-    return text
+        paths: tuple[str, ...] = tuple(self.marks)
+        if not paths:
+            child = self.highlighted()
+            if child is None or child.kind is not EntryKind.DIRECTORY:
+                self.notify(
+                    "Only directories are deleted here. To delete the one you are in, press ← "
+                    "first.",
+                    markup=False,
+                )
+                return
+            paths = (child_path(self.path, child.name),)
+        is_counting = self.survey is None or not self.survey.finished
+        if is_counting and self.questions is not None and not self.questions.is_paused:
+            self.questions.toggle_pause()  # two surveys would count at half the speed each
+            self._paused_for_preview = True
+        self.app.push_screen(PreviewScreen(paths, self.settings))

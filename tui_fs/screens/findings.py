@@ -9,43 +9,102 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.model.paths import displayable
-from tui_fs.model.survey import Severity, Survey
-from tui_fs.screens.frame import FramedScreen, Settings, muted
+from tui_fs.model.survey import Finding
+from tui_fs.model.units import counted
+from tui_fs.screens.beside import BesideScreen
+from tui_fs.screens.findings_rows import (
+    COLUMNS,
+    finding_in_full,
+    group_name,
+    key_of,
+    rows_of,
+)
+from tui_fs.screens.frame import muted
+from widgets.bar_list import BarList
 
-_MARKS = {Severity.CRITICAL: "!!", Severity.WARNING: "! ", Severity.INFO: "i "}
 
+class FindingsScreen(BesideScreen):
+    """Findings, the gravest first, and the highlighted one in full."""
 
-class FindingsScreen(FramedScreen):
-    """Findings, the gravest first."""
+    KEYS: ClassVar = (
+        ("enter", "go there"),
+        ("↑↓", "choose"),
+        ("space", "mark all of a name"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "What the survey noticed: where it is, why it matters, and what to do about it. "
+        "!! is critical, ! a warning, i for information. Enter shows the place in the browser. "
+        "A group is many directories of one name; space marks all of them."
+    )
 
-    KEYS: ClassVar = (("↑↓", "scroll"), ("esc", "back"))
-    EXPLANATION = "What the survey noticed: where it is, why it matters, and what to do about it."
-
-    BINDINGS = [
-        Binding("escape,q,tab,left,h", "app.pop_screen", tooltip="Go back"),
-        Binding("j,down", "scroll(1)", tooltip="Scroll down"),
-        Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
-    ]
-
-    def __init__(self, survey: Survey, settings: Settings) -> None:
-        super().__init__(settings)
-        self._survey = survey
+    BINDINGS = [Binding("tab", "app.pop_screen", tooltip="Go back", show=False)]
 
     def compose_body(self) -> ComposeResult:
-        """Lay out one paragraph for each finding."""
-        with VerticalScroll(id="body"):
-            if not self._survey.findings:
-                yield Static(muted("Nothing unusual was found."))
-            for finding in self._survey.findings:
-                text = Text(f"{_MARKS[finding.severity]} {displayable(finding.path)}\n", "bold")
-                text.append(f"   {finding.meaning}\n   {finding.advice}\n", "not bold")
-                yield Static(text)
+        """Lay out the list above the finding in full."""
+        yield BarList(COLUMNS, id="finding-list")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="finding-in-full")
+        yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
-        """Name the directory."""
-        note = "complete" if self._survey.complete else "~ so far"
-        self.show_place("", displayable(self._survey.path), note)
+        """Show what is known so far."""
+        self.query_one(BarList).focus()
+        self.show_update()
 
-    def action_scroll(self, direction: int) -> None:
-        """Scroll by a line."""
-        self.query_one("#body").scroll_relative(y=direction, animate=False)
+    def show_update(self) -> None:
+        """Show the findings so far."""
+        super().show_update()
+        survey = self.update_shown.survey
+        number = counted(len(survey.findings), "finding", "findings")
+        note = Text(number, "" if survey.finished else "bold")
+        if not survey.finished:
+            note.append(" ~ so far")
+        self.show_place("", displayable(survey.path), note)
+        rows = self.query_one(BarList)
+        rows.empty_text = (
+            "nothing unusual was found" if survey.finished else "nothing unusual so far"
+        )
+        rows.set_rows(rows_of(survey.findings, survey.path))
+        self._show_finding()
+
+    def on_bar_list_highlighted(self) -> None:
+        """Show the finding under the cursor."""
+        self._show_finding()
+        self.query_one("#body").scroll_home(animate=False)
+
+    def _show_finding(self) -> None:
+        finding = self._highlighted()
+        shown = muted("")
+        if finding is not None:
+            shown = finding_in_full(finding, may_mark=not self.browser.why_no_marks)
+        self.query_one("#finding-in-full", Static).update(shown)
+
+    def _highlighted(self) -> Finding | None:
+        row = self.query_one(BarList).cursor_row
+        return self._of(row.key) if row is not None else None
+
+    def _of(self, key: str) -> Finding | None:
+        findings = self.update_shown.survey.findings
+        return next((finding for finding in findings if key_of(finding) == key), None)
+
+    def on_bar_list_opened(self) -> None:
+        """Go there."""
+        finding = self._highlighted()
+        if finding is not None:
+            self.app.pop_screen()
+            self.browser.jump_to(finding.path)
+
+    def on_bar_list_mark_toggled(self, message: BarList.MarkToggled) -> None:
+        """Mark the directories of a group."""
+        finding = self._of(message.row.key)
+        if finding is None:
+            return
+        name = group_name(finding, self.update_shown.survey.groups)
+        if name is None:
+            self.notify(
+                "Only a group (one name, many) is marked here; enter goes to the place.",
+                markup=False,
+            )
+            return
+        self.browser.mark_named(name)

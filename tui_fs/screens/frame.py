@@ -1,5 +1,6 @@
 """What all screens share: a line of place at the top, a line of keys at the bottom."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -62,6 +63,13 @@ class FramedScreen(Screen[None]):
         line = self.query_one("#place", PlaceLine)
         line.verb, line.place = verb, place
         line.note = Text(note) if isinstance(note, str) else note
+
+    def own_bindings(self) -> Iterable[Binding]:
+        """Return the keys of this screen that do something one can name."""
+        for kind in type(self).__mro__:
+            for binding in vars(kind).get("BINDINGS", ()) if issubclass(kind, FramedScreen) else ():
+                if isinstance(binding, Binding) and binding.tooltip and binding.show:
+                    yield binding
 
     def action_help(self) -> None:
         """Show what is here and all keys."""

@@ -39,7 +39,7 @@ class HelpScreen(ModalScreen[None]):
         """Lay out the explanation above the keys."""
         with VerticalScroll(classes="box") as box:
             box.border_title = "help"
-            box.border_subtitle = "esc closes"
+            box.border_subtitle = "j k scroll · esc closes"
             yield Static(Text(self._explanation + "\n"))
             yield Static(self._table())
 

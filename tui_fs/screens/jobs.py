@@ -12,7 +12,7 @@ from tui_fs.job.list import JobSummary, summaries
 from tui_fs.job.store import find
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
-from tui_fs.model.paths import displayable
+from tui_fs.model.target import in_words
 from tui_fs.model.units import count, duration
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.report import ReportScreen
@@ -102,7 +102,7 @@ def _row(one: JobSummary) -> BarRow:
             str(one.strategy),
             deleted,
             duration(max(0.0, time.time() - one.created_at)),
-            displayable(one.target),
+            in_words(one.targets),
         ),
         flag=f"! {count(one.failed)} failed" if one.failed else "",
         tone="warning" if one.state in _BAD else "normal",

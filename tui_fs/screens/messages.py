@@ -8,15 +8,40 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.survey import Survey
+from tui_fs.screens.choose_rows import Arranged
+from tui_fs.survey.process import Update
 
 
 class SurveyUpdated(Message):
-    """A survey has counted on."""
+    """A survey has counted on, or has answered.
 
-    def __init__(self, survey: Survey, forecast: Forecast | None = None) -> None:
+    Attributes:
+        update: the answers to what was asked, besides the survey.
+        arranged: what a browser shows of it.
+        number: which of a screen's surveys it was.
+    """
+
+    def __init__(
+        self,
+        survey: Survey,
+        forecast: Forecast | None = None,
+        update: Update | None = None,
+        arranged: Arranged | None = None,
+    ) -> None:
         super().__init__()
         self.survey = survey
         self.forecast = forecast
+        self.update = update
+        self.arranged = arranged
+        self.number = 0
+
+
+class RowsArranged(Message):
+    """A browser's rows are in the order that the person wants now."""
+
+    def __init__(self, arranged: Arranged) -> None:
+        super().__init__()
+        self.arranged = arranged
 
 
 class SnapshotChanged(Message):
@@ -35,6 +60,14 @@ class GoOnAsked(Message):
     def __init__(self, died: Plan) -> None:
         super().__init__()
         self.died = died
+
+
+class DeleteAsked(Message):
+    """A person wants to see what deleting directories gently would cost."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        super().__init__()
+        self.paths = paths
 
 
 class Failed(Message):

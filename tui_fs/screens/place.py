@@ -1,12 +1,19 @@
-"""The file system of a place in a few words."""
+"""A place as it is shown: from the directory above it, or with its file system."""
 
 from rich.text import Text
 
 from tui_fs.linux.filesystem import FileSystem
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, is_within
 from tui_fs.model.units import bytes_iec, short_count
 
 _NEARLY_FULL = 0.95
+
+
+def shown_below(path: str, base: str) -> str:
+    """Return the way from a directory to something in it, displayable; else the whole path."""
+    if path == base:
+        return "./"
+    return displayable(path[len(base.rstrip("/")) + 1 :] if is_within(path, base) else path)
 
 
 def place_note(filesystem: FileSystem) -> Text:

@@ -1,6 +1,5 @@
 """What deleting a directory will cost, strategy by strategy; from here it can be confirmed."""
 
-import os
 import re
 import unicodedata
 from dataclasses import replace
@@ -13,17 +12,25 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tui_fs.job.continuation import target_again
-from tui_fs.job.permission import check_plan, check_target, who_forbids_deleting, why_type_name
+from tui_fs.job.continuation import Rest, rest_of
+from tui_fs.job.permission import (
+    PLAIN_WORD,
+    check_plan,
+    check_targets,
+    who_forbids_deleting,
+    why_type_name,
+    word_to_type,
+)
 from tui_fs.job.planning import Forecast, forecast, make_plan
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.strategy import StrategyName
+from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Target
+from tui_fs.model.target import Target, common_directory
+from tui_fs.model.units import count
 from tui_fs.screens.calls import CallsScreen
 from tui_fs.screens.counting import CountingScreen
 from tui_fs.screens.frame import Settings
@@ -33,9 +40,10 @@ from tui_fs.screens.preview_text import (
     COLUMNS,
     about_command,
     about_options,
-    about_target,
+    about_targets,
     confirmation,
     largest_directories,
+    listed,
     rows_of,
 )
 from tui_fs.screens.run import RunScreen
@@ -45,7 +53,7 @@ from widgets.typable_text import TYPABLE
 
 
 class PreviewScreen(CountingScreen):
-    """The target's counts, and a table of strategies to choose from."""
+    """The counts of the targets, and a table of strategies to choose from."""
 
     KEYS: ClassVar = (
         ("enter", "confirm…"),
@@ -55,7 +63,7 @@ class PreviewScreen(CountingScreen):
         ("esc", "back"),
     )
     EXPLANATION = (
-        "What is in the directory and what deleting it would cost with each strategy. Times are "
+        "What is in the directories and what deleting it would cost with each strategy. Times are "
         "ranges; see below the table what they rest on. Races: safe even if somebody hostile "
         "writes in the tree meanwhile. Mounts: stops at other file systems. Enter asks for "
         "confirmation; nothing is deleted before that."
@@ -67,15 +75,29 @@ class PreviewScreen(CountingScreen):
         Binding("c", "calls", tooltip="Predicted system calls in detail"),
     ]
 
-    def __init__(self, path: str, settings: Settings, died: Plan | None = None) -> None:
-        """Preview a directory, or what is left of that of a job that died."""
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        settings: Settings,
+        died: Plan | None = None,
+        *,
+        is_gentle: bool = False,
+    ) -> None:
+        """Preview directories, or what is left of those of a job that died.
+
+        Args:
+            is_gentle: begin with the gentle pace.
+        """
         super().__init__(settings)
-        self._path = path
+        self._paths = paths
         self._died = died
-        self._target: Target | None = None
+        self._gone = ""
+        self._targets: tuple[Target, ...] = ()
         self._survey: Survey | None = None
         self._forecast: Forecast | None = None
-        self._choices = Choices(died.options, died.trace) if died else Choices()
+        self._choices = Choices(Options(pace=Pace(gentle=is_gentle)))
+        if died is not None:
+            self._choices = Choices(died.options, died.trace)
         self._chosen_by_person = False
         self._name_typed = False
 
@@ -86,31 +108,54 @@ class PreviewScreen(CountingScreen):
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="command")
             yield Static(Text(""), id="options")
+            if len(self._paths) > 1:
+                yield Static(listed(self._paths), id="targets")
             yield Static(Text(""), id="largest")
 
     def on_mount(self) -> None:
         """Check the safety rules first; what is refused is not even counted."""
-        self.show_place("Delete", displayable(self._path), "?")
+        self._show_targets("?")
         self.query_one(BarList).focus()
-        try:
-            if self._died is not None and self._died.options.filters.active:
-                raise BadInput(
-                    "This job took only what matched, and that is not counted here.",
-                    f"tui-fs resume {self._died.job_id} goes on with it.",
-                )
-            self._target = (
-                target_again(self._died)
-                if self._died is not None
-                else check_target(self._path, to_look=True)
+        if self._died is not None and self._died.options.filters.active:
+            why = BadInput(
+                "This job took only what matched, and that is not counted here.",
+                f"tui-fs resume {self._died.job_id} goes on with it.",
             )
-        except TuiFsError as why:
             self._refuse(why)
             return
-        self.count(self._target.path)
+        self._check()
+
+    @work(thread=True, exclusive=True, group="check")
+    def _check(self) -> None:
+        """Ask the safety rules; a thousand directories take two seconds."""
+        rest = Rest((), "")
+        try:
+            if self._died is not None:
+                rest = rest_of(self._died)
+            else:
+                rest = Rest(check_targets(self._paths, to_look=True), "")
+        except TuiFsError as why:
+            self.post_message(Failed(why))
+            return
+        self.app.call_from_thread(self._checked, rest)
+
+    def _checked(self, rest: Rest) -> None:
+        if not self.is_attached:
+            return
+        self._targets, self._gone = rest.targets, rest.gone
+        self._paths = tuple(target.path for target in self._targets)
+        for about in self.query("#targets").results(Static):
+            about.update(listed(self._paths))
+        self.count(self._paths)
+
+    def _show_targets(self, note: Text | str) -> None:
+        number = len(self._paths)
+        verb = "Delete" if number == 1 else f"Delete {count(number)} directories in"
+        self.show_place(verb, displayable(common_directory(self._paths)), note)
 
     def told(self, survey: Survey) -> SurveyUpdated:
         """Return the survey with what it makes of the strategies."""
-        return SurveyUpdated(survey, forecast(survey, self._choices.options))
+        return SurveyUpdated(survey, forecast(self._paths, survey, self._choices.options))
 
     def on_survey_updated(self, message: SurveyUpdated) -> None:
         """Show the counts so far and what they make of the strategies."""
@@ -122,7 +167,7 @@ class PreviewScreen(CountingScreen):
         self._refuse(message.error)
 
     def _refuse(self, why: TuiFsError) -> None:
-        self._target = None
+        self._targets = ()
         words = "Refused: " if isinstance(why, Refused) else "Not possible: "
         text = Text(f"{words}{why.sentence}\n", style="bold")
         text.append(why.advice, "not bold")
@@ -135,13 +180,16 @@ class PreviewScreen(CountingScreen):
 
     def _show(self) -> None:
         survey, found = self._survey, self._forecast
-        if survey is None or found is None or self._target is None:
+        if survey is None or found is None or not self._targets:
             return
         counted = Text("counted" if survey.complete else "not complete !", style="dim")
         if not survey.finished:
             counted = Text("counting ~", style="bold")
-        self.show_place("Delete", displayable(self._path), counted)
-        self.query_one("#about", Static).update(about_target(survey, self._choices.options))
+        self._show_targets(counted)
+        about = about_targets(survey, len(self._paths), self._choices.options)
+        if self._gone:
+            about.append(f"\n{self._gone}", "bold")
+        self.query_one("#about", Static).update(about)
         rows = self.query_one(BarList)
         rows.set_rows(rows_of(found))
         chosen = self._died.strategy if self._died is not None else found.recommended
@@ -166,7 +214,7 @@ class PreviewScreen(CountingScreen):
     def on_bar_list_opened(self) -> None:
         """Ask for confirmation of the highlighted strategy."""
         strategy, survey, found = self._strategy(), self._survey, self._forecast
-        if self._target is None or strategy is None or survey is None or found is None:
+        if not self._targets or strategy is None or survey is None or found is None:
             return
         estimate = found.of(strategy)
         if (who := self._who_forbids()) is not None:
@@ -177,14 +225,14 @@ class PreviewScreen(CountingScreen):
             return
         options = self._choices.options
         try:
-            reason = why_type_name(self._target.path, survey.totals.entries)
+            reason = why_type_name(self._paths, survey.totals.entries)
         except TuiFsError as why:
             self._refuse(why)
             return
         if not survey.finished:
             reason = "it has not been counted to the end"
-        lines, consequence = confirmation(self._target.path, survey, estimate, options, reason)
-        word = _word_for(self._target.path) if reason is not None else None
+        lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
+        word = _word_for(self._paths) if reason is not None else None
         self._name_typed = word is not None
         label = "Empty it" if options.keep_root else "Delete"
         dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
@@ -199,23 +247,23 @@ class PreviewScreen(CountingScreen):
             return str(why)
 
     def _confirmed(self, yes: bool | None) -> None:
-        strategy, survey, target = self._strategy(), self._survey, self._target
-        if not yes or strategy is None or survey is None or target is None:
+        strategy, survey = self._strategy(), self._survey
+        if not yes or strategy is None or survey is None or not self._targets:
             return
         self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
-        self._start(target, survey, strategy, self._choices, self._name_typed)
+        self._start(self._targets, survey, strategy, self._choices, self._name_typed)
 
     @work(thread=True, exclusive=True, group="start")
     def _start(
         self,
-        target: Target,
+        targets: tuple[Target, ...],
         survey: Survey,
         strategy: StrategyName,
         choices: Choices,
         name_typed: bool,
     ) -> None:
         try:
-            plan = make_plan(target, survey, strategy, choices.options, choices.trace)
+            plan = make_plan(targets, survey, strategy, choices.options, choices.trace)
             continues = self._died.job_id if self._died is not None else ""
             plan = replace(plan, name_typed=name_typed, continues=continues)
             check_plan(plan)
@@ -241,7 +289,7 @@ class PreviewScreen(CountingScreen):
             return
         self._choices = replace(choices)
         if self._survey is not None:
-            self._forecast = forecast(self._survey, choices.options)
+            self._forecast = forecast(self._paths, self._survey, choices.options)
             self._show()
 
     def action_calls(self) -> None:
@@ -251,8 +299,8 @@ class PreviewScreen(CountingScreen):
             self.app.push_screen(CallsScreen(self._forecast.of(strategy), self.settings))
 
 
-def _word_for(path: str) -> str:
+def _word_for(paths: tuple[str, ...]) -> str:
     """Return what to type: the directory's name, or a plain word where no keyboard has it."""
-    name = displayable(os.path.basename(path))
+    name = displayable(word_to_type(paths))
     is_typable = re.fullmatch(TYPABLE, name) and unicodedata.is_normalized("NFC", name)
-    return name if is_typable else "delete"
+    return name if is_typable else PLAIN_WORD

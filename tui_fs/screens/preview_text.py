@@ -1,5 +1,6 @@
 """The words and rows of the preview, made from survey and forecast."""
 
+import os
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -7,9 +8,10 @@ from rich.text import Text
 from tui_fs.job.planning import Forecast
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
+from tui_fs.model.target import command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration, short_count
 from tui_fs.screens.options import Choices
 from widgets.bar_list import BarRow, Column
@@ -23,10 +25,12 @@ COLUMNS = (
     Column("safe against", 0),
 )
 _LARGEST_SHOWN = 3
+_LINES_SHOWN = 6
+_CONFIRMED_SHOWN = 3
 
 
-def about_target(survey: Survey, options: Options) -> Text:
-    """Return what is in the target and what comes back, in three lines."""
+def about_targets(survey: Survey, number: int, options: Options) -> Text:
+    """Return what is in so many targets together and what comes back, in three lines."""
     totals = survey.totals
     so_far = "" if survey.finished else "~"
     text = Text()
@@ -37,7 +41,7 @@ def about_target(survey: Survey, options: Options) -> Text:
     text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
     text.append("frees ")
     text.append(_freed(survey), "bold")
-    text.append(f" · {count(totals.entries - options.keep_root)} names · apparent ")
+    text.append(f" · {count(totals.entries - number * options.keep_root)} names · apparent ")
     text.append(f"{bytes_iec(totals.apparent_bytes)}\n")
     text.append(
         f"deepest level {count(survey.max_depth)} · largest directory "
@@ -85,12 +89,12 @@ def _short(seconds: float) -> str:
 def about_command(estimate: Estimate, found: Forecast) -> Text:
     """Return the highlighted strategy's command lines and what to know about it."""
     text = Text()
-    if found.directory is not None:
+    lines = command_lines(estimate.command, found.directories)
+    for line in lines[:_LINES_SHOWN]:
         text.append("$ ", "dim")
-        text.append(f"cd {shell_quoted((found.directory,))}\n")
-    for argv in estimate.command:
-        text.append("$ ", "dim")
-        text.append(f"{shell_quoted(argv)}\n")
+        text.append(f"{line}\n")
+    if len(lines) > _LINES_SHOWN:
+        text.append(f"… {count(len(lines) - _LINES_SHOWN)} more command lines\n", "dim")
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
     if estimate.strategy is found.recommended:
@@ -134,15 +138,24 @@ def largest_directories(survey: Survey) -> Text:
     return text
 
 
+def listed(paths: Sequence[str]) -> Text:
+    """Return several targets, one a line, as they lie below the directory that holds them."""
+    text = Text("", no_wrap=True, overflow="ellipsis")
+    above = common_directory(paths)
+    for path in paths:
+        text.append(f"  {displayable(os.path.relpath(path, above))}\n")
+    return text
+
+
 def confirmation(
-    path: str, survey: Survey, estimate: Estimate, options: Options, reason: str | None
+    paths: Sequence[str], survey: Survey, estimate: Estimate, options: Options, reason: str | None
 ) -> tuple[Sequence[str | Text], str]:
     """Return the lines and the consequence of the confirmation."""
     totals = survey.totals
     at_least = "" if survey.finished else "at least "
-    directories = totals.directories - options.keep_root
+    directories = totals.directories - len(paths) * options.keep_root
     lines: list[str | Text] = [
-        Text(displayable(path), style="bold"),
+        *_confirmed(paths),
         Text(
             f"{at_least}{counted(totals.non_directories, 'file', 'files')}, "
             f"{counted(directories, 'directory', 'directories')}, "
@@ -154,10 +167,24 @@ def confirmation(
         ),
     ]
     if options.keep_root:
-        lines.append(Text("the directory itself is kept, empty"))
+        kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
+        lines.append(Text(f"{kept} kept, empty"))
     if reason is not None:
-        lines.append(Text(f"Type its name because {reason}."))
+        what = "its name" if len(paths) == 1 else "the word"
+        lines.append(Text(f"Type {what} because {reason}."))
     return lines, "What is deleted cannot be brought back."
+
+
+def _confirmed(paths: Sequence[str]) -> list[Text]:
+    if len(paths) == 1:
+        return [Text(displayable(paths[0]), style="bold")]
+    lines = [Text(f"delete {in_words(paths)}", style="bold")]
+    above = common_directory(paths)
+    for path in paths[:_CONFIRMED_SHOWN]:
+        lines.append(Text(f"  {displayable(os.path.relpath(path, above))}", style="bold"))
+    if len(paths) > _CONFIRMED_SHOWN:
+        lines.append(Text(f"  … and {count(len(paths) - _CONFIRMED_SHOWN)} more"))
+    return lines
 
 
 def _freed(survey: Survey) -> str:

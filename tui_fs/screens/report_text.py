@@ -6,7 +6,8 @@ from rich.text import Text
 
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.codec import shown_path
-from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.paths import displayable
+from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, duration
 from widgets.call_table import CallRow
 
@@ -25,7 +26,7 @@ def headline(report: dict[str, Any]) -> Text:
     """Return the outcome and its explanation."""
     text = Text(_HEADLINES[report["outcome"]], style="bold")
     if "target" in report:
-        text.append(f"  {shown_path(report, 'target')}", "not bold")
+        text.append(f"  {shown_targets(report)}", "not bold")
     text.append(f"\n{displayable(report['explanation'])}", "not bold")
     return text
 
@@ -41,6 +42,15 @@ def details(report: dict[str, Any]) -> Text:
     _line(text, "directories", _deleted(report, "deleted_directories", expected["directories"]))
     if report["surviving_entries"]:
         _line(text, "left", f"{count(report['surviving_entries'])} entries")
+    targets = report["targets"]
+    if len(targets) > 1:
+        gone = sum(target["gone"] is True for target in targets)
+        _line(text, "gone", f"{count(gone)} of {count(len(targets))} directories")
+        left = [target for target in targets if target["gone"] is False]
+        for target in left[:_PATHS_SHOWN]:
+            text.append(f"   left: {shown_path(target, 'path')}\n", "bold")
+        if len(left) > _PATHS_SHOWN:
+            text.append(f"   … {count(len(left) - _PATHS_SHOWN)} more\n", "bold")
     _line(text, "failed", count(report["failed"]))
     _line(text, "time", _time(report))
     _line(
@@ -51,6 +61,9 @@ def details(report: dict[str, Any]) -> Text:
     )
     _line(text, "space", _space(report))
     _line(text, "inodes", _inodes(report))
+    for cause in report["space_causes"]:
+        text.append(f"\n{cause['sentence']}\n", "bold")
+        text.append(f"   {cause['advice']}\n", "dim")
     for group in report["error_groups"]:
         text.append(f"\n{count(group['number'])} × {group['operation']}: ", "bold")
         text.append(f"{group['meaning']}\n")
@@ -88,9 +101,9 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
 def where_kept(report: dict[str, Any], path: str) -> Text:
     """Return the command lines that ran and where the record lies."""
     text = Text()
-    for argv in report.get("command", []):
+    for line in command_lines(report.get("command", [])):
         text.append("\n$ ", "dim")
-        text.append(shell_quoted(tuple(argv)))
+        text.append(line)
     text.append(f"\n\nkept in {displayable(path)}", "dim")
     return text
 

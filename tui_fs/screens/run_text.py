@@ -5,9 +5,9 @@ from rich.text import Text
 from tui_fs.model.calls import REMOVING_CALLS, CallCount
 from tui_fs.model.events import HeldBack
 from tui_fs.model.outcome import JobState
-from tui_fs.model.paths import displayable
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority, Pace
+from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, duration
 from widgets.call_table import CallRow
 from widgets.figure_line import Figure
@@ -29,7 +29,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if snapshot.held is not None:
         verb = f"WAITING: {held_words(snapshot.held)}"
     verb = "cancelling" if snapshot.cancel is not None else verb
-    return verb, displayable(started.target), f"{started.strategy} · job {started.job_id}"
+    return verb, in_words(started.targets), f"{started.strategy} · job {started.job_id}"
 
 
 def held_words(held: HeldBack) -> str:

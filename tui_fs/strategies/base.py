@@ -53,21 +53,33 @@ class Strategy(Protocol):
     def guarantees(self) -> Guarantees: ...
 
     def steps(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """Return exactly what will run.
 
         Args:
-            target: canonical absolute path.
+            targets: canonical absolute paths of as many as `at_once` permits, or the one ``.``.
             tools: absolute path of each tool.
             empty_directory: an empty directory of the job's own.
         """
         ...
 
     def steps_with_output(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """Return the same steps with each removal reported on standard output."""
+        ...
+
+    def at_once(self, options: Options) -> int | None:
+        """Return how many targets one run of its tools takes; None for any number."""
         ...
 
     def read_output(self, line: bytes) -> Progress | Failure | None:

@@ -14,7 +14,7 @@ from tui_fs.strategies.base import (
 
 
 class Find:
-    """``find TARGET -xdev -depth -delete``."""
+    """``find TARGETS -xdev -depth -delete``."""
 
     name = StrategyName.FIND
     tools = ("find", "rmdir")
@@ -24,19 +24,32 @@ class Find:
     )
 
     def steps(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
         tests = (*below_root(options), "-depth", *find_tests(options.filters))
-        return (((tools["find"], target, "-xdev", *tests, "-delete"),),)
+        return (((tools["find"], *targets, "-xdev", *tests, "-delete"),),)
 
     def steps_with_output(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps_with_output`; prints each removed entry's type."""
-        (((*argv,),),) = self.steps(target, options, tools, empty_directory)
+        (((*argv,),),) = self.steps(targets, options, tools, empty_directory)
         return (((*argv, "-printf", "%y\\n"),),)
+
+    def at_once(self, options: Options) -> int | None:
+        """See `Strategy.at_once`."""
+        del options
+        return None
 
     def read_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.read_output`."""

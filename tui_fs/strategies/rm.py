@@ -7,7 +7,7 @@ from tui_fs.strategies.base import Failure, Progress, gnu_failure, unquote_shell
 
 
 class Rm:
-    """``rm -rf --one-file-system``; to keep the target, find hands its entries to rm.
+    """``rm -rf --one-file-system``; to keep a target, find hands its entries to rm.
 
     find's -execdir starts rm inside the directory itself, so no path is walked twice.
     """
@@ -20,18 +20,30 @@ class Rm:
     )
 
     def steps(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        return self._steps(target, options, tools, "-rf")
+        return self._steps(targets, options, tools, "-rf")
 
     def steps_with_output(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps_with_output`."""
         del empty_directory
-        return self._steps(target, options, tools, "-rfv")
+        return self._steps(targets, options, tools, "-rfv")
+
+    def at_once(self, options: Options) -> int | None:
+        """See `Strategy.at_once`; started by find, rm names entries only as they lie below one."""
+        return 1 if options.keep_root else None
 
     def read_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.read_output`."""
@@ -45,12 +57,12 @@ class Rm:
 
     @staticmethod
     def _steps(
-        target: str, options: Options, tools: Mapping[str, str], flags: str
+        targets: tuple[str, ...], options: Options, tools: Mapping[str, str], flags: str
     ) -> tuple[Step, ...]:
         rm: Argv = (tools["rm"], flags, "--one-file-system")
         if not options.keep_root:
-            return (((*rm, "--", target),),)
+            return (((*rm, "--", *targets),),)
         # each entry is an argument here, and only this keeps rm from one that is a mount point
         rm = (*rm, "--preserve-root=all", "--")
-        top = (tools["find"], target, "-xdev", "-mindepth", "1", "-maxdepth", "1")
+        top = (tools["find"], *targets, "-xdev", "-mindepth", "1", "-maxdepth", "1")
         return (((*top, "-execdir", *rm, "{}", "+"),),)

@@ -16,7 +16,7 @@ MAX_LEVELS = 900
 
 
 class Rmtree:
-    """``python -I -S rmtree_child.py TARGET``."""
+    """``python -I -S rmtree_child.py TARGETS``."""
 
     name = StrategyName.RMTREE
     tools = ("python", "rmdir")
@@ -31,18 +31,31 @@ class Rmtree:
     )
 
     def steps(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        return self._steps(target, options, tools, ())
+        return self._steps(targets, options, tools, ())
 
     def steps_with_output(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps_with_output`."""
         del empty_directory
-        return self._steps(target, options, tools, ("--tell",))
+        return self._steps(targets, options, tools, ("--tell",))
+
+    def at_once(self, options: Options) -> int | None:
+        """See `Strategy.at_once`."""
+        del options
+        return None
 
     def read_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.read_output`."""
@@ -60,8 +73,11 @@ class Rmtree:
 
     @staticmethod
     def _steps(
-        target: str, options: Options, tools: Mapping[str, str], flags: tuple[str, ...]
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        flags: tuple[str, ...],
     ) -> tuple[Step, ...]:
         keep = ("--keep-root",) if options.keep_root else ()
         child = os.path.abspath(rmtree_child.__file__)
-        return (((tools["python"], "-I", "-S", child, *flags, *keep, target),),)
+        return (((tools["python"], "-I", "-S", child, *flags, *keep, "--", *targets),),)

@@ -1,6 +1,6 @@
 """The program of the rmtree strategy: Python's shutil.rmtree, and every failure told.
 
-Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] TARGET``; it imports nothing but
+Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] -- TARGETS``; it imports nothing but
 the standard library, because it runs without the program's environment.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-def delete(target: str, *, keep_root: bool) -> int:
-    """Delete the directory, go on after failures; return 1 if there was one."""
-    _stay_on_one_file_system(os.lstat(target).st_dev)
+def delete(targets: list[str], *, keep_root: bool) -> int:
+    """Delete the directories, go on after failures; return 1 if there was one."""
     failed = False
+    device = 0
 
     def fail(path: str, operation: str, error: int) -> None:
         nonlocal failed
@@ -23,13 +23,18 @@ def delete(target: str, *, keep_root: bool) -> int:
         shown = os.fsencode(path).replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
         os.write(2, b"rmtree: %s: %d: %s\n" % (operation.encode(), error, shown))
 
-    try:
-        if keep_root:
-            _empty(target, fail)
-        else:
-            _rmtree(target, fail, lambda path: path)
-    except RecursionError:
-        fail(target, "recursion", 0)
+    _stay_on_one_file_system(lambda: device)
+    for target in targets:
+        try:
+            device = os.lstat(target).st_dev
+            if keep_root:
+                _empty(target, fail)
+            else:
+                _rmtree(target, fail, lambda path: path)
+        except OSError as error:
+            fail(target, "open", error.errno or 0)
+        except RecursionError:
+            fail(target, "recursion", 0)
     return int(failed)
 
 
@@ -67,12 +72,12 @@ def _empty(target: str, fail: Callable[[str, str, int], None]) -> None:
             fail(whole(entry.name), "unlink", error.errno or 0)
 
 
-def _stay_on_one_file_system(device: int) -> None:
+def _stay_on_one_file_system(device: Callable[[], int]) -> None:
     """Have every directory of another file system fail to be read: shutil looks for none."""
 
     def before(event: str, arguments: tuple[Any, ...]) -> None:
         is_directory = event == "os.scandir" and isinstance(arguments[0], int)
-        if is_directory and os.fstat(arguments[0]).st_dev != device:
+        if is_directory and os.fstat(arguments[0]).st_dev != device():
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     sys.addaudithook(before)
@@ -94,11 +99,12 @@ def _told(call: Callable[..., None], line: str) -> Callable[..., None]:
 
 
 def main(arguments: list[str]) -> int:
-    """Delete the last argument."""
-    *options, target = arguments
+    """Delete what is named after ``--``."""
+    end = arguments.index("--")
+    options, targets = arguments[:end], arguments[end + 1 :]
     if "--tell" in options:
         _tell()
-    return delete(target, keep_root="--keep-root" in options)
+    return delete(targets, keep_root="--keep-root" in options)
 
 
 if __name__ == "__main__":

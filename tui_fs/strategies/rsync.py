@@ -36,16 +36,29 @@ class Rsync:
     )
 
     def steps(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
-        return self._steps(target, options, tools, empty_directory, ())
+        return self._steps(targets, options, tools, empty_directory, ())
 
     def steps_with_output(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps_with_output`."""
-        return self._steps(target, options, tools, empty_directory, ("--info=del",))
+        return self._steps(targets, options, tools, empty_directory, ("--info=del",))
+
+    def at_once(self, options: Options) -> int | None:
+        """See `Strategy.at_once`."""
+        del options
+        return 1
 
     def read_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.read_output`; rsync tells of directories that stay on this channel."""
@@ -64,12 +77,13 @@ class Rsync:
 
     @staticmethod
     def _steps(
-        target: str,
+        targets: tuple[str, ...],
         options: Options,
         tools: Mapping[str, str],
         empty_directory: str,
         rsync_flags: tuple[str, ...],
     ) -> tuple[Step, ...]:
+        (target,) = targets
         sync = (tools["rsync"], "-r", "--delete", "-x", *rsync_flags)
         first: Step = ((*sync, f"{empty_directory.rstrip('/')}/", f"{target}/"),)
         if options.keep_root:

@@ -26,18 +26,31 @@ class Xargs:
     )
 
     def steps(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps`."""
         del empty_directory
-        return self._steps(target, options, tools, "-f", ())
+        return self._steps(targets, options, tools, "-f", ())
 
     def steps_with_output(
-        self, target: str, options: Options, tools: Mapping[str, str], empty_directory: str
+        self,
+        targets: tuple[str, ...],
+        options: Options,
+        tools: Mapping[str, str],
+        empty_directory: str,
     ) -> tuple[Step, ...]:
         """See `Strategy.steps_with_output`."""
         del empty_directory
-        return self._steps(target, options, tools, "-fv", ("-printf", "%y\\n"))
+        return self._steps(targets, options, tools, "-fv", ("-printf", "%y\\n"))
+
+    def at_once(self, options: Options) -> int | None:
+        """See `Strategy.at_once`."""
+        del options
+        return None
 
     def read_output(self, line: bytes) -> Progress | Failure | None:
         """See `Strategy.read_output`.
@@ -52,7 +65,7 @@ class Xargs:
 
     @staticmethod
     def _steps(
-        target: str,
+        targets: tuple[str, ...],
         options: Options,
         tools: Mapping[str, str],
         rm_flags: str,
@@ -60,7 +73,7 @@ class Xargs:
     ) -> tuple[Step, ...]:
         filters = options.filters
         tests = find_tests(filters) if filters.active else ("!", "-type", "d")
-        names = (tools["find"], target, "-xdev", *tests, "-print0")
+        names = (tools["find"], *targets, "-xdev", *tests, "-print0")
         batches = (
             *(tools["xargs"], "-0", "-r"),
             *("-n", str(options.batch_size), "-P", str(options.processes)),
@@ -69,5 +82,5 @@ class Xargs:
         if filters.active:
             return ((names, batches),)
         keep = below_root(options)
-        directories = (tools["find"], target, "-xdev", *keep, "-depth", "-type", "d", "-delete")
+        directories = (tools["find"], *targets, "-xdev", *keep, "-depth", "-type", "d", "-delete")
         return ((names, batches), ((*directories, *directory_output),))

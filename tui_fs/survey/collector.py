@@ -29,7 +29,6 @@ class Collector:
     """The sums so far.
 
     Attributes:
-        unreadable, shared: directories with these flags.
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
@@ -44,6 +43,7 @@ class Collector:
         self.non_empty = self.reads = self.parents = self.non_directory_path_bytes = 0
         self.bytes_linked_outside = self.names_of_links = 0
         self.big_files: list[tuple[int, int, bytes, BigFile]] = []
+        self._big_files_linked: set[int] = set()
         self._rows = array("i")
         self._files = self._directories = self._symlinks = self._other = 0
         self._apparent = self._allocated = self._repeats = 0
@@ -99,14 +99,18 @@ class Collector:
             above = NO_ROW if parent == NO_PARENT else rows[parent]
             if above != NO_ROW and not flags & DirectoryFlag.ELSEWHERE:
                 table.pending[above] -= 1
-            row = above if len(table) >= ROWS_LIMIT and above != NO_ROW else table.add(above, name)
+            if len(table) >= ROWS_LIMIT and above != NO_ROW:
+                row = above
+                table.further[row] += 1
+            else:
+                row = table.add(above, name)
             rows[number] = row
             self._directories += 1
             table.index_bytes[row] += own_bytes
             table.index_allocated[row] += own_allocated
             if not flags & _NOT_ENTERED:
                 self.reads += 2
-                table.record_bytes[row] = _DOT_RECORDS_BYTES
+                table.record_bytes[row] += _DOT_RECORDS_BYTES
         had = table.entries(row)
         here = subdirectories + files + symlinks + other
         table.pending[row] += pending
@@ -193,6 +197,10 @@ class Collector:
                 self._matched[4] += allocated
 
     def _take_big_file(self, file: BigFile) -> None:
+        if file.identity:
+            if file.identity in self._big_files_linked:
+                return  # told under another of its names
+            self._big_files_linked.add(file.identity)
         row = self._rows[file.directory]
         heapq.heappush(self.big_files, (file.apparent_bytes, row, file.name, file))
         if len(self.big_files) > BIG_FILES_KEPT:
@@ -266,7 +274,8 @@ class Collector:
             case Ranking.ALLOCATED:
                 chosen = heapq.nlargest(number, rows, self._allocated_in)
             case Ranking.NEWEST:
-                chosen = heapq.nlargest(number, rows, table.newest_s.__getitem__)
+                dated = [row for row in rows if table.newest_s[row]]
+                chosen = heapq.nlargest(number, dated, table.newest_s.__getitem__)
             case Ranking.OLDEST:
                 dated = [row for row in rows if table.newest_s[row]]
                 chosen = heapq.nsmallest(number, dated, table.oldest_s.__getitem__)

@@ -1,7 +1,6 @@
 """Walkers in processes of their own, and the one that distributes the work among them."""
 
 import contextlib
-import ctypes
 import gc
 import marshal
 import mmap
@@ -15,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from tui_fs.linux.parent import end_with_parent
 from tui_fs.model.errors import TuiFsError
 from tui_fs.survey.records import Batch, Task
 from tui_fs.survey.tally import Predicate
@@ -24,7 +24,6 @@ WALKERS_AT_MOST = 8
 
 _LENGTH = struct.Struct("<I")
 _READ_AT_ONCE = 1 << 20
-_PR_SET_PDEATHSIG = 1
 _ENDED = "One of the processes that count has ended unexpectedly; the counts are not complete."
 
 
@@ -94,10 +93,10 @@ class Crew:
                     break  # as many as the limits of this user allow
                 self._members.append(member)
                 self._selector.register(member.batches, selectors.EVENT_READ, member)
+            self._distribute()
         except BaseException:
             self.close()
             raise
-        self._distribute()
 
     @property
     def pids(self) -> frozenset[int]:
@@ -130,7 +129,10 @@ class Crew:
         while idle and self._tasks:
             member = idle.pop()
             member.is_idle = False
-            _send(member.tasks, self._tasks.pop(0))
+            try:
+                _send(member.tasks, self._tasks.pop(0))
+            except BrokenPipeError as why:
+                raise TuiFsError(_ENDED, "Count again.") from why
         hungry = min(len(idle), 255)
         if hungry > self._shared[0] or (hungry and not self._tasks):
             self._shared[1] = (self._shared[1] + 1) % 256
@@ -145,7 +147,8 @@ class Crew:
         for member in self._members:
             os.close(member.tasks)
             os.close(member.batches)
-            os.waitpid(member.pid, 0)
+            with contextlib.suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
+                os.waitpid(member.pid, 0)
         self._members.clear()
         self._shared.close()
 
@@ -198,9 +201,7 @@ def _fork(work: Callable[[int, int], None], roots: Sequence[OpenRoot]) -> _Membe
 
 def _become_walker(parent: int, kept: Collection[int]) -> None:
     """Let go of everything that belongs to the parent, and end with it."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    end_with_parent(parent)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     low = 3  # standard error stays, for a traceback

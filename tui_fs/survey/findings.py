@@ -32,6 +32,7 @@ WASTE_BYTES = 64 << 20
 WASTE_WARNING_BYTES = 1 << 30
 SPARSE_FROM_BYTES = 64 << 20
 
+_NOT_READ = DirectoryFlag.UNREADABLE | DirectoryFlag.ELSEWHERE
 _ORDER = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
@@ -223,7 +224,9 @@ def _emptied(tree: Tree) -> list[Finding]:
     rows = [
         row
         for row, size in enumerate(table.index_bytes)
-        if size >= EMPTIED_FROM_BYTES and table.record_bytes[row] * EMPTIED_SHARE < size
+        if size >= EMPTIED_FROM_BYTES
+        and table.record_bytes[row] * EMPTIED_SHARE < size
+        and not table.flags[row] & _NOT_READ
     ]
     rows.sort(key=table.index_bytes.__getitem__, reverse=True)
     return [

@@ -5,16 +5,19 @@ few largest files and directories.
 """
 
 import os
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.filesystem import FileSystem, file_system_of
-from tui_fs.linux.open_files import HeldFile, Occupation, look_who_holds
+from tui_fs.linux.open_files import HeldFile, Holder, Occupation, look_who_holds
+from tui_fs.linux.process_files import ancestry
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import Finding, Ranking, Severity
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.collector import Collector
+from tui_fs.survey.records import DirectoryFlag
 
 _INODES_WARNING_PERCENT, _INODES_CRITICAL_PERCENT = 10, 2
 _SPACE_WARNING_PERCENT, _SPACE_CRITICAL_PERCENT = 5, 1
@@ -38,9 +41,11 @@ def place_findings(
     """
     filesystem = file_system_of(paths[0])
     root = PathStr(paths[0])
+    room: list[Finding] = []
+    if not filesystem.is_read_only:  # an image that is never written to is full by nature
+        room = [*_inodes(filesystem, counted_, root), *_space(filesystem, root)]
     return [
-        *_inodes(filesystem, counted_, root),
-        *_space(filesystem, root),
+        *room,
         *_in_use(occupation, root),
         *_deleted_but_open(occupation, root),
         *_fragmented(counted_),
@@ -48,19 +53,37 @@ def place_findings(
     ]
 
 
-def who_holds(paths: Sequence[str], walkers: Collection[int]) -> Occupation:
+def who_holds(paths: Sequence[str], device: int, families: Collection[int]) -> Occupation:
     """Return who is at work in the trees, and the deleted files of their file system.
 
     Args:
-        walkers: processes that are there only to count.
+        device: of the file system.
+        families: processes that are left out, with all that descend from them.
     """
-    found = look_who_holds(paths, os.stat(paths[0]).st_dev)
-    living = tuple(one for one in found.living if one.holder.pid not in walkers)
-    others = (
-        replace(file, holders=tuple(one for one in file.holders if one.pid not in walkers))
-        for file in found.held
+    found = look_who_holds(paths, device)
+
+    def is_other(holder: Holder) -> bool:
+        return ancestry("/proc", holder.pid).isdisjoint(families)
+
+    others = (replace(file, holders=tuple(filter(is_other, file.holders))) for file in found.held)
+    return replace(
+        found,
+        living=tuple(one for one in found.living if is_other(one.holder)),
+        held=tuple(file for file in others if file.holders),
     )
-    return replace(found, living=living, held=tuple(file for file in others if file.holders))
+
+
+def _own_sessions() -> frozenset[int]:
+    """Return the sessions of this process and of all it descends from: the person's own shell."""
+    return frozenset(filter(None, map(_session, ancestry("/proc", os.getpid()))))
+
+
+def _session(pid: int) -> int:
+    """Return the session of a process, 0 if it has ended."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def _inodes(filesystem: FileSystem, counted_: Collector, root: PathStr) -> list[Finding]:
@@ -124,6 +147,8 @@ def _in_use(occupation: Occupation, root: PathStr) -> list[Finding]:
         for holder in file.holders
         if holder.writes and not holder.is_own
     ]
+    sessions = _own_sessions()
+    is_grave = any(_session(holder.pid) not in sessions for _, holder in written)
     names = [f"{displayable(one.command)} ({one.pid})" for one in holders.values()]
     shown = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
     meaning = f"{counted(len(holders), 'process', 'processes')} at work in it: {shown}."
@@ -133,7 +158,7 @@ def _in_use(occupation: Occupation, root: PathStr) -> list[Finding]:
     return [
         Finding(
             "in-use",
-            Severity.WARNING if written else Severity.INFO,
+            Severity.WARNING if is_grave else Severity.INFO,
             written[0][0].path if written and written[0][0].path else root,
             {
                 "processes": len(holders),
@@ -198,14 +223,17 @@ def _fragmented(counted_: Collector) -> list[Finding]:
 
 def _refilled(counted_: Collector, began_at_s: float) -> list[Finding]:
     found: list[Finding] = []
+    told = set(counted_.paths_with(DirectoryFlag.CHANGED))
     for directory in counted_.ranked(Ranking.ENTRIES, _WATCHED):
         if directory.entries < _WATCHED_FROM_ENTRIES:
             break
+        if directory.path in told:
+            continue
         try:
             changed_s = os.lstat(directory.path).st_mtime
         except OSError:
             continue  # gone, or too deep for a path: the walkers have compared it anyway
-        if changed_s >= began_at_s:
+        if began_at_s <= changed_s <= time.time():
             found.append(
                 Finding(
                     "refilled",

@@ -1,8 +1,9 @@
 """Directories of one name that are spread over a tree: node_modules, .cache, backup."""
 
 import os
+from array import array
 from collections import Counter
-from itertools import islice
+from collections.abc import Iterable, Sequence
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import NamedGroup, Totals
@@ -20,12 +21,14 @@ _ENTRIES = 1_000
 _SHARE = 100
 """Other names are told if they hold at least this part of all entries: one in a hundred."""
 
-GROUPS_TOLD = 8
+GROUPS_TOLD, OTHERS_TOLD = 8, 3
 _PATHS_TOLD = 20
+_NAMES_AT_ONCE = 64
+"""A bit each."""
 
 
 def groups_of(table: DirectoryTable) -> tuple[NamedGroup, ...]:
-    """Return the groups that hold the most, the largest first."""
+    """Return the groups that hold the most: known names first, the largest of them first."""
     names = list(map(table.name, range(len(table))))
     wanted = {
         name
@@ -37,14 +40,12 @@ def groups_of(table: DirectoryTable) -> tuple[NamedGroup, ...]:
     whole = sum(table.subtree(root).totals.entries for root in table.roots())
     least = max(_ENTRIES, whole // _SHARE)
     wanted = _worth_telling(table, names, wanted, least)
-    rows: dict[bytes, list[int]] = {name: [] for name in wanted}
-    for row, name in enumerate(names):
-        if name in wanted and table.parent[row] != NO_ROW and not lies_in_same(table, row, name):
-            rows[name].append(row)
+    rows = _outermost(table, names, sorted(wanted))
     groups = [_group(table, name, its_rows) for name, its_rows in rows.items() if len(its_rows) > 1]
-    told = [g for g in groups if os.fsencode(g.name) in KNOWN_NAMES or g.totals.entries >= least]
-    told.sort(key=lambda group: group.totals.entries, reverse=True)
-    return tuple(told[:GROUPS_TOLD])
+    groups.sort(key=lambda group: group.totals.entries, reverse=True)
+    known = [group for group in groups if os.fsencode(group.name) in KNOWN_NAMES]
+    others = [group for group in groups if group not in known and group.totals.entries >= least]
+    return (*known[:GROUPS_TOLD], *others[:OTHERS_TOLD])
 
 
 def _worth_telling(
@@ -54,18 +55,32 @@ def _worth_telling(
     most: Counter[bytes] = Counter()
     for row, name in enumerate(names):
         if name in wanted:
-            most[name] += table.entries_below(row)
-    return {name for name in wanted if name in KNOWN_NAMES or most[name] >= least}
+            most[name] += 1 + table.entries_below(row)
+    others = [name for name in wanted if name not in KNOWN_NAMES and most[name] >= least]
+    others.sort(key=most.__getitem__, reverse=True)
+    return {*others[: _NAMES_AT_ONCE - len(KNOWN_NAMES)], *(wanted & KNOWN_NAMES)}
 
 
-def lies_in_same(table: DirectoryTable, row: int, name: bytes) -> bool:
-    """Tell whether a directory lies in another one of its name, the surveyed one left out."""
-    above = table.parent[row]
-    while above != NO_ROW and table.parent[above] != NO_ROW:
-        if table.name(above) == name:
-            return True
-        above = table.parent[above]
-    return False
+def _outermost(
+    table: DirectoryTable, names: Iterable[bytes], wanted: Sequence[bytes]
+) -> dict[bytes, list[int]]:
+    """Return the rows of each name that lie in no other of that name, the surveyed one left out.
+
+    Args:
+        names: of all rows.
+        wanted: at most `_NAMES_AT_ONCE`.
+    """
+    bits = {name: 1 << bit for bit, name in enumerate(wanted)}
+    rows: dict[bytes, list[int]] = {name: [] for name in wanted}
+    lies_in = array("Q", [0]) * len(table)
+    for row, (name, above) in enumerate(zip(names, table.parent, strict=True)):
+        if above == NO_ROW:
+            continue  # a surveyed directory is no member of a group in it
+        bit = bits.get(name, 0)
+        if bit and not lies_in[above] & bit:
+            rows[name].append(row)
+        lies_in[row] = lies_in[above] | bit
+    return rows
 
 
 def _group(table: DirectoryTable, name: bytes, rows: list[int]) -> NamedGroup:
@@ -88,11 +103,5 @@ def _group(table: DirectoryTable, name: bytes, rows: list[int]) -> NamedGroup:
 
 def paths_named(table: DirectoryTable, name: bytes, limit: int) -> tuple[PathStr, ...]:
     """Return the first directories of one name that lie in no other of that name."""
-    rows = (
-        row
-        for row in range(len(table))
-        if table.parent[row] != NO_ROW
-        and table.name(row) == name
-        and not lies_in_same(table, row, name)
-    )
-    return tuple(map(table.path, islice(rows, limit)))
+    every = map(table.name, range(len(table)))
+    return tuple(map(table.path, _outermost(table, every, [name])[name][:limit]))

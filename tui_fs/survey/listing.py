@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tui_fs.linux.pins import open_directory
 from tui_fs.model.errors import meaning
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, EntryKind, Listing, Totals
@@ -33,21 +34,38 @@ class Names:
 
 
 def read_names(path: str) -> Names:
-    """Look into a directory, until `OTHERS_LISTED` entries that are no directories are found."""
+    """Look into a directory, until `OTHERS_LISTED` entries that are no directories are found.
+
+    Args:
+        path: canonical and absolute, of any length: no symbolic link on the way is followed.
+    """
     directories: list[bytes] = []
     others: list[Child] = []
     try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    directories.append(os.fsencode(entry.name))
-                elif (child := _child(entry)) is not None:
-                    others.append(child)
-                if len(others) >= OTHERS_LISTED:
-                    break
+        directory = _opened(path)
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(os.fsencode(entry.name))
+                    elif (child := _child(entry, directory)) is not None:
+                        others.append(child)
+                    if len(others) >= OTHERS_LISTED:
+                        break
+        finally:
+            os.close(directory)
     except OSError as why:
         return Names(problem=f"It cannot be read: {meaning(why.errno or 0)}.")
     return Names(tuple(directories), tuple(others))
+
+
+def _opened(path: str) -> int:
+    """Return a descriptor by which a directory can be read."""
+    place = open_directory(path)
+    try:
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
+    finally:
+        os.close(place)
 
 
 def listing_of(
@@ -100,11 +118,12 @@ def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:
     )
 
 
-def _child(entry: "os.DirEntry[str]") -> Child | None:
+def _child(entry: "os.DirEntry[str]", directory: int) -> Child | None:
     try:
         status = entry.stat(follow_symlinks=False)
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), EntryKind.OTHER)
-        link_target = os.readlink(entry.path) if kind is EntryKind.SYMLINK else None
+        is_link = kind is EntryKind.SYMLINK
+        link_target = os.readlink(entry.name, dir_fd=directory) if is_link else None
     except OSError:
         return None  # gone between its name and the look at it
     totals = Totals(

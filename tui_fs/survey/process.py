@@ -114,7 +114,7 @@ class SurveyProcess:
                 self._process.stdin.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # all of its processes have ended
+        if self._process.poll() is None:  # else its number may be another one's by now
             os.killpg(self._process.pid, number)
 
     def _ask(self, question: dict[str, object]) -> None:

@@ -14,13 +14,15 @@ from tui_fs.survey.tally import DirectoryTally, Predicate
 _BTRFS_SUBVOLUME_INODE = 256
 
 
-@dataclass(frozen=True, slots=True)
 class Steps:
     """The way from a root: a chain, so that a deep one costs one link a level."""
 
-    above: "Steps | None" = None
-    name: bytes = b""
-    depth: int = 0
+    __slots__ = ("above", "depth", "name")
+
+    def __init__(self, above: "Steps | None" = None, name: bytes = b"", depth: int = 0) -> None:
+        self.above = above
+        self.name = name
+        self.depth = depth
 
     def below(self, name: bytes) -> "Steps":
         """Return the way one level further down."""
@@ -44,7 +46,6 @@ class Directory:
     steps: Steps
     device: int
     inode: int
-    path_bytes: int
     waiting: list[bytes] = field(default_factory=list)
     descriptor: int = -1
 

@@ -99,6 +99,7 @@ class BigFile(NamedTuple):
 
     Attributes:
         directory: number of the directory that holds it.
+        identity: device and inode in one number; 0 if it has no other name.
     """
 
     directory: int
@@ -106,6 +107,7 @@ class BigFile(NamedTuple):
     apparent_bytes: int
     allocated_bytes: int
     modified_s: int
+    identity: int = 0
 
 
 class Task(NamedTuple):
@@ -116,9 +118,8 @@ class Task(NamedTuple):
         number: of the directory; `NO_PARENT`: the root itself is to be read, and has none yet.
         steps: names from the root to the directory.
         device, inode: of the directory, compared when it is opened again.
-        path_bytes: length of its path.
         names: subdirectories to read; none if the directory itself is to be read.
-        part, parts: read only inodes whose remainder by `parts` is `part`.
+        part, parts: read only names whose CRC-32 modulo `parts` is `part`.
     """
 
     root: int
@@ -126,7 +127,6 @@ class Task(NamedTuple):
     steps: tuple[bytes, ...] = ()
     device: int = 0
     inode: int = 0
-    path_bytes: int = 0
     names: tuple[bytes, ...] = ()
     part: int = 0
     parts: int = 1

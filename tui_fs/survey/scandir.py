@@ -5,23 +5,22 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from tui_fs.linux.fnmatch import matches_glob
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.linux.open_files import Occupation
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Ranking, Root, Survey
+from tui_fs.model.survey import Finding, Root, Survey
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.crew import Crew
-from tui_fs.survey.findings import Tree, in_order, tree_findings
+from tui_fs.survey.findings import Tree
 from tui_fs.survey.findings_place import place_findings, who_holds
-from tui_fs.survey.groups import groups_of
-from tui_fs.survey.records import DirectoryFlag
+from tui_fs.survey.listing import Names, read_names
+from tui_fs.survey.result import survey_of
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
-
-LARGEST_KEPT = 20
 
 
 class ScandirSurvey:
@@ -33,6 +32,8 @@ class ScandirSurvey:
         interval_s: time between the intermediate results of `run`.
         walkers: processes that count; None for one a processor.
         looks_around: find pathologies of the file system and who is at work in it too.
+        family: a process that, with all it has started, is not told as being at work in it,
+            as the walkers are not; 0 for none.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class ScandirSurvey:
         mountinfo: str = MOUNTINFO,
         walkers: int | None = None,
         looks_around: bool = True,
+        family: int = 0,
     ) -> None:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
@@ -57,8 +59,13 @@ class ScandirSurvey:
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._roots: list[Root] = []
         self._looks_around = looks_around
+        self._family = family
         self._began_at_s = time.time()
         self._occupation: Occupation | None = None
+
+    def names(self, path: str) -> Names:
+        """Return what is in a directory now."""
+        return read_names(path)
 
     def tell_at_once(self) -> None:
         """Let `run` yield without waiting for the next interval."""
@@ -88,7 +95,9 @@ class ScandirSurvey:
             crew.register(*questions)
         try:
             if self._looks_around:  # the walkers are at work meanwhile
-                self._occupation = who_holds(self._paths, crew.pids)
+                self._occupation = who_holds(
+                    self._paths, self._roots[0].device, {*crew.pids, self._family}
+                )
             for batch in crew.batches(self._until_next):
                 if batch is not None:
                     self.collector.take(batch)
@@ -112,40 +121,12 @@ class ScandirSurvey:
         return self._interval_s - (self._clock() - self._reported)
 
     def _result(self, finished: bool) -> Survey:
-        began = self._clock()
-        counted = self.collector
-        largest = counted.ranked(Ranking.ENTRIES, LARGEST_KEPT)
-        totals = counted.totals
-        tree = Tree(counted, PathStr(self._path), self._mounts, finished)
-        groups = groups_of(counted.table) if finished else ()
-        findings = tree_findings(tree, groups)
+        now_s, counted = self._clock(), self.collector
+        further: list[Finding] = []
         if finished and self._occupation is not None:
-            findings += place_findings(counted, self._paths, self._occupation, self._began_at_s)
-        return Survey(
-            path=PathStr(self._path),
-            totals=totals,
-            inodes=counted.inodes,
-            matched=counted.matched,
-            freed_bytes_min=totals.allocated_bytes - counted.bytes_linked_outside,
-            freed_bytes_max=totals.allocated_bytes,
-            max_depth=counted.max_depth,
-            max_path_bytes=counted.max_path_bytes,
-            max_entries_in_directory=counted.max_entries,
-            non_empty_directories=counted.non_empty,
-            directory_reads=counted.reads,
-            parent_directories=counted.parents,
-            non_directory_path_bytes=counted.non_directory_path_bytes,
-            largest=largest,
-            findings=in_order(findings),
-            unreadable=counted.unreadable,
-            writable_by_others=counted.flag_counts[DirectoryFlag.SHARED],
-            vanished=counted.vanished,
-            roots=tuple(self._roots),
-            elapsed_s=began - self._started,
-            finished=finished,
-            complete=finished and not counted.unreadable,
-            groups=groups,
-        )
+            further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
+        tree = Tree(counted, PathStr(self._path), self._mounts, finished)
+        return replace(survey_of(tree, now_s - self._started, further), roots=tuple(self._roots))
 
 
 def _predicate(filters: Filters) -> Predicate:

@@ -8,6 +8,7 @@ import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Totals
@@ -33,7 +34,12 @@ class Subtree:
 
 
 class DirectoryTable:
-    """Rows of directories; what is counted in a row is in the directory itself."""
+    """Rows of directories; what is counted in a row is in the directory itself.
+
+    Attributes:
+        further: directories that are counted in the row besides its own, for want of rows.
+        path_bytes: length of the path without a slash at its end.
+    """
 
     def __init__(self) -> None:
         self._names = bytearray()
@@ -43,12 +49,13 @@ class DirectoryTable:
         self._next_sibling = array("i")
         self.depth = array("I")
         self.path_bytes = array("I")
+        self.further = array("I")
         self.subdirectories = array("I")
         self.files = array("Q")
         self.symlinks = array("I")
         self.other = array("I")
         self.repeats = array("I")
-        self.apparent = array("Q")
+        self.apparent = array("d")  # sizes of sparse files may add up to more than 64 bits
         self.allocated = array("Q")
         self.index_bytes = array("Q")
         self.index_allocated = array("Q")
@@ -72,7 +79,7 @@ class DirectoryTable:
         if parent == NO_ROW:
             self._next_sibling.append(NO_ROW)
             self.depth.append(0)
-            self.path_bytes.append(len(name))
+            self.path_bytes.append(len(name.rstrip(b"/")))
         else:
             self._next_sibling.append(self._first_child[parent])
             self._first_child[parent] = row
@@ -82,8 +89,9 @@ class DirectoryTable:
             column.append(0)
         return row
 
-    def _counts(self) -> "tuple[array[int], ...]":
+    def _counts(self) -> "tuple[array[int] | array[float], ...]":
         return (
+            self.further,
             self.subdirectories,
             self.files,
             self.symlinks,
@@ -172,20 +180,20 @@ class DirectoryTable:
 class _Subtrees:
     def __init__(self, table: DirectoryTable) -> None:
         number = len(table)
-        self.directories = array("I", [1]) * number
+        self.directories = array("I", (further + 1 for further in table.further))
         self.files = array("Q", table.files)
         self.symlinks = array("I", table.symlinks)
         self.other = array("I", table.other)
         self.repeats = array("I", table.repeats)
         self.pending = array("i", table.pending)
-        self.apparent = array("Q", map(sum, zip(table.apparent, table.index_bytes, strict=True)))
+        self.apparent = array("d", map(sum, zip(table.apparent, table.index_bytes, strict=True)))
         self.allocated = array(
             "Q", map(sum, zip(table.allocated, table.index_allocated, strict=True))
         )
         self.oldest_s = array("q", table.oldest_s)
         self.newest_s = array("q", table.newest_s)
         parent, oldest, newest = table.parent, self.oldest_s, self.newest_s
-        for column in (
+        columns: list[array[int] | array[float]] = [
             self.directories,
             self.files,
             self.symlinks,
@@ -194,12 +202,14 @@ class _Subtrees:
             self.pending,
             self.apparent,
             self.allocated,
-        ):
+        ]
+        for column in columns:
             if not any(column):
                 continue
+            sums: Any = column
             for row in range(number - 1, -1, -1):
-                if column[row] and (above := parent[row]) >= 0:
-                    column[above] += column[row]
+                if sums[row] and (above := parent[row]) >= 0:
+                    sums[above] += sums[row]
         for row in range(number - 1, -1, -1):
             above = parent[row]
             if above < 0 or not newest[row]:
@@ -219,7 +229,7 @@ class _Subtrees:
             self.directories[row],
             self.symlinks[row],
             self.other[row],
-            self.apparent[row],
+            int(self.apparent[row]),
             self.allocated[row],
         )
         return Subtree(

@@ -89,6 +89,10 @@ class DirectoryTally:
         )
         self._look_at_names(names)
         directories: list[tuple[bytes, os.stat_result]] = []
+        if not self.flags & DirectoryFlag.FOREIGN_OWNERS and set(map(_owner, statuses)) != {
+            self.owner
+        }:
+            self.flags |= DirectoryFlag.FOREIGN_OWNERS
         kinds = {stat.S_IFREG: 0, stat.S_IFLNK: 0, stat.S_IFDIR: 0}
         for mode, number in _numbers(list(map(_mode, statuses))):
             kind = stat.S_IFMT(mode)
@@ -120,20 +124,16 @@ class DirectoryTally:
         self.symlinks += symlinks
         self.other += len(names) - files - symlinks
         self.name_bytes += sum(map(len, names))
-        self.newest = max(self.newest, max(map(_modified, statuses)))
-        oldest = min(map(_modified, statuses))
+        oldest = max(1, min(map(_modified, statuses)))  # 0 stands for none
+        self.newest = max(self.newest, oldest, max(map(_modified, statuses)))
         self.oldest = min(self.oldest, oldest) if self.oldest else oldest
-        if not self.flags & DirectoryFlag.FOREIGN_OWNERS and set(map(_owner, statuses)) != {
-            self.owner
-        }:
-            self.flags |= DirectoryFlag.FOREIGN_OWNERS
         if max(map(_size, statuses)) >= BIG_FILE_BYTES:
             self._note_big_files(names, statuses)
         if matches is not None:
             self._add_matches(names, statuses, matches)
         if max(map(_link_count, statuses)) > 1:
             self._note_links(names, statuses, matches)
-            statuses = [status for status in statuses if status.st_nlink == 1]
+            statuses = [status for status in statuses if status.st_nlink <= 1]
         self.apparent += sum(map(_size, statuses))
         self.allocated += 512 * sum(map(_blocks, statuses))
 
@@ -147,6 +147,7 @@ class DirectoryTally:
                         status.st_size,
                         status.st_blocks * 512,
                         int(status.st_mtime),
+                        (status.st_dev << 64 | status.st_ino) if status.st_nlink > 1 else 0,
                     )
                 )
 
@@ -175,7 +176,7 @@ class DirectoryTally:
         self, names: Sequence[bytes], statuses: Sequence[os.stat_result], matches: Predicate
     ) -> None:
         for name, status in zip(names, statuses, strict=True):
-            if status.st_nlink == 1 and matches(name, status):
+            if status.st_nlink <= 1 and matches(name, status):
                 self.matched[_kind(status.st_mode)] += 1
                 self.matched[3] += status.st_size
                 self.matched[4] += status.st_blocks * 512

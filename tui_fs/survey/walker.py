@@ -7,19 +7,24 @@ is walked with a bounded number of descriptors and in a time that grows with its
 
 import errno
 import os
+import resource
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Protocol
+from zlib import crc32
 
 from tui_fs.survey.reading import Directory, Reader, Reading, Steps, closed_piece
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece, Task
 from tui_fs.survey.tally import Predicate
 
 OPEN_LIMIT = 64
-"""Descriptors one walker keeps; the common soft limit of a process is 1,024."""
+"""Descriptors one walker keeps, if its process may have so many and some more."""
+
+_FURTHER_DESCRIPTORS = 16
+"""Standard streams, pipes, the directory being read, steps on the way to another."""
 
 TELL_EVERY_S = 0.1
 PIECES_A_BATCH = 4_000
@@ -90,6 +95,9 @@ class Walker:
         self._reader = Reader(mounts, matches)
         self._clock = clock
         self._told_s = clock()
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = allowed - len(roots) - _FURTHER_DESCRIPTORS
+        self._open_limit = max(2, min(OPEN_LIMIT, spare))
         self._stack: list[Directory] = []
         self._closed = 0
         self._matched = [0, 0, 0, 0, 0]
@@ -112,12 +120,11 @@ class Walker:
         steps = Steps()
         for name in task.steps:
             steps = steps.below(name)
-        directory = Directory(task.number, steps, task.device, task.inode, task.path_bytes)
+        directory = Directory(task.number, steps, task.device, task.inode)
         try:
             directory.descriptor = self._open_way(task)
-        except OSError as why:
-            for name in task.names:
-                self._tell_closed(directory, name, why)
+        except OSError:
+            self._tell_lost(directory, task.names)
             if not task.names:
                 flags = DirectoryFlag.UNREADABLE
                 self._pieces.append(
@@ -130,7 +137,6 @@ class Walker:
             if task.number == NO_PARENT:
                 directory.number = self._number()
                 directory.device, directory.inode = status.st_dev, status.st_ino
-                directory.path_bytes = len(self._root.path)
             self._read(directory, NO_PARENT, self._root.path, status, task.part, task.parts)
         self._keep_or_close(directory)
 
@@ -148,12 +154,16 @@ class Walker:
             self._leave(above)
             return
         status = os.fstat(descriptor)
+        if status.st_dev != self._root.device:  # mounted since its names were looked at
+            os.close(descriptor)
+            self._tell_closed(above, name, OSError(errno.EXDEV, os.strerror(errno.EXDEV)))
+            self._leave(above)
+            return
         directory = Directory(
             self._number(),
             above.steps.below(name),
             status.st_dev,
             status.st_ino,
-            above.path_bytes + 1 + len(name),
             [],
             descriptor,
         )
@@ -195,7 +205,7 @@ class Walker:
                     if parts == 1:
                         names = list(map(_name, some))
                     else:
-                        names = [one.name for one in some if one.inode() % parts == part]
+                        names = [n for n in map(_name, some) if crc32(n) % parts == part]
                     self._reader.add(reading, names, root.path, root.device)
                     entries_read += len(names)
                     if self._clock() - self._told_s >= TELL_EVERY_S:
@@ -228,7 +238,7 @@ class Walker:
             directory.close()
             return
         self._stack.append(directory)
-        if len(self._stack) - self._closed > OPEN_LIMIT:
+        if len(self._stack) - self._closed > self._open_limit:
             self._stack[self._closed].close()
             self._closed += 1
 
@@ -238,9 +248,8 @@ class Walker:
             top = self._stack[-1]
             try:
                 top.descriptor = self._climb(directory, top)
-            except OSError as why:
-                for name in top.waiting:
-                    self._tell_closed(top, name, why)
+            except OSError:
+                self._tell_lost(top, top.waiting)
                 self._stack.pop()
             self._closed = max(0, len(self._stack) - 1)
         if not self._stack or directory is not self._stack[-1]:
@@ -313,7 +322,6 @@ class Walker:
             directory.steps.names(),
             directory.device,
             directory.inode,
-            directory.path_bytes,
             names,
             part,
             parts,
@@ -324,6 +332,12 @@ class Walker:
         """Tell a directory that could not be opened."""
         flag = DirectoryFlag.VANISHED if why.errno in _GONE else DirectoryFlag.UNREADABLE
         self._pieces.append(closed_piece(above, self._number(), name, flag))
+
+    def _tell_lost(self, above: Directory, names: Iterable[bytes]) -> None:
+        """Tell directories to which the way is lost: nobody knows whether they are gone."""
+        for name in names:
+            flag = DirectoryFlag.UNREADABLE
+            self._pieces.append(closed_piece(above, self._number(), name, flag))
 
     def _tell(self, *, give: Task | None = None, is_idle: bool = False) -> None:
         """Send what was found since the last time."""

@@ -14,11 +14,13 @@ import sys
 import time
 from dataclasses import replace
 
+from tui_fs.linux.parent import end_with_parent
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, from_base64
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey
 from tui_fs.survey.groups import paths_named
-from tui_fs.survey.listing import Names, listing_of, read_names
+from tui_fs.survey.imported import ImportedSurvey
+from tui_fs.survey.listing import Names, listing_of
 from tui_fs.survey.process import Update
 from tui_fs.survey.scandir import ScandirSurvey
 
@@ -30,7 +32,7 @@ NAMED = 1_000
 class Server:
     """A survey that answers questions while it counts and afterwards."""
 
-    def __init__(self, survey: ScandirSurvey) -> None:
+    def __init__(self, survey: ScandirSurvey | ImportedSurvey) -> None:
         self._survey = survey
         self._last: Survey | None = None
         self._shown: str | None = None
@@ -57,7 +59,7 @@ class Server:
         question = json.loads(line)
         if "show" in question:
             self._shown = from_base64(question["show"])
-            self._names = read_names(self._shown)
+            self._names = self._survey.names(self._shown)
         if "rank" in question:
             self._ranked_by = Ranking(question["rank"])
         if "name" in question:
@@ -104,18 +106,23 @@ def _read_line() -> bytes:
 
 def main() -> None:
     """Survey what the first question names."""
+    # Paused it would not even notice that nobody asks any more; so the kernel ends it too.
+    end_with_parent()
     asked = json.loads(_read_line())
     paths = [from_base64(path) for path in asked["paths"]]
     try:
-        Server(ScandirSurvey(paths)).run()
+        if asked.get("imported") is None:
+            Server(ScandirSurvey(paths, family=os.getppid())).run()
+        else:
+            Server(ImportedSurvey(from_base64(asked["imported"]))).run()
     except BrokenPipeError:
         os._exit(0)  # the reader has closed: nobody wants the rest
     except TuiFsError as why:
         pickle.dump(why, sys.stdout.buffer)
     except OSError as why:
-        named = displayable(why.filename or paths[0])
+        named = f"{displayable(why.filename)} " if why.filename else ""
         reason = os.strerror(why.errno or 0)
-        pickle.dump(BadInput(f"{named} cannot be read: {reason}."), sys.stdout.buffer)
+        pickle.dump(BadInput(f"{named}cannot be read: {reason}."), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

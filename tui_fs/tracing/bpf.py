@@ -2,7 +2,7 @@
 
 import json
 import os
-import select
+import selectors
 import subprocess
 import threading
 import time
@@ -142,17 +142,21 @@ class Bpftrace:
     def _becomes_ready(process: subprocess.Popen[bytes]) -> bool:
         assert process.stdout is not None
         said, deadline = b"", time.monotonic() + START_TIMEOUT_S
-        while b"READY" not in said:
-            left_s = max(0.0, deadline - time.monotonic())
-            readable, _, _ = select.select([process.stdout], [], [], left_s)
-            chunk = os.read(process.stdout.fileno(), 4096) if readable else b""
-            if not chunk:
-                return False
-            said += chunk
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while b"READY" not in said:
+                is_readable = selector.select(max(0.0, deadline - time.monotonic()))
+                chunk = os.read(process.stdout.fileno(), 4096) if is_readable else b""
+                if not chunk:
+                    return False
+                said += chunk
         return True
 
     def attach(self, pid: int) -> None:
         """See `CallSource.attach`; the probes follow the launcher's children by themselves."""
+
+    def step_ended(self) -> None:
+        """See `CallSource.step_ended`."""
 
     def read(self) -> Counts:
         """See `CallSource.read`; up to a quarter of a second old while running."""

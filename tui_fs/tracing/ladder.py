@@ -23,18 +23,19 @@ class SourceState:
     note: str
 
 
-def open_source(wanted: TraceSource | None) -> CallSource:
+def open_source(wanted: TraceSource | None, processes: int = 3) -> CallSource:
     """Return a source ready to be attached.
 
     Args:
         wanted: None for the best that costs nothing noticeable.
+        processes: to how many processes it will be attached.
 
     Raises:
         Missing: the wanted source cannot be used here.
     """
     match wanted:
         case TraceSource.PERF:
-            return probe_perf()
+            return probe_perf(processes)
         case TraceSource.BPF:
             return Bpftrace(_tool("bpftrace", "Counting with bpftrace needs root."))
         case TraceSource.STRACE:
@@ -46,16 +47,16 @@ def open_source(wanted: TraceSource | None) -> CallSource:
             return NoCounts(TraceSource.OFF, "not counted, as asked")
         case None:
             try:
-                return probe_perf()
+                return probe_perf(processes)
             except Missing as why:
                 return NoCounts(
                     TraceSource.OUTPUT, f"counted from the tool's own output. {why}".rstrip()
                 )
 
 
-def probe_perf() -> PerfCounters:
+def probe_perf(processes: int = 3) -> PerfCounters:
     """Return perf counters after trying one on this very process; Missing if not permitted."""
-    counters = PerfCounters(find_tracefs())
+    counters = PerfCounters(find_tracefs(), processes)
     counters.probe()
     return counters
 

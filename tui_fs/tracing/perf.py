@@ -30,8 +30,7 @@ _IOC_SET_FILTER = 0x40082406
 _ID = re.compile(rb"(\d{1,18})\n?")
 _LONGEST_ID = 64
 _SPARE_DESCRIPTORS = 128
-_DESCRIPTORS_NEEDED = 3 * (2 * len(SYSCALLS) + 2) + _SPARE_DESCRIPTORS
-"""A strategy starts at most three processes with counters of their own."""
+COUNTERS_PER_PROCESS = 2 * len(SYSCALLS) + 1
 
 
 class PerfCounters:
@@ -48,11 +47,16 @@ class PerfCounters:
     kind = TraceSource.PERF
     note = "live kernel counters, exact"
 
-    def __init__(self, tracefs: str) -> None:
+    def __init__(self, tracefs: str, processes: int = 3) -> None:
+        """Prepare for so many processes, one after the other or at once."""
         self._events = os.path.join(tracefs, "events")
+        self._descriptors_needed = processes * COUNTERS_PER_PROCESS + _SPARE_DESCRIPTORS
         self._exits: dict[str, list[int]] = {}
         self._failed: dict[str, list[int]] = {}
         self._directories: list[int] = []
+        self._ended: list[int] = []
+        self._ended_calls: dict[str, CallCount] = {}
+        self._ended_directories = 0
 
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`."""
@@ -61,7 +65,8 @@ class PerfCounters:
     def probe(self) -> None:
         """Open and close one counter on this process; Missing if that is not permitted."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if hard != resource.RLIM_INFINITY and hard < _DESCRIPTORS_NEEDED:
+        needed = len(os.listdir("/proc/self/fd")) + self._descriptors_needed
+        if hard != resource.RLIM_INFINITY and hard < needed:
             raise Missing(*why_not(OSError(errno.EMFILE, "")))
         try:
             os.close(self._open("raw_syscalls/sys_exit", os.getpid(), None))
@@ -75,7 +80,7 @@ class PerfCounters:
 
     def attach(self, pid: int) -> None:
         """See `CallSource.attach`; Missing if the kernel refuses."""
-        _allow_more_descriptors(2 * len(SYSCALLS) + _SPARE_DESCRIPTORS)
+        allow_more_descriptors(COUNTERS_PER_PROCESS + _SPARE_DESCRIPTORS)
         try:
             self._directories.append(
                 self._open("syscalls/sys_enter_unlinkat", pid, f"flag & {AT_REMOVEDIR}")
@@ -90,39 +95,50 @@ class PerfCounters:
         except OSError as error:
             raise Missing(*why_not(error)) from error
 
+    def step_ended(self) -> None:
+        """See `CallSource.step_ended`; the counters stay open, but are not read again."""
+        self._ended_calls = self._calls()
+        self._ended_directories += _sum(self._directories)
+        for descriptors in (self._directories, *self._exits.values(), *self._failed.values()):
+            self._ended += descriptors
+            descriptors.clear()
+
     def read(self) -> Counts:
         """See `CallSource.read`."""
-        calls: dict[str, CallCount] = {}
-        removed = 0
-        for name, exits in self._exits.items():
-            number, errors = _sum(exits), _sum(self._failed[name])
-            if number:
-                calls[name] = CallCount(number, errors)
-            if name in REMOVING_CALLS:
-                removed += number - errors
+        calls = self._calls()
+        removed = sum(calls[name].calls - calls[name].errors for name in REMOVING_CALLS & {*calls})
         return Counts(calls, Removed(removed, self._removed_directories(calls)))
 
     def removed(self) -> int | None:
         """See `CallSource.removed`; every counter read interrupts the processor it counts on."""
-        names = [name for name in REMOVING_CALLS if name in self._exits]
-        return sum(_sum(self._exits[name]) - _sum(self._failed[name]) for name in names)
+        return sum(
+            one.calls - one.errors
+            for one in (self._count(name) for name in REMOVING_CALLS if name in self._exits)
+        )
 
     def close(self) -> None:
         """See `CallSource.close`; the kernel takes about 40 ms for each counter."""
-        for descriptors in (
-            self._directories,
-            *self._exits.values(),
-            *self._failed.values(),
-        ):
-            while descriptors:
-                os.close(descriptors.pop())
+        self.step_ended()
+        while self._ended:
+            os.close(self._ended.pop())
+
+    def _calls(self) -> dict[str, CallCount]:
+        counts = {name: self._count(name) for name in self._exits}
+        return {name: one for name, one in counts.items() if one.calls}
+
+    def _count(self, name: str) -> CallCount:
+        before = self._ended_calls.get(name, CallCount(0))
+        return CallCount(
+            before.calls + _sum(self._exits[name]), before.errors + _sum(self._failed[name])
+        )
 
     def _removed_directories(self, calls: dict[str, CallCount]) -> int | None:
         """The flag is known at entry and the error at exit: with errors they cannot be matched."""
         if calls.get("unlinkat", CallCount(0)).errors:
             return None
         rmdir = calls.get("rmdir", CallCount(0))
-        return _sum(self._directories) + rmdir.calls - rmdir.errors
+        directories = self._ended_directories + _sum(self._directories)
+        return directories + rmdir.calls - rmdir.errors
 
     def _open(self, event: str, pid: int, event_filter: str | None) -> int:
         with open(os.path.join(self._events, event, "id"), "rb") as file:
@@ -167,7 +183,7 @@ def why_not(error: OSError) -> tuple[str, str]:
             "Run as root outside the container, or add the capability PERFMON.",
         )
     if error.errno == errno.EMFILE:
-        return ("Too few file descriptors for the counters.", "Raise ulimit -n to 512.")
+        return ("Too few file descriptors for the counters.", "Raise ulimit -n.")
     return (f"The kernel refused its counters: {os.strerror(error.errno or 0)}.", "")
 
 
@@ -198,7 +214,8 @@ def _sum(descriptors: list[int]) -> int:
     return total
 
 
-def _allow_more_descriptors(number: int) -> None:
+def allow_more_descriptors(number: int) -> None:
+    """Raise this process's limit so that it may open so many more, as far as that is permitted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = len(os.listdir("/proc/self/fd")) + number
     if soft < wanted and (hard == resource.RLIM_INFINITY or hard >= wanted):

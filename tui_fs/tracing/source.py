@@ -24,8 +24,8 @@ class CallSource(Protocol):
     """A way to count the system calls of a strategy's processes.
 
     The life of a source: `wrap` each command line; `prepare` once, before the launcher has
-    started anything; `attach` to each process that is about to execute a tool; `read` as often
-    as wanted; `close` once.
+    started anything; `attach` to each process that is about to execute a tool and `step_ended`
+    when all these have ended, for each step; `read` as often as wanted; `close` once.
     """
 
     kind: TraceSource
@@ -41,6 +41,10 @@ class CallSource(Protocol):
 
     def attach(self, pid: int) -> None:
         """Count the process `pid` from its next execve on, and all its descendants."""
+        ...
+
+    def step_ended(self) -> None:
+        """Keep the counts of what was attached so far: all of it has ended."""
         ...
 
     def read(self) -> Counts:
@@ -72,6 +76,9 @@ class NoCounts:
 
     def attach(self, pid: int) -> None:
         """See `CallSource.attach`."""
+
+    def step_ended(self) -> None:
+        """See `CallSource.step_ended`."""
 
     def read(self) -> Counts:
         """See `CallSource.read`."""

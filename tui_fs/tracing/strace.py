@@ -103,6 +103,9 @@ class Strace:
     def attach(self, pid: int) -> None:
         """See `CallSource.attach`; strace itself follows what it starts."""
 
+    def step_ended(self) -> None:
+        """See `CallSource.step_ended`."""
+
     def read(self) -> Counts:
         """See `CallSource.read`."""
         with self._lock:

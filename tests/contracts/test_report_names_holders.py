@@ -1,0 +1,38 @@
+"""A report says who still holds what was deleted."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import Cli
+
+BYTES = 4 << 20
+HOLD = f"""
+import os, sys, time
+file = open(sys.argv[1], "wb", buffering=0)
+file.write(b"x" * {BYTES})
+os.fsync(file.fileno())
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_process_that_holds_a_deleted_file_is_named(cli: Cli, tmp_path: Path) -> None:
+    # Given a file that a process keeps open
+    target = tmp_path / "logs"
+    target.mkdir()
+    command = [sys.executable, "-c", HOLD, str(target / "app.log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            # When its directory is deleted
+            report = cli.delete(target, "rm").expect(0).report()
+        finally:
+            holder.kill()
+    # Then it is done, and the report names the process, its command, and every byte of it
+    assert report["outcome"] == "done"
+    (cause,) = [one for one in report["space_causes"] if one["pid"] == holder.pid]
+    assert (cause["kind"], cause["bytes"]) == ("held-open", BYTES)
+    assert cause["command"].startswith("python")
+    assert f"/proc/{holder.pid}/fd/" in cause["advice"]

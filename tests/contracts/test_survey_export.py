@@ -1,0 +1,272 @@
+"""An exported survey is one that ncdu reads, and what ncdu exports is read like one's own."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import DEADLINE_S, Cli
+from tests.needs import needs_tool
+from tests.trees import hostile_names, many_directories
+
+COUNTS = ("entries", "files", "directories", "inodes", "apparent_bytes", "allocated_bytes")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Make a tree of everything: hostile names, hard links, every kind of entry, a hole."""
+    root = tmp_path / "root"
+    hostile_names(root)
+    many_directories(root / "many", 5, 40)
+    (root / "data").write_bytes(b"x" * 300_000)
+    os.link(root / "data", root / "many" / "data-again")
+    (root / "shared").write_bytes(b"x" * 80_000)
+    os.link(root / "shared", tmp_path / "outside")
+    with (root / "sparse").open("wb") as sparse:
+        sparse.truncate(50_000_000)
+    os.sync()
+    return root
+
+
+def sums(exported: bytes) -> dict[str, int]:
+    """Add up an export as ncdu does: every inode with several names once."""
+    waiting = [json.loads(exported.decode("utf-8", "surrogateescape"))[3]]
+    seen: set[int] = set()
+    told = {"entries": 0, "directories": 0, "apparent_bytes": 0, "allocated_bytes": 0}
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            told["directories"] += 1
+            waiting += one[1:]
+            one = one[0]
+        told["entries"] += 1
+        if one.get("hlnkc"):
+            if one["ino"] in seen:
+                continue
+            seen.add(one["ino"])
+        told["apparent_bytes"] += one.get("asize", 0)
+        told["allocated_bytes"] += one.get("dsize", 0)
+    return told
+
+
+def test_ncdu_reads_what_is_exported(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    # Given an exported tree
+    ncdu = needs_tool("ncdu", package="ncdu")
+    file = tmp_path / "out.json"
+    cli.run("survey", tree, "--export", file).expect(0)
+    # When ncdu reads it and writes it again, and when ncdu looks at the tree itself
+    again = subprocess.run([ncdu, "-0", "-e", "-f", file, "-o-"], capture_output=True, check=True)
+    own = subprocess.run([ncdu, "-0", "-e", "-x", "-o-", tree], capture_output=True, check=True)
+    # Then all three say the same, name by name and field by field
+    assert entries_of(again.stdout) == entries_of(own.stdout) == entries_of(file.read_bytes())
+    # And the sums are those of the survey
+    told = cli.run("survey", tree, "--json").expect(0).object()
+    assert sums(again.stdout) == {name: told[name] for name in sums(again.stdout)}
+
+
+def entries_of(exported: bytes) -> list[tuple[str, list[tuple[str, Any]]]]:
+    """Return all entries with their fields, whatever order the directories were read in."""
+    found: list[tuple[str, list[tuple[str, Any]]]] = []
+    waiting = [("", json.loads(exported.decode("utf-8", "surrogateescape"))[3])]
+    while waiting:
+        above, one = waiting.pop()
+        item = one[0] if isinstance(one, list) else one
+        path = f"{above}/{item['name']}"
+        found.append((path, sorted(item.items())))
+        waiting += [(path, below) for below in one[1:]] if isinstance(one, list) else []
+    return sorted(found)
+
+
+def test_ncdu_shows_the_same_totals(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    # Given an exported tree, read by ncdu on a terminal
+    ncdu = needs_tool("ncdu", package="ncdu")
+    file = tmp_path / "out.json"
+    cli.run("survey", tree, "--export", file).expect(0)
+    told = cli.run("survey", tree, "--json").expect(0).object()
+    # When its totals are looked at
+    screen = shown_by(ncdu, "--si", "-f", str(file))
+    # Then they are those of the survey; ncdu does not count the top as an item
+    totals = re.search(r"disk usage: ([\d.]+ .?B) .*size: ([\d.]+ .?B) Items: (\d+)", screen)
+    assert totals is not None, screen
+    assert totals[1] == si(told["allocated_bytes"])
+    assert totals[2] == si(told["apparent_bytes"])
+    assert int(totals[3]) == told["entries"] - 1
+
+
+def si(size_bytes: float) -> str:
+    """Write a size as ncdu --si does."""
+    units = ["B", "kB", "MB", "GB"]
+    while size_bytes >= 1000:
+        size_bytes /= 1000
+        units.pop(0)
+    return f"{size_bytes:.1f} {units[0]}"
+
+
+def shown_by(*command: str) -> str:
+    """Return the text that a full-screen program paints until it tells the number of items."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(command[0], command, {"TERM": "xterm", "COLUMNS": "120", "LINES": "30"})
+    painted, text = b"", ""
+    deadline = time.monotonic() + DEADLINE_S
+    while not re.search(r"Items: \d+ ", text):
+        assert time.monotonic() < deadline, painted
+        if select.select([terminal], [], [], 0.1)[0]:
+            painted += os.read(terminal, 65_536)
+        plain = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\(B", b" ", painted)
+        text = re.sub(r"\s+", " ", plain.decode(errors="replace"))
+    os.kill(pid, signal.SIGKILL)
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return text
+
+
+def test_what_ncdu_exports_is_imported(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    # Given an export of ncdu's own
+    ncdu = needs_tool("ncdu", package="ncdu")
+    file = tmp_path / "own.json"
+    with file.open("wb") as output:
+        subprocess.run([ncdu, "-0", "-e", "-x", "-o-", tree], stdout=output, check=True)
+    # When it is imported, packed or not / Then it says what a survey of the tree says
+    told = cli.run("survey", tree, "--json").expect(0).object()
+    subprocess.run(["gzip", "-k", file], check=True)
+    for name in (file, tmp_path / "own.json.gz"):
+        imported = cli.run("survey", "--import", name, "--json", "--top", "3").expect(0).object()
+        for field in (*COUNTS, "path", "freed_bytes_min", "freed_bytes_max", "complete"):
+            assert imported[field] == told[field], field
+        assert imported["backend"] == "ncdu-import"
+        assert len(imported["rankings"]["entries"]) == 3
+
+
+def test_json_says_more(cli: Cli, tree: Path) -> None:
+    # Given a tree / When surveyed / Then the rankings, groups and inodes are there
+    told = cli.run("survey", tree, "--json", "--top", "2").expect(0).object()
+    assert told["inodes"] == told["entries"] - 1
+    assert set(told["rankings"]) == {"entries", "inodes", "allocated", "oldest", "newest"}
+    fields = {
+        "path", "entries", "inodes", "allocated_bytes", "index_bytes", "oldest_s", "newest_s",
+    }  # fmt: skip
+    for ranking in told["rankings"].values():
+        assert len(ranking) == 2
+        assert fields <= ranking[0].keys()
+    assert isinstance(told["groups"], list)
+    order = ["critical", "warning", "info"]
+    severities = [order.index(one["severity"]) for one in told["pathologies"]]
+    assert severities == sorted(severities)
+    assert len(severities) >= 2
+
+
+def test_text_says_the_same(cli: Cli, tree: Path) -> None:
+    text = cli.run("survey", tree, "--top", "2").expect(0).stdout.decode()
+    for part in ("inodes", "most entries", "most allocated", "oldest entry", "weird-names", "MiB"):
+        assert part in text, part
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
+
+
+def test_csv_and_json_of_all_directories(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    # Given a tree exported as CSV and as JSON
+    told = cli.run("survey", tree, "--json").expect(0).object()
+    cli.run("survey", tree, "--export", tmp_path / "out.csv").expect(0)
+    cli.run("survey", tree, "--export", tmp_path / "out.json", "--format", "json").expect(0)
+    # Then each has all directories, and the first line says what the whole tree has
+    _, first, *rest = csv.reader(io.StringIO((tmp_path / "out.csv").read_text(), newline=""))
+    assert 1 + len(rest) == told["directories"]
+    assert str(told["entries"]) in first
+    whole = json.loads((tmp_path / "out.json").read_text())
+    assert len(whole["tree"]) == told["directories"]
+    assert whole["tree"][0]["subtree_allocated_bytes"] == told["allocated_bytes"]
+    assert whole["entries"] == told["entries"]
+
+
+def test_an_import_can_be_exported_as_csv(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    cli.run("survey", tree, "--export", file).expect(0)
+    # When both are written as CSV / Then all is the same, but for the place where an inode of
+    # several names is counted
+    lines: list[list[tuple[str, ...]]] = []
+    for source in ([tree], ["--import", file]):
+        done = cli.run("survey", *source, "--export", "-", "--format", "csv").expect(0)
+        rows = list(csv.DictReader(io.StringIO(done.stdout.decode(), newline="")))
+        same = ("path", "path_b64", "own_entries", "index_bytes", "subtree_entries", "flags")
+        lines.append([tuple(row[name] for name in (*same, "oldest_s", "newest_s")) for row in rows])
+        lines[-1].append(tuple(rows[0][name] for name in rows[0] if not name.startswith("own")))
+    assert lines[0] == lines[1]
+    assert len(lines[0]) > 10
+
+
+def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    # Given an export
+    file = tmp_path / "out.json"
+    done = cli.run("survey", tree, "--export", file).expect(0)
+    assert done.stdout == b""
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    before = file.read_bytes()
+    # When the same is asked again / Then it is refused in one sentence, before anything is counted
+    cli.run("survey", tree, "--export", file).expect(2).assert_one_sentence()
+    assert file.read_bytes() == before
+    # And with --force it is replaced; --json tells about it
+    told = cli.run("survey", tree, "--export", file, "--force", "--json").expect(0).object()
+    assert told["schema"] == 1
+    assert told["file"] == str(file)
+    assert told["entries"] == before.count(b'"name"')
+    # And no half file is left beside it
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".tui")]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        [".", "--import", "x.json"],
+        ["--import", "missing.json"],
+        ["--import", "/dev/null"],
+        ["--import", "."],
+        ["--import", ""],
+        [".", "--export", "x"],
+        [".", "--export", "-"],
+        [".", "--export", ""],
+        [".", "--export", "/dev/null", "--format", "csv", "--force"],
+        [".", "--export", "/no/such/place.csv"],
+        [".", "--export", "-", "--format", "csv", "--json"],
+        [".", "--export", "x", "--format", "xml"],
+        [".", "--format", "csv"],
+        [".", "--force"],
+        ["--import", "bad.json"],
+        ["--import", "good.json", "--export", "new.json"],
+    ],
+)
+def test_what_cannot_be_is_one_sentence(cli: Cli, tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "bad.json").write_text("[1,2,{},[{")
+    (tmp_path / "good.json").write_text('[1,2,{},[{"name":"/a"}]]')
+    before = sorted(tmp_path.iterdir())
+    cli.run("survey", *arguments, cwd=tmp_path).expect(2).assert_one_sentence()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_was_not_readable_ends_with_1(cli: Cli, tmp_path: Path) -> None:
+    # Given an export in which a directory could not be read / When imported / Then 1, and said
+    file = tmp_path / "out.json"
+    file.write_text('[1,2,{},[{"name":"/a"},[{"name":"b","read_error":true}]]]')
+    done = cli.run("survey", "--import", file, "--json").expect(1)
+    assert done.object()["complete"] is False
+    assert "when exported" in done.stderr
+
+
+def test_the_screens_say_what_cannot_be_imported(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("{}")
+    (tmp_path / "good.json").write_text('[1,2,{},[{"name":"/a"}]]')
+    for arguments in (["bad.json"], ["missing"], ["good.json", "/b"], ["good.json"]):
+        done = cli.run("--import", *arguments, cwd=tmp_path).expect(2)
+        done.assert_one_sentence()
+    assert "terminal" in done.stderr, "the last one could be shown"

@@ -1,0 +1,94 @@
+"""Make a pathology, survey it as a user does, and judge what is told."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.conftest import Cli
+from tests.matrix.ordinary_user import write_launcher
+from tests.pathologies.case import INFO, Made, Pathology, Scene
+from tests.pathologies.grounds import Grounds
+from tui_fs.cli import main
+from tui_fs.model.codec import decode
+from tui_fs.model.survey import Finding, Severity
+
+_GRAVITY = {severity: number for number, severity in enumerate(Severity)}
+
+
+@contextlib.contextmanager
+def made(case: Pathology, filesystem: str, grounds: Grounds) -> Iterator[tuple[Scene, Made]]:
+    """Make a pathology on a file system; its processes and mounts end with the context."""
+    is_own = case.has_own_filesystem
+    place = grounds.host_directory() if is_own else grounds.directory_on(filesystem)
+    place.chmod(0o755)
+    scene = Scene(place, filesystem)
+    with scene.until_the_end:
+        yield scene, case.make(scene)
+
+
+def survey_here(tree: Path) -> list[Finding]:
+    """Run the survey command in this process, which saves the start of another."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        code = main(["survey", "--json", "--", str(tree)])
+    return _findings(code, stdout.getvalue(), stderr.getvalue())
+
+
+def survey_with(cli: Cli, tree: Path) -> list[Finding]:
+    """Run the survey command of the installed program."""
+    finished = cli.run("survey", "--json", "--", tree)
+    return _findings(finished.code, finished.stdout.decode(), finished.stderr)
+
+
+def _findings(code: int, stdout: str, stderr: str) -> list[Finding]:
+    assert code in (0, 1), stderr
+    assert "Traceback" not in stderr, stderr
+    return [decode(Finding, record) for record in json.loads(stdout)["pathologies"]]
+
+
+def as_ordinary_user(cli: Cli, place: Path, directory: Path) -> Cli:
+    """Give the program as a user without rights runs it, who can reach a place."""
+    repository = Path(__file__).parents[2]
+    needed = (sys.base_prefix, sys.prefix, repository, place)
+    program = write_launcher(directory / "as-ordinary-user", cli.program, needed)
+    return Cli(str(program), directory)
+
+
+def matching(case: Pathology, what: Made, findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding that must be there, with its severity, path and numbers."""
+    tree = os.path.realpath(what.tree)
+    for finding in findings:
+        is_place = finding.path == str(what.where) if what.where else _is_in(finding.path, tree)
+        if (
+            (finding.kind, finding.severity) == (case.kind, case.severity)
+            and is_place
+            and all(finding.numbers.get(word) in wanted for word, wanted in what.numbers.items())
+        ):
+            return finding
+    return None
+
+
+def _is_in(path: str, tree: str) -> bool:
+    return path == tree or path.startswith(tree + "/")
+
+
+def is_as_grave(severity: Severity, limit: Severity) -> bool:
+    """Tell whether a severity is this one or a graver one."""
+    return _GRAVITY[severity] >= _GRAVITY[limit]
+
+
+def warnings(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that are more than information."""
+    return [finding for finding in findings if finding.severity is not INFO]
+
+
+def undeserved(case: Pathology, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the warnings that are not this tree's."""
+    deserved = set(case.also)
+    if case.severity is not INFO:
+        deserved.add(case.kind)
+    return [finding for finding in warnings(findings) if finding.kind not in deserved]

@@ -1,0 +1,65 @@
+"""A table of every pathology on every file system, as the program tells them."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.filesystems import mounts_below
+from tests.pathologies.case import Pathology
+from tests.pathologies.grounds import FILESYSTEMS, Grounds
+from tests.pathologies.looking import as_ordinary_user, made, matching, survey_with
+from tui_fs.model.survey import Finding
+
+_NOT_FOUND = "**not found**"
+# A survey that nobody disturbs is not told as disturbed; the next one is.
+_ATTEMPTS = 5
+
+
+def table(cli: Cli, cases: tuple[Pathology, ...], directory: Path) -> Iterator[str]:
+    """Yield the lines of a Markdown table; every tree is made, surveyed, and taken down.
+
+    Args:
+        directory: where file systems are mounted meanwhile.
+    """
+    yield _row("kind", "tree", *FILESYSTEMS)
+    yield _row(*["---"] * (2 + len(FILESYSTEMS)))
+    root = Path(tempfile.mkdtemp(dir=directory))
+    grounds = Grounds(root)
+    try:
+        for case in cases:
+            cells = (_cell(cli, case, filesystem, grounds) for filesystem in FILESYSTEMS)
+            yield _row(case.kind, case.title, *cells)
+    finally:
+        if mounts_below(root):
+            grounds.take_down()
+
+
+def _cell(cli: Cli, case: Pathology, filesystem: str, grounds: Grounds) -> str:
+    if filesystem not in (*case.filesystems, *case.not_on):
+        return ""
+    try:
+        with made(case, filesystem, grounds) as (scene, what):
+            if case.is_ordinary:
+                cli = as_ordinary_user(cli, scene.place, grounds.host_directory())
+            for _ in range(_ATTEMPTS):
+                told = survey_with(cli, what.tree)
+                if found := matching(case, what, told):
+                    return _told(found)
+            of_kind = [finding for finding in told if finding.kind == case.kind]
+            if filesystem in case.not_on and not of_kind:
+                return "none, as it should be"
+            return " ".join((_NOT_FOUND, *map(_told, of_kind)))
+    except pytest.skip.Exception as why:
+        return f"not here: {why.msg}"
+
+
+def _told(finding: Finding) -> str:
+    numbers = (f"{name} {number:,}" for name, number in finding.numbers.items())
+    return f"{finding.severity}: {', '.join(numbers)}".removesuffix(": ")
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

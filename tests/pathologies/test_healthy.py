@@ -1,0 +1,73 @@
+"""Trees in which nothing is wrong give no warning: this repository, and /usr."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.matrix.ordinary_user import GID, UID
+from tests.needs import lacks, needs_root, needs_tool
+from tests.pathologies.looking import as_ordinary_user, survey_with, warnings
+from tui_fs.model.survey import Finding
+
+# They speak of the machine that the tests run on, not of the tree.
+_OF_THE_MACHINE = frozenset({"space-low", "inodes-low", "deleted-but-open"})
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Give a clone of this repository, with its history."""
+    git = needs_tool("git", package="git")
+    repository = Path(__file__).parents[2]
+    if not (repository / ".git").exists():
+        lacks("this is no checkout; enable it with: git clone")
+    place = tmp_path / "place"
+    place.mkdir()
+    # Without --no-local the history would be hard links into the repository's.
+    clone = [git, "-c", "safe.directory=*", "clone", "-q", "--no-local", str(repository)]
+    subprocess.run([*clone, str(place / "checkout")], check=True)
+    return place / "checkout"
+
+
+def test_a_checkout_is_healthy(checkout: Path, cli: Cli) -> None:
+    assert _of_the_tree(survey_with(cli, checkout)) == []
+
+
+def test_a_checkout_is_healthy_for_an_ordinary_user(
+    checkout: Path, cli: Cli, tmp_path: Path
+) -> None:
+    needs_root("becoming another user")
+    _give_all(checkout)
+
+    told = survey_with(as_ordinary_user(cli, checkout.parent, tmp_path), checkout)
+
+    assert _of_the_tree(told) == []
+
+
+def test_usr_is_healthy(cli: Cli) -> None:
+    assert _of_the_tree(survey_with(cli, Path("/usr"))) == []
+
+
+def test_usr_is_healthy_for_an_ordinary_user(cli: Cli, tmp_path: Path) -> None:
+    needs_root("becoming another user")
+
+    told = survey_with(as_ordinary_user(cli, tmp_path, tmp_path), Path("/usr"))
+
+    # Not all of it may be for everybody: that is told, and nothing else.
+    closed = ["find", "/usr", "-xdev", "-type", "d", "!", "-perm", "-005", "-print", "-quit"]
+    is_partly_closed = subprocess.run(closed, capture_output=True, check=True).stdout != b""
+    deserved = {"unreadable"} if is_partly_closed else set()
+    assert {finding.kind for finding in _of_the_tree(told)} <= deserved
+
+
+def _give_all(tree: Path) -> None:
+    for path, directories, files in os.walk(tree):
+        for name in (".", *directories, *files):
+            os.chown(os.path.join(path, name), UID, GID, follow_symlinks=False)
+
+
+def _of_the_tree(told: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in warnings(told) if finding.kind not in _OF_THE_MACHINE]

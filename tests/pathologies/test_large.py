@@ -1,0 +1,236 @@
+"""Trees that break naive walks: very deep, very wide, changing, counted by several processes."""
+
+import os
+import resource
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import Cli, wait_until
+from tests.pathologies.case import Scene
+from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
+from tests.pathologies.grounds import Grounds
+from tests.pathologies.processes import hold
+from tests.pathologies.shapes import make_subdirectories
+from tests.trees import chain, flat, many_directories
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.survey import Survey
+from tui_fs.survey.scandir import ScandirSurvey
+
+WALKERS = (1, 2, 5)
+_DESCRIPTORS = 64
+_DISTURBED_DIRECTORIES = 40
+_DISTURBED_FILES = 500
+_DISTURBED_S = 3.0
+
+
+@pytest.fixture
+def tmpfs_place(grounds: Grounds) -> Path:
+    """Give an empty directory on tmpfs."""
+    return grounds.directory_on("tmpfs")
+
+
+@pytest.fixture(scope="module")
+def spread(grounds: Grounds) -> Path:
+    """Make a tree with some large, some deep, and many small directories."""
+    tree = grounds.directory_on("tmpfs")
+    many_directories(tree / "small", 500, 20)
+    flat(tree / "large", 30_000)
+    (tree / "deep").mkdir()
+    _chain_with_sides(tree / "deep", 1_000)
+    (tree / "linked").mkdir()
+    for number in range(200):
+        (tree / "linked" / f"file-{number}").write_bytes(b"x" * 5_000)
+        for again in range(number % 5, 500, 50):
+            name = tree / "small" / f"directory-{again:05}" / f"again-{number}"
+            os.link(tree / "linked" / f"file-{number}", name)
+    return tree
+
+
+class TestDepth:
+    """Chains of directories."""
+
+    def test_counts_a_chain_of_100_000_levels(self, tmpfs_place: Path) -> None:
+        levels = 100_000
+        chain(tmpfs_place, levels)
+
+        survey = surveyed(tmpfs_place)
+
+        assert survey.complete
+        assert (survey.totals.directories, survey.totals.entries) == (levels + 1, levels + 1)
+        assert survey.max_depth == levels
+        assert survey.max_path_bytes == len(os.fsencode(tmpfs_place)) + 2 * levels
+        assert "deep" in {finding.kind for finding in survey.findings}
+
+    def test_time_grows_with_the_levels_and_not_with_their_square(
+        self, tmpfs_place: Path, cli: Cli
+    ) -> None:
+        # Given a chain with a directory on both sides at every level; to open each again by
+        # the way from the top would take 400 million calls, and more than the deadline of `run`
+        levels = 20_000
+        _chain_with_sides(tmpfs_place, levels)
+
+        told = cli.run("survey", "--json", "--", tmpfs_place).expect(0).object()
+
+        assert told["complete"] is True
+        assert told["directories"] == 3 * levels + 1
+        assert told["max_depth"] == levels
+
+    @pytest.mark.parametrize("walkers", WALKERS)
+    def test_counts_the_sides_whoever_reads_them(self, tmpfs_place: Path, walkers: int) -> None:
+        levels = 3_000
+        _chain_with_sides(tmpfs_place, levels)
+
+        survey = surveyed(tmpfs_place, walkers)
+
+        assert survey.complete
+        assert survey.totals.directories == 3 * levels + 1
+
+
+def test_counts_200_000_subdirectories(tmpfs_place: Path) -> None:
+    number = 200_000
+    make_subdirectories(tmpfs_place, number)
+
+    survey = surveyed(tmpfs_place)
+
+    assert survey.complete
+    assert survey.totals.directories == number + 1
+    assert survey.max_entries_in_directory == number
+    kinds = {finding.kind for finding in survey.findings}
+    assert {"flat", "many-subdirectories"} <= kinds
+
+
+class TestWalkers:
+    """Several processes count one tree."""
+
+    def test_their_number_does_not_matter(self, spread: Path) -> None:
+        expected = totals_of_tools(spread)
+
+        counted = {walkers: totals_of_survey(spread, walkers) for walkers in WALKERS}
+
+        assert counted == dict.fromkeys(WALKERS, expected)
+
+    @pytest.mark.parametrize("walkers", WALKERS)
+    def test_links_in_directories_of_different_walkers_count_once(
+        self, tmpfs_place: Path, walkers: int
+    ) -> None:
+        # Given 100 files, each with a name in each of 60 directories, and one outside of half
+        tree = tmpfs_place / "tree"
+        make_subdirectories(tree, 60)
+        for number in range(100):
+            first = tree / "directory-000000" / f"file-{number}"
+            first.write_bytes(b"x" * 5_000)
+            for directory in range(1, 60):
+                os.link(first, tree / f"directory-{directory:06}" / f"file-{number}")
+            if number % 2:
+                os.link(first, tmpfs_place / f"file-{number}")
+
+        survey = surveyed(tree, walkers)
+
+        assert survey.totals.files == 6_000
+        assert survey.inodes == 100 + 61
+        assert survey.freed_bytes_max == 100 * 8_192
+        assert survey.freed_bytes_min == 50 * 8_192
+
+    @pytest.mark.parametrize("walkers", WALKERS)
+    def test_the_death_of_one_is_told(self, spread: Path, walkers: int) -> None:
+        # Given a survey whose first counts have come
+        others = set(psutil.Process().children())
+        counting = ScandirSurvey([str(spread)], interval_s=0.0, walkers=walkers).run()
+        assert not next(counting).finished
+        crew = [one for one in psutil.Process().children() if one not in others]
+        assert len(crew) == walkers
+
+        # When one of those that count is killed
+        crew[-1].send_signal(signal.SIGKILL)
+        told: list[Survey] = []
+
+        # Then there is no result, and nobody is left
+        with pytest.raises(TuiFsError):
+            told.extend(counting)
+        assert not any(survey.finished or survey.complete for survey in told)
+        wait_until(lambda: not any(map(psutil.Process.is_running, crew)), "the end of the others")
+
+    def test_few_descriptors_are_enough(self, spread: Path, cli: Cli, tmp_path: Path) -> None:
+        # Given a program that may open 64 files
+        script = tmp_path / "with-few-descriptors"
+        limit = f"ulimit -n {_DESCRIPTORS}"
+        script.write_text(f'#!/bin/sh\n{limit} && exec {shlex.quote(cli.program)} "$@"\n')
+        script.chmod(0o755)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > _DESCRIPTORS
+
+        # When
+        finished = Cli(str(script), tmp_path).run("survey", "--json", "--", spread).expect(0)
+
+        # Then
+        told, expected = finished.object(), totals_of_tools(spread)
+        assert told["complete"] is True
+        assert told["entries"] == expected["entries"]
+        assert told["allocated_bytes"] == expected["allocated bytes"]
+
+
+class TestDisturbedTree:
+    """Somebody renames, removes and makes names all the time."""
+
+    @pytest.fixture
+    def disturbed(self, grounds: Grounds) -> Iterator[Path]:
+        """Give a tree that a process changes, always of about the same size."""
+        scene = Scene(grounds.directory_on("tmpfs"), "tmpfs")
+        tree = scene.tree()
+        many_directories(tree, _DISTURBED_DIRECTORIES, _DISTURBED_FILES)
+        flat(scene.place / "outside", 10 * _DISTURBED_FILES)
+        with scene.until_the_end:
+            hold(scene, "disturb", tree)
+            yield tree
+
+    def test_the_survey_ends_with_plausible_counts(self, disturbed: Path) -> None:
+        vanished = 0
+        began_s = time.monotonic()
+        while not vanished or time.monotonic() - began_s < _DISTURBED_S:
+            survey = surveyed(disturbed)
+            vanished += survey.vanished
+            totals = survey.totals
+            # One directory may be met twice or not at all when it is renamed, a short-lived one
+            # may be there; in each directory twenty files come and go. What a link leads to for
+            # a moment is never counted.
+            assert survey.unreadable == 0
+            assert survey.complete
+            assert abs(totals.directories - _DISTURBED_DIRECTORIES - 1) <= 2
+            whole = _DISTURBED_DIRECTORIES * _DISTURBED_FILES
+            assert abs(totals.files - whole) <= 2 * _DISTURBED_FILES
+            assert time.monotonic() - began_s < 60, "no name ever vanished"
+
+    def test_the_survey_of_a_tree_that_is_deleted_ends(self, tmpfs_place: Path) -> None:
+        # Given a survey whose first counts have come
+        tree = tmpfs_place / "tree"
+        many_directories(tree, 2_000, 20)
+        counting = ScandirSurvey([str(tree)], interval_s=0.0).run()
+        next(counting)
+
+        # When somebody deletes the tree meanwhile
+        with subprocess.Popen(["rm", "-rf", tree]) as rm:
+            *_, survey = counting
+
+        # Then
+        assert rm.returncode == 0
+        assert survey.finished
+        assert survey.totals.files <= 40_000
+        assert survey.totals.directories <= 2_001
+
+
+def _chain_with_sides(top: Path, levels: int) -> None:
+    """Make a chain of `m`, with empty directories `a` and `z` beside each."""
+    descriptor = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(levels):
+        for name in ("a", "m", "z"):
+            os.mkdir(name, dir_fd=descriptor)
+        below = os.open("m", os.O_RDONLY | os.O_DIRECTORY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)

@@ -1,0 +1,38 @@
+"""What nearly is a pathology is not told as one, or not as a graver one."""
+
+import os
+
+import pytest
+
+from tests.pathologies.case import Pathology
+from tests.pathologies.grounds import Grounds
+from tests.pathologies.looking import is_as_grave, made, survey_here, undeserved
+from tests.pathologies.near import NEAR
+
+# In these trees files are written while they are surveyed.
+_WRITTEN = frozenset({"refilled: a directory of 900 names"})
+
+
+@pytest.mark.parametrize("case", NEAR, ids=lambda case: case.name)
+def test_is_not_told(case: Pathology, grounds: Grounds) -> None:
+    (filesystem,) = case.filesystems
+    with made(case, filesystem, grounds) as (_, what):
+        told = survey_here(what.tree)
+
+        of_kind = [finding for finding in told if finding.kind == case.kind]
+        assert [one for one in of_kind if is_as_grave(one.severity, case.severity)] == []
+        if case.name not in _WRITTEN:
+            assert undeserved(case, told) == []
+
+
+def test_a_file_of_several_names_is_told_once(grounds: Grounds) -> None:
+    tree = grounds.directory_on("ext4")
+    sparse = tree / "disk.img"
+    sparse.touch()
+    os.truncate(sparse, 100 << 20)
+    for number in range(3):
+        os.link(sparse, tree / f"again-{number}")
+
+    told = survey_here(tree)
+
+    assert [finding.kind for finding in told] == ["sparse"]

@@ -1,0 +1,205 @@
+"""Totals are those of du and find in trees with everything that is hard to count.
+
+The trees of the pathologies are compared in `test_found`, where they are made.
+"""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.pathologies.case import Scene
+from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
+from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds, mount
+from tests.pathologies.register import PATHOLOGIES
+from tests.trees import flat, hostile_names
+from tui_fs.survey.scandir import ScandirSurvey
+
+_WALKERS = (1, 2, 5)
+
+
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
+def test_counts_entries_of_every_sort(filesystem: str, grounds: Grounds) -> None:
+    # Given names of every sort, sparse and linked files, and a directory that was emptied
+    tree = grounds.directory_on(filesystem)
+    _make_every_sort(tree)
+
+    # When, Then
+    expected = totals_of_tools(tree)
+    assert expected["names of links"] == 2 * 50 + 3
+    assert {n: totals_of_survey(tree, n) for n in _WALKERS} == dict.fromkeys(_WALKERS, expected)
+
+
+def test_counts_all_of_usr() -> None:
+    tree = Path("/usr")
+
+    assert totals_of_survey(tree) == totals_of_tools(tree)
+
+
+def test_counts_both_layers_of_an_overlay(grounds: Grounds) -> None:
+    # Given a whole overlay: files of both layers, one of the lower that was changed, one removed
+    tree = grounds.directory_on("overlay").parent
+    (tree / "from-below").write_bytes(b"changed")
+    (tree / "lost+found").mkdir(exist_ok=True)
+
+    # When, Then
+    assert totals_of_survey(tree) == totals_of_tools(tree)
+
+
+def test_leaves_out_what_lies_on_another_file_system(grounds: Grounds) -> None:
+    # Given a tree in which a tmpfs is mounted; du leaves it out, find names its mount point
+    tree = grounds.directory_on("ext4")
+    flat(tree / "here", 100)
+    point = tree / "here" / "attached"
+    point.mkdir()
+    mount(point, "tui-fs-test", "tmpfs", TMPFS_OPTIONS)
+    flat(point / "elsewhere", 100)
+
+    # When, Then
+    counted = totals_of_survey(tree)
+    assert counted == totals_of_tools(tree)
+    assert counted["entries"] == 103
+
+
+def test_leaves_out_subvolumes_and_what_stands_for_them_in_snapshots(grounds: Grounds) -> None:
+    # Given a subvolume that holds another and a snapshot of itself; in the snapshot an empty
+    # directory of inode 2 stands for the inner one
+    tree = grounds.directory_on("btrfs") / "tree"
+    _btrfs("create", tree)
+    flat(tree / "files", 50)
+    _btrfs("create", tree / "inner")
+    flat(tree / "inner" / "files", 50)
+    _btrfs("snapshot", tree, tree / "snapshot")
+
+    # When, Then
+    assert totals_of_survey(tree) == totals_of_tools(tree)
+    assert totals_of_survey(tree / "snapshot") == totals_of_tools(tree / "snapshot")
+
+
+def test_leaves_out_what_is_bound_into_the_tree(grounds: Grounds) -> None:
+    # Given a directory of the same file system bound into the tree: du and find would enter it
+    tree = grounds.directory_on("ext4")
+    flat(tree / "here", 100)
+    (tree / "here" / "attached").mkdir()
+    precious = grounds.directory_on("ext4")
+    flat(precious / "files", 100)
+    expected = totals_of_tools(tree)
+    subprocess.run(["mount", "--bind", precious, tree / "here" / "attached"], check=True)
+
+    # When
+    counted = totals_of_survey(tree)
+
+    # Then the mount point is an entry as before; only its own size is another's
+    empty_bytes = os.stat(precious).st_size
+    assert counted["entries"] == expected["entries"] == 103
+    assert expected["apparent bytes"] - empty_bytes <= counted["apparent bytes"]
+    assert counted["apparent bytes"] <= expected["apparent bytes"]
+
+
+def test_counts_links_between_several_trees_once(grounds: Grounds) -> None:
+    # Given two trees that share half of their files
+    place = grounds.directory_on("tmpfs")
+    for name in ("one", "two"):
+        (place / name).mkdir()
+        for number in range(100):
+            (place / name / f"file-{number}").write_bytes(b"x" * 4096)
+    for number in range(100):
+        os.link(place / "one" / f"file-{number}", place / "two" / f"again-{number}")
+
+    # When
+    *_, survey = ScandirSurvey([str(place / "one"), str(place / "two")]).run()
+
+    # Then
+    assert survey.totals.files == 300
+    assert survey.totals.allocated_bytes == survey.freed_bytes_min == 200 * 4096
+
+
+def test_counts_files_whose_sizes_together_are_beyond_64_bits(grounds: Grounds) -> None:
+    # Given sparse files of the largest size there is; anybody may make them in a tmpfs
+    tree = grounds.directory_on("tmpfs")
+    largest_bytes = (1 << 63) - 1
+    for number in range(4):
+        (tree / f"file-{number}").touch()
+        os.truncate(tree / f"file-{number}", largest_bytes)
+
+    # When
+    survey = surveyed(tree)
+
+    # Then
+    own_bytes = os.stat(tree).st_size
+    assert survey.totals.apparent_bytes == 4 * largest_bytes + own_bytes
+    assert survey.totals.allocated_bytes == 0
+
+
+def test_counts_files_of_strange_dates(grounds: Grounds) -> None:
+    # Given dates before 1970, at its beginning, and far away
+    tree = grounds.directory_on("tmpfs")
+    dates_s = (-(1 << 40), 0, 1 << 45)
+    for date_s in dates_s:
+        (tree / str(date_s)).touch()
+        os.utime(tree / str(date_s), (date_s, date_s))
+
+    # When
+    survey = surveyed(tree)
+
+    # Then
+    (largest, *_) = survey.largest
+    assert survey.totals.files == 3
+    assert largest.newest_s == max(dates_s)
+
+
+def test_groups_count_the_nested_ones_once(grounds: Grounds) -> None:
+    (case,) = (case for case in PATHOLOGIES if case.name == "group")
+    made = case.make(Scene(grounds.directory_on("tmpfs"), "tmpfs"))
+
+    group = next(g for g in surveyed(made.tree).groups if g.name == "node_modules")
+
+    assert group.directories == 20
+    # In each: 100 files, a package, and in that one `node_modules` of 5 files.
+    assert group.totals.files == 20 * 105
+    assert group.totals.directories == 20 * 3
+    assert all(path.endswith("/node_modules") for path in group.paths)
+    assert not any("node_modules/" in path for path in group.paths)
+
+
+def test_a_group_of_hard_links_counts_bytes_once(grounds: Grounds) -> None:
+    # Given three directories of one name that hold the same files
+    tree = grounds.directory_on("tmpfs")
+    first = tree / "1" / "cache"
+    first.mkdir(parents=True)
+    for number in range(1_200):
+        (first / f"file-{number}").write_bytes(b"x" * 4096)
+    for name in ("2", "3"):
+        subprocess.run(["cp", "-al", tree / "1", tree / name], check=True)
+
+    # When
+    group = next(g for g in surveyed(tree).groups if g.name == "cache")
+
+    # Then
+    assert (group.directories, group.totals.files) == (3, 3_600)
+    assert group.totals.allocated_bytes - 1_200 * 4096 < 1 << 20
+
+
+def _make_every_sort(tree: Path) -> None:
+    hostile_names(tree / "hostile")
+    os.mkfifo(tree / "fifo")
+    os.mknod(tree / "device", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    (tree / "link").symlink_to("x" * 1_000)
+    os.link(tree / "link", tree / "link again", follow_symlinks=False)
+    (tree / "linked").mkdir()
+    for number in range(50):
+        (tree / "linked" / f"file-{number}").write_bytes(b"x" * 5_000)
+        os.link(tree / "linked" / f"file-{number}", tree / "hostile" / f"again-{number}")
+    (tree / "outside").write_bytes(b"y" * 9_000)
+    os.link(tree / "outside", tree.parent / f"{tree.name}-outside")
+    os.truncate(tree / "outside", 70 << 20)
+    flat(tree / "emptied", 3_000)
+    for file in list((tree / "emptied").iterdir())[5:]:
+        file.unlink()
+    subprocess.run(["sync", "--file-system", tree], check=True)
+
+
+def _btrfs(command: str, *paths: Path) -> None:
+    subprocess.run(["btrfs", "-q", "subvolume", command, *paths], check=True)

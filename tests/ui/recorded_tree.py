@@ -1,0 +1,200 @@
+"""A spool directory as a survey tells it, and a survey process that answers from it."""
+
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tests.ui.recorded import FLAT, MAIL_TOTALS, MAILDROP, SPOOL, spool_survey
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import (
+    Child,
+    EntryKind,
+    Finding,
+    LargeDirectory,
+    Listing,
+    NamedGroup,
+    Ranking,
+    Severity,
+    Survey,
+    Totals,
+)
+from tui_fs.survey.process import Update
+
+NOW_S = 1_700_000_000
+DAY_S = 86_400
+SESSIONS = PathStr("/srv/spool/sessions")
+
+MOUNT = Finding(
+    "mount-inside",
+    Severity.CRITICAL,
+    PathStr("/srv/spool/a["),
+    {},
+    "Another file system or a bind mount is attached here; it was not counted.",
+    "Unmount it before anything above it is deleted.",
+)
+GROUP = Finding(
+    "group",
+    Severity.INFO,
+    PathStr("/srv/spool/sessions/one/cache"),
+    {"directories": 2, "entries": 420, "allocated_bytes": 860_160},
+    "2 directories called cache: 420 entries, 840.0 KiB together. This is the largest of them.",
+    "They can be chosen together (N in the browser) and deleted in one job.",
+)
+CACHES = (
+    PathStr("/srv/spool/sessions/one/cache"),
+    PathStr("/srv/spool/sessions/two/cache"),
+)
+
+
+def directory(
+    name: str, totals: Totals, *, is_complete: bool = True, inodes: int = 0, age_days: int = 1
+) -> Child:
+    """A subdirectory whose newest file is a day old."""
+    return Child(
+        PathStr(name),
+        EntryKind.DIRECTORY,
+        totals,
+        is_complete,
+        inodes=inodes or totals.entries,
+        oldest_s=NOW_S - age_days * DAY_S,
+        newest_s=NOW_S - DAY_S,
+    )
+
+
+def spool_listing(*, is_complete: bool = True) -> Listing:
+    """Names of all sorts, hostile ones among them."""
+    little = Totals(1, 1, 0, 0, 10, 4096)
+    return Listing(
+        SPOOL,
+        spool_survey().totals,
+        (
+            directory("maildrop", MAIL_TOTALS, is_complete=is_complete, age_days=400),
+            directory("sessions", Totals(60_000, 1_002, 0, 0, 2 << 20, 3 << 20), inodes=40_002),
+            directory("a[", Totals(5, 2, 0, 0, 10, 8192), age_days=4_000),
+            directory("[red]", Totals(4, 1, 0, 0, 10, 4096)),
+            directory("new\nline \x1b]0;x\x07", little),
+            directory(os.fsdecode(b"\xff\xfe"), little),
+            Child(PathStr("empty"), EntryKind.DIRECTORY, Totals(directories=1), True),
+            Child(
+                PathStr("lock"),
+                EntryKind.SYMLINK,
+                Totals(symlinks=1),
+                True,
+                PathStr("/run/lock"),
+                oldest_s=NOW_S - 300,
+                newest_s=NOW_S - 300,
+            ),
+            Child(PathStr("pipe"), EntryKind.OTHER, Totals(other=1), True),
+        ),
+        complete=is_complete,
+    )
+
+
+SESSIONS_LISTING = Listing(
+    SESSIONS,
+    Totals(60_000, 1_002, 0, 0, 2 << 20, 3 << 20),
+    (
+        directory("one", Totals(300, 2, 0, 0, 0, 614_400)),
+        directory("two", Totals(120, 2, 0, 0, 0, 245_760)),
+    ),
+    not_listed=59_580,
+    complete=True,
+)
+
+
+def found_survey(*, finished: bool = True, unreadable: int = 0) -> Survey:
+    """The spool directory with findings of every severity."""
+    return replace(
+        spool_survey(finished=finished, unreadable=unreadable),
+        findings=(MOUNT, FLAT, GROUP),
+        groups=(
+            NamedGroup(PathStr("cache"), 2, Totals(418, 2, 0, 0, 840 << 10, 840 << 10), CACHES),
+        ),
+    )
+
+
+RANKING = (
+    LargeDirectory(
+        MAILDROP, 1_204_112, 39_845_888, 1_204_112, 5_046_586_572, NOW_S - 400 * DAY_S, NOW_S - 60
+    ),
+    LargeDirectory(SESSIONS, 58_998, 4096, 39_000, 3 << 20, NOW_S - 9 * DAY_S, NOW_S - 90),
+    LargeDirectory(CACHES[0], 298, 4096, 298, 614_400, NOW_S - 2 * DAY_S, NOW_S - DAY_S),
+    LargeDirectory(SPOOL, 9, 4096, 9, 4096, NOW_S - 300, NOW_S - 300),
+)
+
+
+class TreeSurvey:
+    """Stands for a survey process of the spool directory.
+
+    Attributes:
+        begun: all surveys that were begun.
+        asked: the questions, in order.
+    """
+
+    begun: "list[TreeSurvey]" = []
+
+    def __init__(self, paths: Sequence[str], imported: str | None = None) -> None:
+        self.paths, self.imported = tuple(paths), imported
+        self.asked: list[str] = []
+        self.is_paused = self.is_stopped = False
+        self.survey = found_survey()
+        if paths and paths[0] != SPOOL:
+            self.survey = replace(self.survey, path=PathStr(paths[0]))
+        self._told: queue.Queue[Update | None] = queue.Queue()
+        self._last = Update(self.survey)
+        self.begun.append(self)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._told.put(self._last)
+
+    def updates(self) -> Iterator[Update]:
+        """Yield answers until it is stopped."""
+        while (update := self._told.get()) is not None:
+            yield update
+
+    def count_on(self, *, finished: bool) -> None:
+        """Tell counts that are final or not."""
+        self.survey = replace(self.survey, finished=finished, complete=finished)
+        self._last = replace(self._last, survey=self.survey)
+        self._tell()
+
+    def show(self, path: str) -> None:
+        """Answer with a listing."""
+        self.asked.append(f"show {path}")
+        known = {SPOOL: spool_listing(), SESSIONS: SESSIONS_LISTING}
+        parent = Listing(
+            PathStr(path), Totals(5, 3), (directory("spool", Totals(3, 2)),), complete=True
+        )
+        other = parent if SPOOL.startswith(path) else Listing(PathStr(path), Totals(0, 1))
+        listing = replace(known.get(PathStr(path), other), complete=True)
+        self._last = replace(self._last, listing=listing)
+        self._tell()
+
+    def rank(self, by: Ranking) -> None:
+        """Answer with the ranking as it stands."""
+        self.asked.append(f"rank {by}")
+        self._last = replace(self._last, ranked_by=by, ranking=RANKING)
+        self._tell()
+
+    def name(self, name: str) -> None:
+        """Answer with two directories, whatever the name."""
+        self.asked.append(f"name {name}")
+        self._last = replace(self._last, named=PathStr(name), paths_named=CACHES)
+        self._tell()
+
+    def pause(self) -> None:
+        """Stand still."""
+        self.asked.append("pause")
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self.asked.append("resume")
+        self.is_paused = False
+
+    def stop(self) -> None:
+        """End."""
+        self.is_stopped = True
+        self._told.put(None)

@@ -1,0 +1,324 @@
+"""What the browser does: going about, marking, asking the survey, coming back."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+
+from tests.ui.recorded import MAILDROP, SPOOL, Host, screen_text
+from tests.ui.recorded_tree import CACHES, SESSIONS, TreeSurvey
+from tests.ui.test_screens import a_quiet_machine, settle, wait_for
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Listing
+from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.findings import FindingsScreen
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.ranking import RankingScreen
+from tui_fs.survey.process import Update
+
+__all__ = ["a_quiet_machine"]
+
+pytestmark = pytest.mark.usefixtures("answering")
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Surveys answer at once."""
+    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", TreeSurvey)
+    TreeSurvey.begun.clear()
+    yield
+    assert all(survey.is_stopped for survey in TreeSurvey.begun), "a survey runs on unseen"
+
+
+class Browsing:
+    """The browser, opened on the spool directory."""
+
+    def __init__(self, pilot: Pilot[None], screen: ChooseScreen) -> None:
+        self.pilot, self.screen = pilot, screen
+
+    async def press(self, *keys: str) -> str:
+        """Press keys; return what is to be seen then."""
+        for key in keys:
+            await self.pilot.press(key)
+            await settle(self.pilot)
+        return screen_text(self.pilot.app)
+
+    async def sees(self, words: str) -> None:
+        """Wait until some words are shown."""
+        await wait_for(self.pilot, words)
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        return tuple(self.screen.marks)
+
+    @property
+    def survey(self) -> TreeSurvey:
+        """The one that runs."""
+        return TreeSurvey.begun[-1]
+
+
+async def browse(act: Callable[[Browsing], object], imported: str | None = None) -> None:
+    """Open the browser and do something there."""
+    screen = ChooseScreen(SPOOL, Settings(interval_s=0), imported)
+    async with Host(screen).run_test(size=(80, 24), notifications=True) as pilot:
+        browsing = Browsing(pilot, screen)
+        await browsing.sees("maildrop/")
+        result = act(browsing)
+        assert hasattr(result, "__await__")
+        await result
+
+
+async def test_entering_and_leaving_asks_the_same_survey() -> None:
+    # Given the browser / When a directory is entered and left / Then the table is asked,
+    # nothing is counted again, and the cursor is on what was left
+    async def act(browser: Browsing) -> None:
+        await browser.press("j", "enter")
+        await browser.sees("two/")
+        await browser.press("h")
+        await browser.sees("› ")
+        assert "›        61,002      3.0 MiB  ▋               sessions/" in await browser.press()
+        assert len(TreeSurvey.begun) == 1
+        assert browser.survey.asked == [f"show {SPOOL}", f"show {SESSIONS}", f"show {SPOOL}"]
+
+    await browse(act)
+
+
+async def test_going_above_the_surveyed_directory_surveys_the_one_above() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("h")
+        await browser.sees("spool/")
+        first, second = TreeSurvey.begun
+        assert first.is_stopped
+        assert second.paths == ("/srv",)
+
+    await browse(act)
+
+
+async def test_what_a_survey_leaves_out_is_surveyed_when_entered() -> None:
+    # Given a mount inside / When it is entered / Then it is counted for itself
+    async def act(browser: Browsing) -> None:
+        await browser.press("j", "j", "enter")
+        await browser.pilot.pause()
+        assert TreeSurvey.begun[-1].paths == ("/srv/spool/a[",)
+
+    await browse(act)
+
+
+async def test_only_directories_are_marked() -> None:
+    async def act(browser: Browsing) -> None:
+        shown = await browser.press("G", "space")
+        assert "Only directories" in shown
+        assert browser.marked == ()
+
+    await browse(act)
+
+
+async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("j", "enter")
+        await browser.sees("two/")
+        await browser.press("space")
+        await browser.press("h")
+        await browser.sees("maildrop/")
+        assert "1 marked · 302 entries · 600.0 KiB" in await browser.press()
+        await browser.press("u")
+        assert browser.marked == ()
+
+    await browse(act)
+
+
+async def test_no_mark_inside_a_mark() -> None:
+    async def act(browser: Browsing) -> None:
+        # Given a marked directory / When one inside it is to be marked / Then it says why not
+        await browser.press("j", "space", "k", "enter")
+        await browser.sees("two/")
+        assert "lies inside it" in await browser.press("space")
+        assert browser.marked == (SESSIONS,)
+        # Given a mark inside only / When the directory around is marked / Then that replaces it
+        await browser.press("u", "space", "h")
+        await browser.sees("maildrop/")
+        assert "It holds 1 marked directory" in await browser.press("space")
+        assert browser.marked == (SESSIONS,)
+
+    await browse(act)
+
+
+async def test_all_of_a_name_are_marked() -> None:
+    # Given the cursor on a directory / When N is pressed / Then all of its name are marked,
+    # and what they hold together is told where the survey knows it
+    async def act(browser: Browsing) -> None:
+        await browser.press("N")
+        await browser.sees("2 directories are marked that are")
+        assert browser.survey.asked[-1] == "name maildrop"
+        assert browser.marked == CACHES
+        assert "2 marked · the preview counts them" in await browser.press()
+
+    await browse(act)
+
+
+async def test_d_previews_the_marked_directories_or_else_the_highlighted_one() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("d")
+        assert isinstance(preview := browser.pilot.app.screen, PreviewScreen)
+        assert preview._paths == (MAILDROP,)
+        await browser.press("escape", "N")
+        await browser.sees("2 marked")
+        seen: list[tuple[str, ...]] = []
+        browser.pilot.app.push_screen = lambda screen, *_: seen.append(screen._paths)  # type: ignore
+        await browser.press("d")
+        assert seen == [CACHES]
+
+    await browse(act)
+
+
+async def test_coming_back_without_a_new_job_counts_nothing_again() -> None:
+    # Given counting that is not finished / When one previews and comes back / Then it stands
+    # still meanwhile and goes on afterwards
+    async def act(browser: Browsing) -> None:
+        browser.survey.count_on(finished=False)
+        await browser.sees("counting")
+        await browser.press("d")
+        first = TreeSurvey.begun[0]
+        assert first.asked[-1] == "pause"
+        await browser.press("escape")
+        assert first.asked[-1] == "resume"
+        assert not first.is_stopped
+
+    await browse(act)
+
+
+async def test_coming_back_after_a_job_counts_again_and_drops_marks_of_what_is_gone() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("space", "J")
+        folder = Path("jobs/7f3a99")
+        folder.mkdir(parents=True, mode=0o700)
+        folder.parent.chmod(0o700)
+        (folder / "plan.json").write_text("{}")
+        await browser.press("escape")
+        await browser.sees("maildrop/")
+        assert len(TreeSurvey.begun) == 2
+        assert browser.marked == ()  # /srv/spool is nowhere on this machine
+
+    await browse(act)
+
+
+async def test_imported_is_only_looked_at() -> None:
+    async def act(browser: Browsing) -> None:
+        assert "imported, read-only" in await browser.press()
+        assert browser.survey.imported == "export.json"
+        assert browser.survey.paths == ()
+        for key in ("space", "N", "d"):
+            assert "nothing here can be marked or" in await browser.press(key)
+        assert browser.marked == ()
+        assert isinstance(browser.pilot.app.screen, ChooseScreen)
+        assert "top of what was" in await browser.press("h")
+        assert len(TreeSurvey.begun) == 1
+
+    await browse(act, "export.json")
+
+
+async def test_the_ranking_jumps_and_marks() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("t")
+        assert isinstance(browser.pilot.app.screen, RankingScreen)
+        await browser.sees("sessions/one/cache/")
+        assert browser.survey.asked[-1] == "rank entries"
+        await browser.press("j", "j", "space")
+        assert browser.marked == CACHES[:1]
+        await browser.press("g", "j", "j", "enter")
+        await browser.sees("/srv/spool/sessions/one ")
+        assert browser.survey.asked[-1] == "show /srv/spool/sessions/one"
+        assert browser.screen.path == "/srv/spool/sessions/one"
+
+    await browse(act)
+
+
+async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("j", "enter", "t")
+        await browser.sees("./")
+        await browser.press("G", "enter")
+        await browser.sees("maildrop/")
+        assert browser.screen.path == SPOOL
+        assert len(TreeSurvey.begun) == 1
+
+    await browse(act)
+
+
+async def test_findings_jump_and_mark_groups() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("tab")
+        assert isinstance(browser.pilot.app.screen, FindingsScreen)
+        assert "Only a group" in await browser.press("space")
+        await browser.press("G", "space")
+        await browser.sees("2 marked · 420 entries · 840.0 KiB")
+        assert browser.survey.asked[-1] == "name cache"
+        await browser.press("g", "j", "enter")
+        await browser.sees("maildrop/")
+        assert "›     1,204,113" in await browser.press()
+
+    await browse(act)
+
+
+async def test_the_screens_beside_go_on_while_it_counts() -> None:
+    async def act(browser: Browsing) -> None:
+        browser.survey.count_on(finished=False)
+        await browser.press("tab")
+        await browser.sees("~ so far")
+        browser.survey.count_on(finished=True)
+        await browser.pilot.pause(0.1)
+        assert "~ so far" not in await browser.press()
+
+    await browse(act)
+
+
+async def test_messages_of_an_earlier_survey_are_ignored() -> None:
+    async def act(browser: Browsing) -> None:
+        first = browser.survey
+        await browser.press("r")
+        await browser.sees("maildrop/")
+        late = Update(replace(first.survey, path=PathStr("/late")), Listing(SPOOL))
+        message = browser.screen.answered(late)
+        message.number = 1
+        browser.screen.post_message(message)
+        await browser.pilot.pause()
+        assert "maildrop/" in await browser.press()
+        assert browser.screen.survey is not late.survey
+
+    await browse(act)
+
+
+async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> None:
+    # Given keys that arrive in one piece / When d is among them / Then it is a letter
+    async def act(browser: Browsing) -> None:
+        for key, letter in (("slash", "/"), ("d", "d"), ("r", "r"), ("o", "o")):
+            browser.pilot.app.post_message(events.Key(key, letter))
+        await browser.press("enter")
+        shown = screen_text(browser.pilot.app)
+        assert "only names with “dro”" in shown
+        assert "sessions/" not in shown
+        await browser.press("o", "slash", "o")
+        assert browser.screen.query_one("#path-input").value.endswith("/o")  # type: ignore
+
+    await browse(act)
+
+
+async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a job that would fail the test / When every key of the browser is pressed, and enter
+    # after it / Then none was started
+    def start(*_: object) -> None:
+        raise AssertionError("a job was started")
+
+    monkeypatch.setattr("tui_fs.screens.preview.start", start)
+    bound = [key for binding in ChooseScreen.BINDINGS for key in binding.key.split(",")]  # type: ignore
+
+    async def act(browser: Browsing) -> None:
+        for key in (*bound, "space", "D", "x", "delete"):
+            if key != "q":
+                await browser.press(key, "enter", "escape", "escape")
+
+    await browse(act)

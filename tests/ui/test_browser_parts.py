@@ -1,0 +1,235 @@
+"""The parts of the browser that need no screen: marks, questions, the order of rows."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_survey, spool_listing
+from tui_fs.job.permission import MOST_TARGETS
+from tui_fs.model.paths import PathStr, is_within
+from tui_fs.model.survey import Child, EntryKind, Listing, Ranking, Totals
+from tui_fs.screens import ranking_rows
+from tui_fs.screens.ages import age
+from tui_fs.screens.choose_rows import (
+    MORE_KEY,
+    Arranged,
+    Sorting,
+    View,
+    arrange,
+    columns_of,
+    sizes_of,
+)
+from tui_fs.screens.findings_rows import COLUMNS, KIND_WORDS
+from tui_fs.screens.marks import Marks, Size
+from tui_fs.screens.questions import Questions
+from tui_fs.survey.process import Update
+from widgets.bar_row import BarRow, row_parts
+from widgets.lazy_rows import LazyRows, keys_of
+from widgets.row_cursor import RowCursor
+
+WHOLE = Size(10, 4096, is_whole=True)
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(
+    lambda names: PathStr("/" + "/".join(names))
+)
+
+
+@given(st.lists(PATHS))
+def test_no_mark_ever_lies_inside_another(paths: list[PathStr]) -> None:
+    marks = Marks()
+    for path in paths:
+        marks.toggle(path, WHOLE)
+        assert not any(one != other and is_within(one, other) for one in marks for other in marks)
+
+
+def test_a_second_press_removes_the_mark() -> None:
+    marks = Marks()
+    assert marks.toggle(SESSIONS, WHOLE) == marks.toggle(SESSIONS, WHOLE) == ""
+    assert not marks
+    assert marks.in_words() == ""
+
+
+def test_no_more_marks_than_one_job_takes() -> None:
+    marks = Marks()
+    paths = [PathStr(f"/srv/{number}") for number in range(MOST_TARGETS + 5)]
+    assert marks.add_all(paths) == MOST_TARGETS
+    assert "as many as one job takes" in marks.toggle(PathStr("/other"), WHOLE)
+    assert len(marks) == MOST_TARGETS
+    # What replaces a mark needs no room.
+    assert "replaced" in marks.toggle(PathStr("/srv"), WHOLE)
+    assert list(marks) == ["/srv"]
+
+
+def test_sizes_of_marks_are_told_as_far_as_they_are_known() -> None:
+    marks = Marks()
+    one, two, three = (PathStr(f"/srv/{name}") for name in "abc")
+    marks.toggle(one, Size())
+    assert marks.in_words() == "1 marked · the preview counts them"
+    marks.learn([(one, WHOLE), (PathStr("/unmarked"), WHOLE)])
+    assert marks.in_words() == "1 marked · 10 entries · 4.0 KiB"
+    marks.add_all([two, three], Size(100, 1 << 20, is_whole=True))
+    assert marks.in_words() == "3 marked · 110 entries · 1.0 MiB"
+    marks.toggle(three, Size())  # what the rest of a lot holds is not known
+    assert marks.in_words() == "2 marked · at least 11 entries · 4.0 KiB"
+
+
+class _Process:
+    """Notes what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.is_paused = False
+
+    def show(self, path: str) -> None:
+        assert not self.is_paused, "a survey that stands still answers nothing"
+        self.asked.append(path)
+
+    def rank(self, by: Ranking) -> None:
+        self.asked.append(by)
+
+    def name(self, name: str) -> None:
+        self.asked.append(name)
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+
+
+def _answer(path: str) -> Update:
+    return Update(found_survey(), Listing(PathStr(path)))
+
+
+def test_what_was_left_again_is_not_asked() -> None:
+    # Given a question that is not answered / When three more are wished / Then the last goes out
+    process = _Process()
+    questions = Questions(process)  # type: ignore[arg-type]
+    for path in ("/a", "/a/b", "/a/b/c", "/a"):
+        questions.show(path)
+    assert process.asked == ["/a"]
+    questions.heard(_answer("/elsewhere"))
+    assert process.asked == ["/a"]
+    questions.heard(_answer("/a"))
+    assert process.asked == ["/a", "/a"]
+
+
+def test_a_paused_survey_is_woken_until_it_has_answered() -> None:
+    process = _Process()
+    questions = Questions(process)  # type: ignore[arg-type]
+    questions.toggle_pause()
+    seen = [process.is_paused]
+    questions.show("/a")
+    questions.rank(Ranking.OLDEST)
+    seen.append(process.is_paused)
+    questions.heard(_answer("/a"))
+    assert process.asked == ["/a", Ranking.OLDEST]
+    seen.append(process.is_paused)
+    questions.heard(replace(_answer("/a"), ranked_by=Ranking.OLDEST))
+    seen.append(process.is_paused)
+    assert questions.is_paused
+    questions.toggle_pause()
+    seen.append(process.is_paused)
+    assert seen == [True, False, False, True, False]
+
+
+def _arranged(listing: Listing, view: View, kept: str | None = None) -> Arranged:
+    return arrange(listing, (), view, is_growing=True, now_s=NOW_S, kept=kept)
+
+
+@pytest.mark.parametrize("sorting", Sorting)
+def test_reversed_is_the_other_way_round_with_the_undated_still_last(sorting: Sorting) -> None:
+    listing = spool_listing()
+    usual = _arranged(listing, View(sorting)).keys
+    other = _arranged(listing, View(sorting, is_reversed=True)).keys
+    undated = 2 if sorting in (Sorting.OLDEST, Sorting.NEWEST) else 0
+    dated = len(usual) - undated
+    assert list(other[:dated]) == list(reversed(usual[:dated]))
+    assert other[dated:] == usual[dated:]
+    titles = [[c.title for c in columns_of(View(sorting, r))] for r in (False, True)]
+    assert f"{sorting} ▲" in titles[0] or f"{sorting} ▼" in titles[0]
+    assert titles[0] != titles[1]
+
+
+def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_fs.screens.choose_rows.ROWS_LISTED", 2)
+    children = tuple(directory(f"d{n}", Totals(n, 1)) for n in range(9))
+    arranged = _arranged(Listing(PathStr("/x"), children=children), View(), kept="d0")
+    assert arranged.keys == ["d8", "d7", "d0", MORE_KEY]
+    assert (arranged.more, arranged.more_directories) == (6, 6)
+    assert arranged.child(MORE_KEY) is None
+    assert arranged.rows(())[3].cells[-1] == "… 6 more directories"
+
+
+def test_the_search_looks_at_names_as_they_are_shown() -> None:
+    listing = spool_listing()
+    assert _arranged(listing, View(search="\\XFF")).keys == ["\udcff\udcfe"]
+    assert _arranged(listing, View(search="no such")).keys == []
+
+
+def test_what_is_not_counted_is_not_given_a_number() -> None:
+    child = Child(PathStr("new"), EntryKind.DIRECTORY, Totals(directories=1), False)
+    arranged = arrange(
+        Listing(PathStr("/x"), children=(child,)), (), View(), is_growing=False, now_s=0.0
+    )
+    row = arranged.rows(("new",))[0]
+    assert row.cells[0] == "?"
+    assert row.flag == "not counted"
+    assert row.marked
+
+
+def test_marked_directories_learn_their_size_from_a_listing() -> None:
+    (size,) = sizes_of(spool_listing(), {"sessions", "lock"})
+    assert size == (SESSIONS, Size(61_002, 3 << 20, is_whole=True))
+
+
+@pytest.mark.parametrize(
+    ("passed_s", "words"),
+    [
+        (-5, "future"),
+        (0, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7_199, "119 min"),
+        (7_200, "2 h"),
+        (2 * 86_400, "2 d"),
+        (700 * 86_400, "700 d"),
+        (1_200 * 86_400, "3 y"),
+    ],
+)
+def test_ages(passed_s: int, words: str) -> None:
+    assert age(NOW_S - passed_s, NOW_S) == words
+
+
+def test_an_age_that_nothing_has() -> None:
+    assert age(None, NOW_S) == "–"
+
+
+def test_words_for_findings_fit_their_column() -> None:
+    assert max(map(len, KIND_WORDS.values())) <= COLUMNS[1].width
+
+
+def test_only_rows_in_view_are_made() -> None:
+    made: list[int] = []
+
+    def make(index: int) -> BarRow:
+        made.append(index)
+        return BarRow(str(index), ())
+
+    rows = LazyRows([str(number) for number in range(20_000)], make)
+    cursor = RowCursor()
+    cursor.replace_rows(rows, keep=True)
+    cursor.go_to_key("15000")
+    assert cursor.index == 15_000
+    assert [row.key for row in rows[-2:]] == ["19998", "19999"]
+    assert len(made) <= 4
+    assert len(keys_of(rows)) == len(rows) == 20_000
+
+
+def test_a_path_that_is_too_long_keeps_its_end() -> None:
+    rows = ranking_rows.rows_of(RANKING, Ranking.ENTRIES, "/", (), NOW_S)
+    columns = ranking_rows.columns_of(Ranking.ENTRIES)
+    drawn = "".join(text for _, text in row_parts(rows[2], columns, 60))
+    assert drawn.rstrip().endswith("/one/cache/")
+    assert len(drawn) == 60

@@ -1,0 +1,82 @@
+"""The screen of cures, on real directories."""
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.ui.recorded import Host
+from tests.ui.test_screens import wait_for
+from tui_fs.screens.cures import CuresScreen
+from tui_fs.screens.frame import Settings
+
+HELD_ENTER_S = 0.4
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    """Give a directory with a file."""
+    directory = tmp_path / "spool"
+    directory.mkdir()
+    (directory / "letter").write_bytes(b"x")
+    return directory
+
+
+async def _answer(pilot: Pilot[None], *, yes: bool) -> None:
+    await wait_for(pilot, "No, go back")
+    await pilot.pause(HELD_ENTER_S)  # what comes sooner was meant for the screen below
+    await pilot.press(*(["right"] if yes else []), "enter")
+
+
+async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
+    # Given a full directory / When it is set aside, with a twin, and that is confirmed
+    screen = CuresScreen(str(spool), Settings())
+    async with Host(screen).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "rename it aside at once")
+        await pilot.press("j", "j", "enter")
+        await _answer(pilot, yes=True)
+        await wait_for(pilot, "It stands aside as")
+        # Then an empty one stands in its place, and nothing is lost
+        await wait_for(pilot, "put back")
+        assert list(spool.iterdir()) == []
+        (aside,) = [path for path in spool.parent.iterdir() if "tui-fs-aside" in path.name]
+        assert (aside / "letter").exists()
+        # When it is put back / Then all is as it was
+        await pilot.press("j", "enter")
+        await _answer(pilot, yes=True)
+        await wait_for(pilot, "is back")
+        assert (spool / "letter").exists()
+        assert not aside.exists()
+
+
+async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
+    # Given the question whether to set a directory aside
+    screen = CuresScreen(str(spool), Settings())
+    async with Host(screen).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "rename it aside at once")
+        await pilot.press("j", "enter")
+        # When enter is pressed on the answer that has the cursor / Then nothing has changed
+        await _answer(pilot, yes=False)
+        await pilot.pause()
+        assert [path.name for path in spool.parent.iterdir() if "spool" in path.name] == ["spool"]
+        assert not screen.has_acted
+
+
+async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
+    # Given a full directory / When it is to be made anew / Then the reason is there, no question
+    async with Host(CuresScreen(str(spool), Settings())).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "The directory is not empty.")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, CuresScreen)
+
+
+async def test_read_only_screens_change_nothing(spool: Path) -> None:
+    # Given screens on which deleting is switched off / When something is chosen / Then no question
+    screen = CuresScreen(str(spool), Settings(read_only=True))
+    async with Host(screen).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "rename it aside at once")
+        await pilot.press("j", "enter")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, CuresScreen)
+        assert spool.exists()

@@ -1,0 +1,181 @@
+"""Trees for the tests of the survey, and what a naive walk says about them."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tui_fs.model.survey import Survey, Totals
+from tui_fs.survey.scandir import ScandirSurvey
+
+Tree = dict[bytes, Any]
+"""A name's subtree, its size as a file, or what it is."""
+
+SLASH, NUL = b"/", b"\0"
+NAMES = (
+    st.one_of(st.binary(min_size=1, max_size=12), st.text(min_size=1, max_size=6).map(str.encode))
+    .map(lambda name: name.replace(SLASH, b"-").replace(NUL, b"-"))
+    .filter(lambda name: name not in (b".", b".."))
+)
+LEAVES = st.one_of(
+    st.sampled_from([0, 1, 4095, 4096, 100_000]), st.sampled_from(["symlink", "fifo", "link"])
+)
+TREES: st.SearchStrategy[Tree] = st.dictionaries(
+    NAMES,
+    st.recursive(LEAVES, lambda below: st.dictionaries(NAMES, below, max_size=5), max_leaves=12),
+    max_size=6,
+)
+
+
+@contextmanager
+def grown(tree: Tree) -> Iterator[bytes]:
+    """Make a tree; "link" is a further name of one file that lies outside."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, "outside").write_bytes(b"x" * 9000)
+        root = os.path.join(os.fsencode(directory), b"root")
+        os.mkdir(root)
+        _grow(root, tree, os.path.join(os.fsencode(directory), b"outside"))
+        yield root
+
+
+def _grow(directory: bytes, tree: Tree, outside: bytes) -> None:
+    for name, what in tree.items():
+        path = os.path.join(directory, name)
+        match what:
+            case dict():
+                os.mkdir(path)
+                _grow(path, what, outside)
+            case int():
+                with open(path, "wb") as file:
+                    file.write(b"x" * what)
+            case "symlink":
+                os.symlink(directory, path)
+            case "fifo":
+                os.mkfifo(path)
+            case "link":
+                os.link(outside, path)
+
+
+@dataclass
+class Naive:
+    """What os.walk and lstat say."""
+
+    totals: Totals
+    inodes: int
+    freed_min: int
+    max_depth: int
+    max_path_bytes: int
+    max_entries: int
+    non_empty: int
+    parents: int
+    path_bytes: int
+
+
+def naive(root: bytes) -> Naive:
+    """Count a tree the slow and obvious way."""
+    kinds = {"files": 0, "directories": 0, "symlinks": 0, "other": 0}
+    links: dict[int, list[os.stat_result]] = {}
+    depth = longest = entries = full = parents = path_bytes = 0
+    for path, below, others in os.walk(root):
+        kinds["directories"] += 1
+        status = os.lstat(path)
+        links.setdefault(status.st_ino, []).append(status)
+        names = below + others
+        entries = max(entries, len(names))
+        full += bool(names)
+        real = [name for name in below if not os.path.islink(os.path.join(path, name))]
+        parents += bool(real)
+        for name in names:
+            whole = os.path.join(path, name)
+            longest = max(longest, len(whole))
+            depth = max(depth, whole.count(b"/") - root.count(b"/"))
+            status = os.lstat(whole)
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            path_bytes += len(whole)
+            links.setdefault(status.st_ino, []).append(status)
+            regular, link = stat.S_ISREG(status.st_mode), stat.S_ISLNK(status.st_mode)
+            kinds["files" if regular else "symlinks" if link else "other"] += 1
+    first = [statuses[0] for statuses in links.values()]
+    whole_links = [
+        statuses[0]
+        for statuses in links.values()
+        if stat.S_ISDIR(statuses[0].st_mode) or statuses[0].st_nlink == len(statuses)
+    ]
+    return Naive(
+        Totals(
+            **kinds,
+            apparent_bytes=sum(status.st_size for status in first),
+            allocated_bytes=sum(status.st_blocks * 512 for status in first),
+        ),
+        len(links),
+        sum(status.st_blocks * 512 for status in whole_links),
+        depth,
+        longest,
+        entries,
+        full,
+        parents,
+        path_bytes,
+    )
+
+
+def assert_counts(survey: Survey, slow: Naive) -> None:
+    """Compare every count of a finished survey with those of a naive walk."""
+    assert survey.totals == slow.totals
+    assert survey.inodes == slow.inodes
+    assert survey.freed_bytes_max == slow.totals.allocated_bytes
+    assert survey.freed_bytes_min == slow.freed_min
+    assert survey.max_depth == slow.max_depth
+    assert survey.max_path_bytes == slow.max_path_bytes
+    assert survey.max_entries_in_directory == slow.max_entries
+    assert survey.non_empty_directories == slow.non_empty
+    assert survey.parent_directories == slow.parents
+    assert survey.non_directory_path_bytes == slow.path_bytes
+    assert (survey.finished, survey.complete) == (True, True)
+    assert (survey.vanished, survey.unreadable) == (0, 0)
+
+
+def surveyed(*paths: str | bytes | Path, **options: Any) -> Survey:
+    """Survey directories to their end."""
+    options = {"looks_around": False, **options}
+    *_, last = ScandirSurvey([os.fsdecode(path) for path in paths], **options).run()
+    return last
+
+
+def still() -> float:
+    """Stand still: with no interval a survey then tells its counts after every batch."""
+    return 0.0
+
+
+def comb(root: Path, levels: int) -> None:
+    """Make a chain in which every directory has two siblings that wait for their turn."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(levels):
+        for name in ("a", "m", "z"):
+            os.mkdir(name, dir_fd=descriptor)
+            os.close(os.open(f"{name}/file", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=descriptor))
+        below = os.open("m", os.O_RDONLY | os.O_DIRECTORY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+
+
+def children_of(pid: int) -> set[int]:
+    """Return the processes that descend from one, ended ones that nobody waits for included."""
+    parents: dict[int, int] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            status = Path("/proc", name, "stat").read_text(errors="replace")
+        except OSError:
+            continue
+        parents[int(name)] = int(status.rpartition(")")[2].split()[1])
+    found: set[int] = set()
+    while more := {one for one, above in parents.items() if above in {pid, *found}} - found:
+        found |= more
+    return found

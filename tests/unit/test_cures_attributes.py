@@ -1,0 +1,199 @@
+"""A twin has every attribute of its original, or there is none."""
+
+import fcntl
+import os
+import struct
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.filesystems import unmount_below
+from tests.needs import needs_root, needs_tool
+from tests.unit.test_cures_exchange import ROOM, Arena, nothing
+from tests.unit.test_cures_writers import Writers
+from tui_fs.cures.aside import put_twin_in_place
+from tui_fs.cures.attributes import Attributes, differences, give, read_attributes
+from tui_fs.model.errors import Refused
+
+_BTRFS_BYTES = 256 << 20
+_NODUMP, _NOATIME = 0x40, 0x80  # linux/fs.h
+_SETFLAGS = 0x40086602
+# acl(5) as stored: version 2, then tag, rights and id of each line: the owner, user 7 (rw-),
+# the group, the mask, others.
+_ACL = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", *line)
+    for line in (
+        (0x01, 7, 0xFFFFFFFF),
+        (0x02, 6, 7),
+        (0x04, 5, 0xFFFFFFFF),
+        (0x10, 7, 0xFFFFFFFF),
+        (0x20, 0, 0xFFFFFFFF),
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def btrfs_root(mount_root: Path) -> Iterator[Path]:
+    """Mount a fresh btrfs."""
+    needs_root("mounting btrfs")
+    mkfs = needs_tool("mkfs.btrfs", package="btrfs-progs")
+    image, point = mount_root / "btrfs.image", mount_root / "btrfs"
+    with image.open("wb") as file:
+        file.truncate(_BTRFS_BYTES)
+    subprocess.run([mkfs, "-q", "-f", image], check=True)
+    point.mkdir()
+    subprocess.run(["mount", "-t", "btrfs", "-o", "loop", image, point], check=True)
+    yield point
+    unmount_below(point)
+
+
+@pytest.fixture(params=["ext4", "xfs", "tmpfs", "btrfs"])
+def arena(request: pytest.FixtureRequest) -> Iterator[Arena]:
+    """Give a directory on each file system in turn."""
+    needs_root("giving directories away")
+    root = request.getfixturevalue(f"{request.param}_root")
+    parent = root / request.node.name.replace("/", "-")
+    parent.mkdir()
+    arena = Arena(parent)
+    yield arena
+    arena.close()
+    subprocess.run(["rm", "-rf", parent], check=True)
+
+
+def decorate(arena: Arena) -> None:
+    """Give the directory one of everything that this file system takes."""
+    path = str(arena.path)
+    os.chown(path, 1, 2)
+    os.setxattr(path, "system.posix_acl_access", _ACL)
+    os.setxattr(path, "system.posix_acl_default", _ACL)
+    os.setxattr(path, "user.note", b"\0\xff any bytes")
+    os.setxattr(path, "trusted.note", b"for root")
+    os.setxattr(path, "security.note", b"for modules")
+    os.chmod(path, 0o3771)
+    fcntl.ioctl(arena.old, _SETFLAGS, struct.pack("=I4x", _NODUMP | _NOATIME))
+    os.utime(path, ns=(1_234_567_890_123_456_789, 1_111_111_111_000_000_000))
+
+
+def now_at(path: Path) -> Attributes:
+    """Read the attributes of what has a name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOATIME)
+    try:
+        return read_attributes(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("cure", ["recreate", "twin"])
+def test_everything_is_the_same_afterwards(arena: Arena, cure: str) -> None:
+    """Given owner, mode, access lists, attributes, flags and times, the new one has them."""
+    # Given
+    decorate(arena)
+    before = now_at(arena.path)
+    assert before.flags is not None
+    assert before.flags & (_NODUMP | _NOATIME) == _NODUMP | _NOATIME
+    assert len(before.extended) >= 5
+    # When
+    if cure == "recreate":
+        arena.recreate()
+    else:
+        put_twin_in_place(arena.spot(), arena.old, arena.spot(".a"), arena.spot(ROOM), nothing)
+    # Then
+    assert arena.path.stat().st_ino != arena.inode
+    assert now_at(arena.path) == before
+    assert set(os.listdir(arena.parent)) == ({"spool"} if cure == "recreate" else {"spool", ".a"})
+
+
+def test_nothing_is_inherited_that_the_old_one_lacked(arena: Arena) -> None:
+    """Given a parent whose access list and group are inherited, the new one is without them."""
+    # Given
+    os.setxattr(arena.parent, "system.posix_acl_default", _ACL)
+    os.chown(arena.parent, 0, 3)
+    os.chmod(arena.parent, 0o2777)
+    before = now_at(arena.path)
+    assert before.extended == {}
+    # When
+    arena.recreate()
+    # Then
+    assert now_at(arena.path) == before
+
+
+def test_busy_writers_lose_nothing_on_btrfs(arena: Arena, tmp_path: Path) -> None:
+    """Given writers from before the exchange on, every file that could be made is there."""
+    writers = Writers(arena, tmp_path, "path", "descriptor")
+    try:
+        arena.recreate(writers.start)
+    finally:
+        writers.stop()
+
+    assert len(os.listdir(arena.path)) == writers.made()
+
+
+@pytest.mark.parametrize("lock", ["i", "a"])
+@pytest.mark.parametrize("where", ["spool", "."])
+def test_a_locked_directory_is_told_or_left(ext4: Path, lock: str, where: str) -> None:
+    """Given an immutable or append-only directory or parent, nothing is changed."""
+    arena = Arena(ext4)
+    locked = arena.parent / where
+    subprocess.run(["chattr", f"+{lock}", locked], check=True)
+    try:
+        with pytest.raises((Refused, PermissionError)):
+            arena.recreate()
+    finally:
+        subprocess.run(["chattr", f"-{lock}", locked], check=True)
+        arena.close()
+    assert arena.path.stat().st_ino == arena.inode
+
+
+def test_the_attribute_that_cannot_be_copied_is_named(tmpfs: Path) -> None:
+    """Given a value that the file system does not take, its name is told and nothing made."""
+    arena = Arena(tmpfs)
+    wanted = read_attributes(arena.old)
+    new = tmpfs / "new"
+    new.mkdir()
+    descriptor = os.open(new, os.O_RDONLY)
+
+    for name, change in (
+        ("nosuch.namespace", replace(wanted, extended={"nosuch.namespace": b"1"})),
+        ("inode flags", replace(wanted, flags=1 << 30)),
+    ):
+        with pytest.raises(Refused, match=name) as refused:
+            give(descriptor, change)
+        assert refused.value.rule == "attribute"
+    os.close(descriptor)
+    arena.close()
+
+
+def test_a_user_cannot_recreate_the_directory_of_another(tmpfs: Path) -> None:
+    """Given a directory of root in one's own parent, it is refused before anything is exchanged."""
+    needs_root("becoming another user")
+    arena = Arena(tmpfs)
+    os.chown(tmpfs, 65534, 65534)
+    arena.path.chmod(0o755)
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        try:
+            arena.recreate()
+        except Refused as why:
+            os._exit(0 if "owner" in why.sentence else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert os.listdir(tmpfs) == ["spool"]
+    assert arena.path.stat().st_ino == arena.inode
+    arena.close()
+
+
+def test_differences_leave_the_times_out() -> None:
+    """Given two that differ in one thing each, that thing is named, and times are not."""
+    one = Attributes(1, 2, 0o755, {"user.a": b"1"}, 0, None, 5, 6)
+
+    assert differences(one, replace(one, accessed_ns=7, modified_ns=8)) == ()
+    assert differences(one, replace(one, gid=9)) == ("group",)
+    assert differences(one, replace(one, extended={})) == ("user.a",)
+    assert differences(one, replace(one, flags=None)) == ("inode flags",)

@@ -1,0 +1,262 @@
+"""Recreating and putting aside while others swap names, or the disk is full."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.filesystems import mount_tmpfs, unmount_below
+from tests.needs import needs_root
+from tui_fs.cures.aside import put_aside, put_twin_in_place
+from tui_fs.cures.recreate import Recreated, finish, recreate
+from tui_fs.cures.renames import Spot, cut_name, exchange, exchange_expecting, rename_new
+from tui_fs.cures.twin import Twin
+from tui_fs.model.errors import Refused
+
+ROOM = ".spool.room"
+
+
+def nothing(_: Twin) -> None:
+    """Do nothing once the twin is made."""
+
+
+class Arena:
+    """A directory `spool` and the descriptors that the cures work by."""
+
+    def __init__(self, parent: Path) -> None:
+        """Make the directory."""
+        self.parent = parent
+        self.path = parent / "spool"
+        self.path.mkdir(mode=0o750)
+        flags = os.O_RDONLY | os.O_DIRECTORY
+        self.above = os.open(parent, flags)
+        self.old = os.open(self.path, flags)
+        self.inode = os.fstat(self.old).st_ino
+
+    def spot(self, name: str = "spool") -> Spot:
+        """Return a name in the parent."""
+        return Spot(self.above, name)
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        os.close(self.above)
+        os.close(self.old)
+
+    def recreate(self, made: Callable[[Twin], None] = nothing) -> Recreated:
+        """Recreate the directory."""
+        return recreate(self.spot(), self.old, self.spot(ROOM), made)
+
+
+@pytest.fixture
+def arena(filesystem: Path) -> Iterator[Arena]:
+    """Give a directory on each file system in turn."""
+    arena = Arena(filesystem)
+    yield arena
+    arena.close()
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Arena]:
+    """Give a directory where tests usually work."""
+    arena = Arena(tmp_path)
+    yield arena
+    arena.close()
+
+
+@pytest.mark.parametrize("instead", ["directory", "link", "nothing"])
+@pytest.mark.parametrize("cure", ["recreate", "aside", "twin"])
+def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, cure: str) -> None:
+    """Given another thing under the name in the last moment, it is put back untouched."""
+    # Given
+    elsewhere = arena.parent / "elsewhere"
+
+    def swap(_: Twin | None = None) -> None:
+        arena.path.rename(elsewhere)
+        if instead == "directory":
+            arena.path.mkdir()
+            (arena.path / "precious").touch()
+        elif instead == "link":
+            arena.path.symlink_to("elsewhere")
+
+    # When
+    with pytest.raises((Refused, FileNotFoundError)):
+        if cure == "recreate":
+            arena.recreate(swap)
+        elif cure == "twin":
+            put_twin_in_place(arena.spot(), arena.old, arena.spot(".aside"), arena.spot(ROOM), swap)
+        else:
+            swap()
+            put_aside(arena.spot(), arena.old, arena.spot(".aside"))
+    # Then
+    assert elsewhere.stat().st_ino == arena.inode
+    left = {"elsewhere"} if instead == "nothing" else {"elsewhere", "spool"}
+    assert set(os.listdir(arena.parent)) == left
+    if instead == "directory":
+        assert os.listdir(arena.path) == ["precious"]
+    if instead == "link":
+        assert arena.path.is_symlink()
+
+
+def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
+    """Given somebody who exchanges the name without end, his full directory always survives."""
+    # Given
+    decoy = here.parent / "decoy"
+    decoy.mkdir()
+    (decoy / "precious").touch()
+    precious = (decoy / "precious").stat().st_ino
+    is_over = threading.Event()
+
+    def storm() -> None:
+        while not is_over.is_set():
+            with contextlib.suppress(OSError):
+                exchange(here.spot("spool"), here.spot("decoy"))
+
+    thread = threading.Thread(target=storm)
+    thread.start()
+    outcomes = set()
+    # When
+    try:
+        for round_number in range(150):
+            room = f".room{round_number}"
+            try:
+                if round_number % 2:
+                    recreate(here.spot(), here.old, here.spot(room), nothing)
+                    outcomes.add("done")
+                    break
+                aside = here.spot(f".aside{round_number}")
+                put_twin_in_place(here.spot(), here.old, aside, here.spot(room), nothing)
+                outcomes.add("aside")
+                rename_new(aside, here.spot(f"back{round_number}"))
+                break
+            except (Refused, OSError):
+                outcomes.add("refused")
+    finally:
+        is_over.set()
+        thread.join()
+    # Then
+    assert outcomes
+    found = list(here.parent.rglob("precious"))
+    assert [path.stat().st_ino for path in found] == [precious]
+
+
+def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    """Given no inode for the room or for the twin in it, nothing is left behind."""
+    needs_root("mounting tmpfs")
+    point = tmp_path / "mount"
+    point.mkdir()
+    mount_tmpfs(point)
+    try:
+        arena = Arena(point)
+        used = os.statvfs(point).f_files - os.statvfs(point).f_ffree
+        for free in (0, 1):
+            # Given
+            options = f"remount,nr_inodes={used + free}"
+            subprocess.run(["mount", "-o", options, point], check=True)
+            assert os.statvfs(point).f_ffree == free
+            # When
+            with pytest.raises(OSError, match="No space"):
+                arena.recreate()
+            with pytest.raises(OSError, match="No space"):
+                put_twin_in_place(
+                    arena.spot(), arena.old, arena.spot(".aside"), arena.spot(ROOM), nothing
+                )
+            # Then
+            assert os.listdir(point) == ["spool"]
+            assert arena.path.stat().st_ino == arena.inode
+        arena.close()
+    finally:
+        unmount_below(point)
+
+
+def test_a_change_of_mode_in_the_last_moment_is_not_lost(here: Arena) -> None:
+    """Given a new mode between copying and exchanging, the old directory is back with it."""
+    with pytest.raises(Refused, match="mode"):
+        here.recreate(lambda _: here.path.chmod(0o711))
+
+    assert here.path.stat().st_ino == here.inode
+    assert here.path.stat().st_mode & 0o777 == 0o711
+    assert os.listdir(here.parent) == ["spool"]
+
+
+def test_a_file_system_without_exchange_is_told(
+    here: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a kernel that says EINVAL, the sentence says what the file system lacks."""
+
+    class Libc:
+        @staticmethod
+        def renameat2(*_: object) -> int:
+            ctypes.set_errno(errno.EINVAL)
+            return -1
+
+    monkeypatch.setattr("tui_fs.cures.renames._LIBC", Libc)
+
+    with pytest.raises(Refused, match="cannot exchange two names") as refused:
+        here.recreate()
+
+    assert refused.value.rule == "no-exchange"
+    assert os.listdir(here.parent) == ["spool"]
+
+
+def test_a_full_directory_is_refused(here: Arena) -> None:
+    """Given one entry, nothing is made or exchanged."""
+    (here.path / "file").touch()
+
+    with pytest.raises(Refused, match="not empty"):
+        here.recreate()
+
+    assert os.listdir(here.parent) == ["spool"]
+
+
+def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
+    """Given another directory at the place than was exchanged, the room stays as it is."""
+    room = here.parent / ROOM
+    (room / "twin").mkdir(parents=True)
+    room.chmod(0o700)
+    (room / "twin" / "file").touch()
+
+    with pytest.raises(Refused, match="Other directories"):
+        finish(here.spot(), here.spot(ROOM), ((1, 1),))
+
+    assert (room / "twin" / "file").exists()
+
+
+def test_a_room_of_others_is_not_entered(here: Arena) -> None:
+    """Given a room in which others may write, nothing in it is believed."""
+    room = here.parent / ROOM
+    room.mkdir()
+    room.chmod(0o777)
+
+    with pytest.raises(Refused, match="Somebody put another"):
+        finish(here.spot(), here.spot(ROOM), ())
+
+    assert room.exists()
+
+
+def test_an_exchange_of_the_wrong_thing_is_put_back(here: Arena) -> None:
+    """Given another directory than expected at either name, both names are as before."""
+    other = here.parent / "other"
+    other.mkdir()
+    inodes = (here.inode, other.stat().st_ino)
+    device = os.fstat(here.old).st_dev
+
+    for expected in (((device, 1), None), ((device, here.inode), (device, 1))):
+        with pytest.raises(Refused):
+            exchange_expecting(here.spot(), here.spot("other"), *expected)
+        assert (here.path.stat().st_ino, other.stat().st_ino) == inodes
+
+
+@pytest.mark.parametrize("name", ["n", "n" * 255, "ü" * 127, "\udcff" * 255])
+def test_a_name_is_cut_to_what_a_file_system_takes(name: str) -> None:
+    """Given any name, the joined one fits, and begins with as much of it as fits."""
+    joined = cut_name(".", name, ".tui-fs-aside-00000000")
+
+    assert len(os.fsencode(joined)) <= 255
+    assert joined.startswith(f".{name[:100]}")
+    assert joined.endswith(".tui-fs-aside-00000000")

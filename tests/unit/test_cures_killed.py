@@ -1,0 +1,189 @@
+"""Killed at each step: nothing is lost, and `undo` puts in order what was left."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui_fs.cures import renames
+from tui_fs.job.cure_standing import Standing, records
+from tui_fs.job.cure_undo import undo
+from tui_fs.job.cures import look, put_aside, recreate_directory
+from tui_fs.job.set_aside import Action, find
+from tui_fs.model.errors import BadInput, Refused
+
+STEPS = (
+    "mkdir", "rmdir", "unlink", "replace", "fsync", "chown", "chmod", "utime", "setxattr",
+)  # fmt: skip
+"""What is counted besides renameat2: before each of these calls the program is killed once."""
+
+MOST_STEPS = 200
+LATE = "late"
+
+
+def killed_before(step: int, action: Callable[[], object], late_in: Path | None) -> bool:
+    """Do something in a process that is killed before a step; tell whether it came so far.
+
+    Args:
+        late_in: where a file is made in the moment before the first exchange.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            _count_steps(step, late_in)
+            action()
+            code = 0
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+def _count_steps(last: int, late_in: Path | None) -> None:
+    done = 0
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **named)
+
+        return call
+
+    for name in STEPS:
+        setattr(os, name, counted(getattr(os, name)))
+    honest = counted(renames._renameat2)
+
+    def rename(source: renames.Spot, goal: renames.Spot, flag: int, what: str) -> None:
+        if flag == renames._EXCHANGE and late_in is not None:
+            (late_in / LATE).touch()
+        honest(source, goal, flag, what)
+
+    renames._renameat2 = rename
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    """Give a directory with an attribute."""
+    spool = tmp_path / "work" / "spool"
+    spool.mkdir(parents=True)
+    os.setxattr(spool, "user.note", b"1")
+    return spool
+
+
+def put_in_order() -> set[tuple[Action, Standing | None]]:
+    """Undo all that the records tell of; return what they told."""
+    told = set()
+    for record, standing in records():
+        told.add((record.action, standing))
+        if standing is Standing.GONE:
+            with pytest.raises(Refused, match="Nothing is left"):
+                undo(record.id)
+        else:
+            undo(record.id)
+    assert records() == []
+    return told
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_recreating(spool: Path, is_late: bool) -> None:
+    """Given a kill at each step, an entry made meanwhile is there, and nothing is left over."""
+    told = set()
+    for step in range(1, MOST_STEPS):
+        # Given
+        was_killed = killed_before(
+            step,
+            lambda: recreate_directory(look(str(spool), to_recreate=True), accept_occupants=False),
+            spool if is_late else None,
+        )
+        came_late = {path.name for path in spool.parent.rglob(LATE)}
+        # When
+        told |= put_in_order()
+        # Then
+        assert os.listdir(spool.parent) == ["spool"]
+        assert os.getxattr(spool, "user.note") == b"1"
+        assert set(os.listdir(spool)) == came_late
+        assert came_late <= {LATE}
+        (spool / LATE).unlink(missing_ok=True)
+        if not was_killed:
+            assert came_late == ({LATE} if is_late else set())
+            break
+    else:
+        pytest.fail("it never came to its end")
+    assert told == {
+        (Action.RECREATE, Standing.GONE),
+        (Action.RECREATE, Standing.INTERRUPTED),
+    }
+
+
+@pytest.mark.parametrize("with_twin", [False, True])
+def test_putting_aside(spool: Path, with_twin: bool) -> None:
+    """Given a kill at each step, the directory is at one of its two names, and can be put back."""
+    (spool / "precious").touch()
+    inode = spool.stat().st_ino
+    told = set()
+    for step in range(1, MOST_STEPS):
+        # Given
+        was_killed = killed_before(
+            step,
+            lambda: put_aside(look(str(spool), to_recreate=False), with_twin=with_twin),
+            None,
+        )
+        # When
+        told |= put_in_order()
+        # Then
+        assert os.listdir(spool.parent) == ["spool"]
+        assert spool.stat().st_ino == inode
+        assert os.listdir(spool) == ["precious"]
+        if not was_killed:
+            break
+    else:
+        pytest.fail("it never came to its end")
+    assert (Action.ASIDE, Standing.ASIDE) in told
+    assert (Action.ASIDE, Standing.GONE) in told
+    assert ((Action.ASIDE, Standing.INTERRUPTED) in told) is with_twin
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("with_twin", [False, True])
+def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
+    """Given a kill at each step of putting back, doing it again ends it."""
+    (spool / "precious").touch()
+    inode = spool.stat().st_ino
+    for step in range(1, MOST_STEPS):
+        # Given
+        done = put_aside(look(str(spool), to_recreate=False), with_twin=with_twin)
+
+        def put_back(record_id: str = done.record.id) -> None:
+            undo(record_id)
+
+        was_killed = killed_before(step, put_back, spool if is_late and with_twin else None)
+        came_late = {path.name for path in spool.parent.rglob(LATE)}
+        # When
+        if not was_killed:
+            with pytest.raises(BadInput, match="Nothing was put aside"):
+                find(done.record.id)
+        elif (spool / LATE).exists() and spool.stat().st_ino != inode:
+            with pytest.raises(Refused, match="not empty"):
+                undo(done.record.id)
+            (spool / LATE).rename(spool.parent / "saved")
+            undo(done.record.id)
+            (spool.parent / "saved").rename(spool / LATE)
+        else:
+            put_in_order()
+        # Then
+        assert os.listdir(spool.parent) == ["spool"]
+        assert spool.stat().st_ino == inode
+        assert set(os.listdir(spool)) == {"precious", *came_late}
+        (spool / LATE).unlink(missing_ok=True)
+        if not was_killed:
+            break
+    else:
+        pytest.fail("it never came to its end")

@@ -1,0 +1,231 @@
+"""Whoever writes while a directory is recreated loses nothing."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEADLINE_S, wait_until
+from tests.unit.test_cures_exchange import Arena
+from tui_fs.cures import recreate as recreate_module
+from tui_fs.cures.drain import Drained, remove_drained
+from tui_fs.cures.twin import Twin
+from tui_fs.model.errors import Refused
+from tui_fs.model.paths import PathStr
+
+WRITTEN_BEFORE = 40
+MOST_WRITTEN = 2000
+# Writes until its directory is gone, standard input ends or it has made enough; tells each file.
+WRITER = """
+import os, select, sys
+way, path, most = sys.argv[1:]
+held = os.open(path, os.O_RDONLY) if way == "descriptor" else None
+flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+number = 0
+while number < int(most) and not select.select([0], [], [], 0)[0]:
+    name = f"{os.getpid()}-{number}"
+    try:
+        if held is None:
+            os.close(os.open(f"{path}/{name}", flags))
+        else:
+            os.close(os.open(name, flags, dir_fd=held))
+    except FileNotFoundError:
+        if held is not None:
+            break
+        continue
+    print(name, flush=True)
+    number += 1
+"""
+
+
+@pytest.fixture
+def arena(filesystem: Path) -> Iterator[Arena]:
+    """Give a directory on each file system in turn."""
+    arena = Arena(filesystem)
+    yield arena
+    arena.close()
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Arena]:
+    """Give a directory where tests usually work."""
+    arena = Arena(tmp_path)
+    yield arena
+    arena.close()
+
+
+class Writers:
+    """Processes that make files, and what they say they have made."""
+
+    def __init__(self, arena: Arena, logs: Path, *ways: str, most: int = MOST_WRITTEN) -> None:
+        """Remember who shall write, and how many files each at most."""
+        self._most = most
+        self._path = arena.path
+        self._logs = [(way, logs / f"writer{number}") for number, way in enumerate(ways)]
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self, _twin: Twin) -> None:
+        """Start them, and wait until each has made some files."""
+        for way, log in self._logs:
+            with log.open("wb") as told:
+                command = [
+                    sys.executable,
+                    "-I",
+                    "-c",
+                    WRITER,
+                    way,
+                    str(self._path),
+                    str(self._most),
+                ]
+                self._running.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=told))
+        for _, log in self._logs:
+            wait_until(partial(self._has_begun, log), "files")
+
+    def made(self) -> int:
+        """Stop them, and return how many files they have made."""
+        self.stop()
+        assert [one.returncode for one in self._running] == [0] * len(self._logs)
+        return sum(self._made(log) for _, log in self._logs)
+
+    def stop(self) -> None:
+        """Stop them."""
+        for one in [one for one in self._running if one.poll() is None]:
+            one.communicate(b"stop", timeout=DEADLINE_S)
+
+    def _has_begun(self, log: Path) -> bool:
+        return self._made(log) >= WRITTEN_BEFORE
+
+    def _made(self, log: Path) -> int:
+        return log.read_bytes().count(b"\n")
+
+
+@pytest.mark.parametrize("ways", [("path",), ("descriptor",), ("path", "descriptor", "path")])
+def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str, ...]) -> None:
+    """Given writers from before the exchange on, every file that could be made is there."""
+    # Given
+    writers = Writers(arena, tmp_path, *ways)
+    # When
+    try:
+        done = arena.recreate(writers.start)
+    finally:
+        writers.stop()
+    # Then
+    made = writers.made()
+    assert made >= WRITTEN_BEFORE * len(ways)
+    assert arena.path.stat().st_ino != arena.inode
+    assert len(os.listdir(arena.path)) == made
+    assert os.listdir(arena.parent) == ["spool"]
+    assert done.moved >= WRITTEN_BEFORE
+
+
+def test_a_writer_who_is_always_faster_loses_nothing(
+    arena: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given several who write by descriptor, all is there, whichever directory stands there."""
+    # Given
+    monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.1)
+    writers = Writers(arena, tmp_path, *["descriptor"] * 3, "path", most=3_000)
+    # When
+    try:
+        arena.recreate(writers.start)
+    except (OSError, Refused):
+        assert arena.path.stat().st_ino == arena.inode
+    finally:
+        writers.stop()
+    # Then
+    made = writers.made()
+    assert len(os.listdir(arena.path)) == made
+    assert os.listdir(arena.parent) == ["spool"]
+
+
+def test_names_made_twice_are_both_kept(here: Arena) -> None:
+    """Given one name in both directories, both entries stay, and the new name is told."""
+    # Given
+    new = here.parent / "new"
+    new.mkdir()
+    long_name = "n" * 255
+    for name in ("same", long_name):
+        (here.path / name).write_text("old")
+        (new / name).write_text("new")
+    held = os.open(new, os.O_RDONLY)
+    # When
+    drained = remove_drained(here.spot(), here.old, held)
+    # Then
+    os.close(held)
+    kept = dict(drained.kept)
+    assert drained.moved == 2
+    assert set(kept) == {"same", long_name}
+    for name, now in kept.items():
+        assert (new / name).read_text() == "new"
+        assert (new / now).read_text() == "old"
+    assert not here.path.exists()
+
+
+def test_a_full_directory_moves_whole(here: Arena) -> None:
+    """Given subdirectories in the old one, they move as they are."""
+    (here.path / "sub").mkdir()
+    (here.path / "sub" / "file").touch()
+    new = here.parent / "new"
+    new.mkdir()
+    held = os.open(new, os.O_RDONLY)
+
+    assert remove_drained(here.spot(), here.old, held).moved == 1
+
+    os.close(held)
+    assert (new / "sub" / "file").exists()
+
+
+def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given entries that cannot be moved over, the old directory is back, with every entry."""
+    # Given
+    honest = Drained._move
+    refused: list[str] = []
+
+    def fail_at_third(self: Drained, name: PathStr, old: int, new: int) -> None:
+        if self.moved == 2 and not refused:
+            refused.append(name)
+            raise OSError(errno.ENOSPC, "full")
+        honest(self, name, old, new)
+
+    monkeypatch.setattr(Drained, "_move", fail_at_third)
+
+    def write(_: Twin) -> None:
+        for number in range(5):
+            (arena.path / str(number)).touch()
+
+    # When
+    with pytest.raises(OSError, match="full"):
+        arena.recreate(write)
+    # Then
+    assert arena.path.stat().st_ino == arena.inode
+    assert sorted(os.listdir(arena.path)) == ["0", "1", "2", "3", "4"]
+    assert os.listdir(arena.parent) == ["spool"]
+
+
+def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given somebody who is always faster, the old directory is back, with every entry."""
+    # Given
+    monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.05)
+    honest = os.rmdir
+    written = 0
+
+    def rmdir(name: str, *, dir_fd: int) -> None:
+        nonlocal written
+        if here.spot().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
+            os.close(os.open(f"w{written}", os.O_CREAT, dir_fd=here.old))
+            written += 1
+        honest(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    # When
+    with pytest.raises(OSError, match="not empty"):
+        here.recreate()
+    # Then
+    assert here.path.stat().st_ino == here.inode
+    assert written > 1
+    assert len(os.listdir(here.path)) == written

@@ -1,0 +1,83 @@
+"""What a job has left that died, by what stands at its targets' places now."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_job_store import plan
+from tui_fs.job.continuation import rest_of
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Plan
+from tui_fs.model.target import Target
+
+
+def plan_of(*paths: Path) -> Plan:
+    """Give the plan of a job on these directories, as they are now."""
+    targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in paths)
+    return replace(plan(), targets=targets)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[Path]:
+    """Give five directories."""
+    paths = [tmp_path / name for name in "abcde"]
+    for path in paths:
+        path.mkdir()
+    return paths
+
+
+def exchange(path: Path) -> None:
+    """Put another directory in the place of one; the first one still has its inode."""
+    path.rename(path.parent / f"old-{path.name}")
+    path.mkdir()
+
+
+def test_all_that_are_left_go_on(places: list[Path]) -> None:
+    # Given a job of which nothing is gone / When asked / Then all, and nothing to say
+    rest = rest_of(plan_of(*places))
+    assert [target.path for target in rest.targets] == list(map(str, places))
+    assert rest.gone == ""
+
+
+def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> None:
+    # Given a job of which one is gone, and another directory stands at the place of one
+    died = plan_of(*places)
+    shutil.rmtree(places[1])
+    exchange(places[3])
+    # When asked / Then the others, as they were pinned
+    rest = rest_of(died)
+    assert [target.path for target in rest.targets] == [str(places[at]) for at in (0, 2, 4)]
+    assert [target.pin for target in rest.targets] == [died.targets[at].pin for at in (0, 2, 4)]
+    assert rest.gone == f"2 of 5 directories are gone already: {places[1]}, {places[3]}."
+
+
+def test_many_that_are_gone_are_counted(places: list[Path]) -> None:
+    # Given a job of which one is left / When asked / Then the first few and the number
+    died = plan_of(*places)
+    for path in places[:4]:
+        path.rmdir()
+    assert rest_of(died).gone.endswith(f"{places[2]} and 1 more.")
+
+
+def test_with_nothing_left_there_is_nothing_to_do(places: list[Path]) -> None:
+    # Given a job of which all are gone / When asked / Then that is said
+    died = plan_of(*places[:2])
+    for path in places[:2]:
+        path.rmdir()
+    with pytest.raises(BadInput) as why:
+        rest_of(died)
+    assert "nothing is left" in why.value.sentence
+
+
+def test_nothing_but_others_is_refused(places: list[Path]) -> None:
+    # Given a job of which one is gone and the rest are others / When asked / Then refused
+    died = plan_of(*places[:2])
+    places[0].rmdir()
+    exchange(places[1])
+    with pytest.raises(Refused) as refusal:
+        rest_of(died)
+    assert refusal.value.rule == "changed"

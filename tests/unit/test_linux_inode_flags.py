@@ -1,0 +1,62 @@
+"""Inode flags, as chattr sets them."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_root, needs_tool
+from tests.unit.walkers import told_by_one
+from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.survey.records import DirectoryFlag
+
+
+def flags_of(path: Path) -> int | None:
+    """Ask about a directory."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return inode_flags(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def flagged(ext4: Path) -> Iterator[Path]:
+    """Give a directory with an immutable and an append-only one in it."""
+    needs_root("chattr")
+    chattr = needs_tool("chattr", package="e2fsprogs")
+    for name, sign in (("plain", ""), ("immutable", "+i"), ("append", "+a"), ("both", "+ia")):
+        (ext4 / name).mkdir()
+        if sign:
+            subprocess.run([chattr, sign, ext4 / name], check=True)
+    yield ext4
+    subprocess.run([chattr, "-R", "-ia", ext4], check=True)
+
+
+def test_flags_are_those_that_chattr_has_set(flagged: Path) -> None:
+    # Given directories with and without / When asked / Then exactly those flags are there
+    def of(name: str) -> int:
+        flags = flags_of(flagged / name)
+        assert flags is not None
+        return flags & (IMMUTABLE | APPEND_ONLY)
+
+    assert of("plain") == 0
+    assert of("immutable") == IMMUTABLE
+    assert of("append") == APPEND_ONLY
+    assert of("both") == IMMUTABLE | APPEND_ONLY
+
+
+def test_a_survey_notes_the_directories_that_have_them(flagged: Path) -> None:
+    # Given the same / When walked / Then each is noted, and no other
+    counted, _ = told_by_one(flagged)
+    immutable = {str(flagged / name) for name in ("immutable", "both")}
+    append_only = {str(flagged / name) for name in ("append", "both")}
+    assert set(counted.paths_with(DirectoryFlag.IMMUTABLE)) == immutable
+    assert set(counted.paths_with(DirectoryFlag.APPEND_ONLY)) == append_only
+
+
+def test_where_there_are_no_flags_none_is_told() -> None:
+    # Given a file system without them / When asked / Then None
+    assert flags_of(Path("/proc/self")) is None

@@ -1,0 +1,118 @@
+"""The words for one directory and for several, in text and in JSON."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.test_job_store import plan
+from tui_fs.job.store import JobFolder, create, load_plan, read_json, write_json
+from tui_fs.model.codec import decode, encode
+from tui_fs.model.errors import BadInput
+from tui_fs.model.events import JobFinished, event_from_json, event_to_json
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Plan
+from tui_fs.model.target import (
+    command_lines,
+    common_directory,
+    in_words,
+    shown_targets,
+    target_fields,
+)
+
+
+@pytest.mark.parametrize(
+    ("paths", "common", "words"),
+    [
+        (("/srv/a",), "/srv/a", "/srv/a"),
+        (("/srv/a\n",), "/srv/a\n", "/srv/a\\n"),
+        (("/srv/a", "/srv/ab"), "/srv", "2 directories in /srv"),
+        (("/srv/a/x", "/srv/b/x", "/srv/a/y"), "/srv", "3 directories in /srv"),
+        (("/a", "/b"), "/", "2 directories in /"),
+        (("/s\udcff/a", "/s\udcff/b"), "/s\udcff", "2 directories in /s\\xff"),
+    ],
+)
+def test_words(paths: tuple[str, ...], common: str, words: str) -> None:
+    # Given targets / When named / Then one by its path, several by number and place
+    assert common_directory(paths) == common
+    assert in_words(paths) == words
+    # And what JSON says gives the same words
+    record = json.loads(json.dumps(target_fields(paths)))
+    assert shown_targets(record) == words
+
+
+def test_each_target_says_whether_it_is_gone() -> None:
+    # Given three targets, one not UTF-8 / When encoded / Then bytes and answer stand beside each
+    fields = target_fields(("/srv/a", "/srv/\udcff", "/srv/c"), (True, False, None))
+    assert fields["target"] == "/srv"
+    assert fields["targets"] == [
+        {"path": "/srv/a", "gone": True},
+        {"path": "/srv/\\xff", "path_b64": "L3Nydi//", "gone": False},
+        {"path": "/srv/c", "gone": None},
+    ]
+    assert "gone" not in target_fields(("/srv/a",))["targets"][0]
+
+
+def test_a_command_line_of_many_shows_a_few() -> None:
+    # Given a pipeline for many / When shown / Then the first paths, their number, all options
+    many = tuple(f"/srv/{number}" for number in range(300))
+    lines = command_lines([("/bin/find", *many, "-xdev"), ("/bin/rm", "--", "/srv/0", "/srv/1")])
+    assert lines == [
+        "/bin/find /srv/0 /srv/1 … (and 298 more) -xdev",
+        "/bin/rm -- /srv/0 /srv/1",
+    ]
+    inside = command_lines([("/bin/find", ".")], many[:5])
+    assert inside[:3] == ["cd /srv/0", "cd /srv/1", "cd /srv/2"]
+    assert inside[3:] == ["cd … (and 2 more)", "/bin/find ."]
+
+
+def test_a_plan_for_nothing_is_none() -> None:
+    # Given a plan whose targets were taken out / When read / Then refused
+    folder: JobFolder = create(plan())
+    assert load_plan(folder) == plan()
+    value = read_json(folder.plan)
+    for targets in ([], [{**value["targets"][0], "path": "srv", "path_b64": "c3J2"}]):
+        write_json(folder.plan, {**value, "targets": targets})
+        with pytest.raises(BadInput):
+            load_plan(folder)
+
+
+NAMES = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), max_size=5)
+PATHS = st.lists(
+    (NAMES | st.just("\udcff\udc80")).map(lambda name: PathStr(f"/{name}")), max_size=4
+)
+
+
+@given(PATHS)
+def test_lists_of_paths_keep_their_bytes(paths: list[PathStr]) -> None:
+    # Given any paths / When written and read as JSON / Then the same
+    event = JobFinished(1.0, Outcome.PARTIAL, "", 1.0, 0, 0, True, 1, None, tuple(paths))
+    text = json.dumps(event_to_json(event))
+    text.encode("utf-8")
+    assert event_from_json(json.loads(text)) == event
+
+
+def test_damaged_bytes_are_said() -> None:
+    # Given a list of paths that is not base64, or no list / When read / Then BadInput
+    for damage in (["*"], "L3Nydg==", [1]):
+        value = event_to_json(
+            JobFinished(1.0, Outcome.DONE, "", 1.0, 0, 0, True, 1, None, (PathStr("/a"),))
+        )
+        with pytest.raises(BadInput):
+            event_from_json({**value, "left_b64": damage})
+
+
+def test_a_plan_of_several_is_read_as_it_was_written() -> None:
+    # Given a plan for two / When encoded and decoded / Then the same
+    one = plan()
+    several = plan_of_two(one)
+    assert decode(Plan, json.loads(json.dumps(encode(several)))) == several
+
+
+def plan_of_two(one: Plan) -> Plan:
+    """Give a plan with a second target."""
+    (target,) = one.targets
+    return replace(one, targets=(target, replace(target, path=PathStr("/srv/b"))))

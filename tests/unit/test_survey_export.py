@@ -1,0 +1,405 @@
+"""What is exported is what stands on the disk, whole or not at all."""
+
+import base64
+import csv
+import io
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import Cli
+from tests.needs import needs_root
+from tests.trees import HOSTILE_NAMES, chain
+from tui_fs.linux.mounts import MOUNTINFO
+from tui_fs.model.errors import BadInput
+from tui_fs.survey import ncdu_export
+from tui_fs.survey.export_file import new_file
+from tui_fs.survey.ncdu_export import NcduExport, Written
+from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.table_export import COLUMNS, FLAG_WORDS, guarded, write_csv, write_json
+from tui_fs.survey.walker import OPEN_LIMIT
+
+Node = Any
+"""An entry as json.loads gives it: a dict, or a list that begins with one."""
+
+
+def export(path: Path, *, mountinfo: str = MOUNTINFO) -> tuple[Written, bytes]:
+    output = io.BytesIO()
+    written = NcduExport(str(path), output, mountinfo=mountinfo).run("tui-fs", "0", 1)
+    return written, output.getvalue()
+
+
+def loaded(data: bytes) -> Node:
+    """Return the top directory."""
+    major, minor, _, top = json.loads(data.decode("utf-8", "surrogateescape"))
+    assert (major, minor) == (1, 2)
+    return top
+
+
+def items(node: Node) -> Iterator[dict[str, Any]]:
+    """Yield the objects of all entries."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            yield one[0]
+            waiting += one[1:]
+        else:
+            yield one
+
+
+def named(node: Node, name: str) -> dict[str, Any]:
+    (found,) = [item for item in items(node) if item["name"] == name]
+    return found
+
+
+def test_every_name_is_written_as_ncdu_writes_it(tmp_path: Path) -> None:
+    # Given names with everything that a name can hold
+    for name in HOSTILE_NAMES:
+        (tmp_path / os.fsdecode(name)).touch()
+    # When they are exported
+    written, data = export(tmp_path)
+    # Then a JSON reader gets the same bytes, and those that are not ASCII stand there as they are
+    names = {item["name"].encode("utf-8", "surrogateescape") for item in items(loaded(data))}
+    assert names == {*HOSTILE_NAMES, os.fsencode(tmp_path)}
+    assert written.entries == len(HOSTILE_NAMES) + 1
+    assert b'"caf\xe9"' in data
+    assert b'"\\u001b[2J\x9b31m"' in data
+    assert data.isascii() is False
+    assert not any(byte < 0x20 and byte != 0x0A for byte in data)
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_escaped_names_are_json(name: bytes) -> None:
+    # Given any bytes / When escaped / Then JSON gives them back, and no control character is left
+    escaped = ncdu_export._escaped(name)
+    text = json.loads(f'"{escaped.decode("utf-8", "surrogateescape")}"')
+    assert text.encode("utf-8", "surrogateescape") == name
+    assert not any(byte < 0x20 or byte == 0x7F for byte in escaped)
+
+
+def test_fields_say_what_stat_says(tmp_path: Path) -> None:
+    # Given a file with two names, a symbolic link, a fifo, a directory
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 10_000)
+    os.link(file, tmp_path / "again")
+    (tmp_path / "link").symlink_to("/nowhere")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "directory").mkdir()
+    os.utime(file, (1_000_000, 1_000_000))
+    os.utime(tmp_path / "fifo", (-5, -5))
+    os.sync()
+    # When they are exported
+    top = loaded(export(tmp_path)[1])
+    # Then each has its size, inode, links, owner, mode and time
+    status = file.stat()
+    assert named(top, "file") == {
+        "name": "file",
+        "asize": 10_000,
+        "dsize": status.st_blocks * 512,
+        "uid": status.st_uid,
+        "gid": status.st_gid,
+        "mode": status.st_mode,
+        "mtime": 1_000_000,
+        "ino": status.st_ino,
+        "hlnkc": True,
+        "nlink": 2,
+    }
+    assert named(top, "again")["ino"] == status.st_ino
+    assert named(top, "link")["notreg"] is True
+    assert named(top, "link")["asize"] == len("/nowhere")
+    assert named(top, "fifo")["notreg"] is True
+    assert named(top, "fifo")["mtime"] == 0, "ncdu reads no negative numbers"
+    assert "notreg" not in named(top, "directory")
+    assert top[0]["dev"] == status.st_dev
+    assert "dev" not in named(top, "file")
+
+
+def test_a_deep_chain_needs_few_descriptors(cli: Cli, tmp_path: Path) -> None:
+    # Given a chain far deeper than a path can be, with something at its end
+    chain(tmp_path / "deep", 3_000)
+    # When it is exported by a process that may open few files
+    limited = 'ulimit -n 100; exec "$0" survey --export - --format ncdu "$1"'
+    done = subprocess.run(
+        ["bash", "-c", limited, cli.program, tmp_path / "deep"], capture_output=True, check=False
+    )
+    found = subprocess.run(["find", tmp_path / "deep", "-printf", "."], stdout=subprocess.PIPE)
+    subprocess.run(["rm", "-rf", tmp_path / "deep"], check=True)  # too deep for pytest
+    # Then all of it is there
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b'"name"') == len(found.stdout) > 3_000
+
+
+def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
+    # Given a chain deeper than the descriptors kept, with siblings at every level
+    place = tmp_path / "top"
+    for _ in range(OPEN_LIMIT * 2):
+        (place / "sibling" / "inner").mkdir(parents=True)
+        place = place / "down"
+    # When it is exported / Then nothing is missing
+    written, data = export(tmp_path / "top")
+    found = subprocess.run(["find", tmp_path / "top"], capture_output=True, check=True).stdout
+    assert written.entries == found.count(b"\n") == len(list(items(loaded(data))))
+    assert written.unreadable == 0
+
+
+def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path) -> None:
+    # Given a deep chain whose lower part is moved to another place while it is read
+    levels = OPEN_LIMIT * 2
+    top = tmp_path / "top"
+    (top / "zero" / Path(*["d"] * levels)).mkdir(parents=True)
+    (top / "zero" / "later").mkdir()
+    (tmp_path / "elsewhere" / "secret").mkdir(parents=True)
+    moved = False
+
+    def move(written: Written) -> None:
+        nonlocal moved
+        if not moved and written.directories > levels:
+            moved = True
+            half = top / "zero" / Path(*["d"] * (levels // 2))
+            half.rename(tmp_path / "elsewhere" / "d")
+
+    # When it is exported
+    output = io.BytesIO()
+    NcduExport(str(top), output, tell=move).run("tui-fs", "0", 1)
+    # Then the way back is found by the names, and nothing of the other place is written
+    assert moved
+    names = [item["name"] for item in items(loaded(output.getvalue()))]
+    assert "secret" not in names
+    assert names.count("later") == 1
+
+
+def test_what_is_mounted_is_named_and_not_entered(tmp_path: Path) -> None:
+    # Given a directory that the mount table names
+    (tmp_path / "point" / "inside").mkdir(parents=True)
+    mountinfo = tmp_path / "mountinfo"
+    line = f"30 1 0:30 / {tmp_path}/point rw - ext4 /dev/x rw\n"
+    mountinfo.write_text(f"1 0 0:1 / / rw - ext4 /dev/x rw\n{line}")
+    # When it is exported
+    written, data = export(tmp_path, mountinfo=str(mountinfo))
+    # Then it is there as excluded, without what is in it
+    top = loaded(data)
+    assert named(top, "point")["excluded"] == "otherfs"
+    assert "inside" not in [item["name"] for item in items(top)]
+    assert written.elsewhere == 1
+
+
+def test_another_file_system_is_not_entered(tmp_path: Path) -> None:
+    needs_root("mounting")
+    point = tmp_path / "point"
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tui-fs-test", point], check=True)
+    try:
+        (point / "inside").touch()
+        _, data = export(tmp_path)
+    finally:
+        subprocess.run(["umount", point], check=True)
+    assert named(loaded(data), "point")["excluded"] == "otherfs"
+    assert b"inside" not in data
+
+
+def test_a_directory_that_cannot_be_opened_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory that cannot be opened
+    (tmp_path / "closed" / "inside").mkdir(parents=True)
+    refuse(monkeypatch, lambda name: name == b"closed")
+    # When it is exported
+    written, data = export(tmp_path)
+    # Then it is marked, and counted as not read
+    assert named(loaded(data), "closed")["read_error"] is True
+    assert (written.entries, written.unreadable) == (2, 1)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, is_closed: Callable[[bytes], bool]) -> None:
+    """Let open fail for some names."""
+    true_open = os.open
+
+    def closed_open(path: Any, *arguments: Any, **named_arguments: Any) -> int:
+        if isinstance(path, bytes) and is_closed(path):
+            raise PermissionError(13, "Permission denied")
+        return true_open(path, *arguments, **named_arguments)
+
+    monkeypatch.setattr(os, "open", closed_open)
+
+
+@pytest.mark.parametrize("first_names", [0, 10])
+def test_a_directory_that_breaks_off_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_names: int
+) -> None:
+    # Given a directory whose reading fails after some names
+    for number in range(30):
+        (tmp_path / f"file-{number}").touch()
+    true_scandir = os.scandir
+
+    class Breaking:
+        def __init__(self, descriptor: int) -> None:
+            self._entries = true_scandir(descriptor)
+
+        def __enter__(self) -> Iterator[Any]:
+            return self._names()
+
+        def __exit__(self, *_: object) -> None:
+            self._entries.close()
+
+        def _names(self) -> Iterator[Any]:
+            for _ in range(first_names):
+                yield next(self._entries)
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", Breaking)
+    monkeypatch.setattr(ncdu_export, "NAMES_AT_ONCE", 10)
+    # When it is exported to a file
+    target = tmp_path.parent / "breaking.json"
+    with new_file(str(target), overwrites=True) as file:
+        written = NcduExport(str(tmp_path), file, is_patchable=True).run("tui-fs", "0", 1)
+    # Then it is marked there, even where names of it had been written before
+    top = loaded(target.read_bytes())
+    assert top[0]["read_error"] is True
+    assert len(top) == 1 + first_names
+    assert written.unreadable == 1
+
+
+def test_the_export_leaves_itself_out(tmp_path: Path) -> None:
+    # Given an export into the tree that is exported / Then the file is not in itself
+    (tmp_path / "file").touch()
+    with new_file(str(tmp_path / "out.json")) as file:
+        NcduExport(str(tmp_path), file, is_patchable=True).run("tui-fs", "0", 1)
+    names = {item["name"] for item in items(loaded((tmp_path / "out.json").read_bytes()))}
+    assert names == {str(tmp_path), "file"}
+
+
+def test_a_new_file_is_private_and_appears_whole(tmp_path: Path) -> None:
+    # Given a file that is being written
+    target = tmp_path / "out"
+    with new_file(str(target)) as file:
+        file.write(b"all")
+        # Then its name is not there before the end
+        assert not target.exists()
+    assert target.read_bytes() == b"all"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+
+
+def test_nothing_is_left_of_a_file_that_failed(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), new_file(str(tmp_path / "out")):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    # Given a file that exists, and one that appears while ours is written
+    there = tmp_path / "there"
+    there.write_text("mine")
+    with pytest.raises(BadInput, match="--force"), new_file(str(there)):
+        pass
+    later = tmp_path / "later"
+    with pytest.raises(BadInput, match="meanwhile"), new_file(str(later)) as file:
+        file.write(b"ours")
+        later.write_text("mine")
+    # Then both stay as they were, until somebody asks for it
+    assert (there.read_text(), later.read_text()) == ("mine", "mine")
+    with new_file(str(there), overwrites=True) as file:
+        file.write(b"ours")
+    assert there.read_text() == "ours"
+
+
+@pytest.mark.parametrize("what", ["directory", "link", "fifo"])
+def test_only_a_regular_file_is_replaced(tmp_path: Path, what: str) -> None:
+    # Given something that is no regular file, such as /dev/null is none
+    target = tmp_path / "target"
+    match what:
+        case "directory":
+            target.mkdir()
+        case "link":
+            target.symlink_to("victim")
+        case _:
+            os.mkfifo(target)
+    # When it shall be replaced / Then it is refused
+    with (
+        pytest.raises(BadInput, match="not a regular file"),
+        new_file(str(target), overwrites=True),
+    ):
+        pass
+
+
+def test_a_missing_directory_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be written"), new_file(str(tmp_path / "no" / "out")):
+        pass
+
+
+def surveyed(path: Path) -> ScandirSurvey:
+    survey = ScandirSurvey([str(path)], walkers=1, looks_around=False)
+    assert [*survey.run()][-1].finished
+    return survey
+
+
+def test_csv_has_every_directory_once(tmp_path: Path) -> None:
+    # Given directories whose names need quotes, and one that is not UTF-8
+    for name in (b'a,"b', b"new\nline", b"\xff", b"plain/below"):
+        os.makedirs(os.path.join(os.fsencode(tmp_path), name))
+    (tmp_path / "plain" / "file").write_bytes(b"x" * 5_000)
+    # When they are written as CSV
+    output = io.BytesIO()
+    write_csv(surveyed(tmp_path).collector, output)
+    # Then a reader gets all of them, each before what is in it
+    header, *lines = csv.reader(io.StringIO(output.getvalue().decode(), newline=""))
+    assert tuple(header) == COLUMNS
+    rows = [dict(zip(header, line, strict=True)) for line in lines]
+    top = str(tmp_path)
+    assert [row["path"] for row in rows] == [
+        top,
+        f'{top}/a,"b',
+        f"{top}/new\\nline",
+        f"{top}/plain",
+        f"{top}/plain/below",
+        f"{top}/\\xff",
+    ]
+    assert base64.b64decode(rows[-1]["path_b64"]) == os.fsencode(tmp_path) + b"/\xff"
+    assert base64.b64decode(rows[2]["path_b64"]) == os.fsencode(tmp_path) + b"/new\nline"
+    assert rows[3]["path_b64"] == ""
+    plain = rows[3]
+    assert (plain["own_entries"], plain["subtree_entries"]) == ("2", "3")
+    assert plain["own_apparent_bytes"] == "5000"
+    assert int(rows[0]["subtree_entries"]) == 7
+    assert plain["oldest_s"] == str(int((tmp_path / "plain" / "file").stat().st_mtime))
+    assert rows[1]["oldest_s"] == ""
+    assert rows[0]["flags"] == "control-names undecodable-names"
+
+
+def test_csv_ends_its_lines_as_rfc_4180_says(tmp_path: Path) -> None:
+    output = io.BytesIO()
+    write_csv(surveyed(tmp_path).collector, output)
+    assert output.getvalue().count(b"\r\n") == output.getvalue().count(b"\n") == 2
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1"])
+def test_no_cell_is_a_formula(cell: str) -> None:
+    assert guarded(cell) == f"'{cell}"
+    assert guarded(f"/{cell}") == f"/{cell}"
+
+
+def test_every_flag_has_a_word() -> None:
+    assert len(FLAG_WORDS) == 16
+    assert FLAG_WORDS[1] == "unreadable"
+
+
+def test_json_has_every_directory(tmp_path: Path) -> None:
+    # Given a few directories / When they are written as JSON / Then it is one object
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    output = io.BytesIO()
+    write_json({"schema": 1, "path": "x"}, surveyed(tmp_path).collector, output)
+    told = json.loads(output.getvalue())
+    assert told["schema"] == 1
+    assert [one["path"] for one in told["tree"]] == [
+        str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")
+    ]  # fmt: skip
+    assert told["tree"][0]["subtree_entries"] == 3

@@ -1,0 +1,256 @@
+"""What lies around a tree: room, who is at work, how files are stored."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_survey_collector import collected, link, root
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation, Resident
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Finding
+from tui_fs.survey import findings_place
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.findings_place import place_findings
+from tui_fs.survey.records import BigFile, Piece
+
+MIB, GIB = 1 << 20, 1 << 30
+ROOMY = FileSystem("ext4", "/dev/x", "/", False, 1000 * GIB, 500 * GIB, 500 * GIB, 1000, 500)
+NOBODY = Occupation()
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, FileSystem]:
+    """Give the file system that is found, to be exchanged."""
+    rooms = {"": ROOMY}
+    monkeypatch.setattr(findings_place, "file_system_of", lambda _: rooms[""])
+    monkeypatch.setattr(findings_place, "extents_of", lambda _: None)
+    return rooms
+
+
+def around(
+    counted: Collector | None = None, occupation: Occupation = NOBODY, began_at_s: float = 0.0
+) -> list[Finding]:
+    """Return what lies around /t."""
+    counted = Collector(False) if counted is None else counted
+    return place_findings(counted, ["/t"], occupation, began_at_s)
+
+
+def graded(findings: list[Finding]) -> list[tuple[str, str]]:
+    """Return kinds and severities."""
+    return [(one.kind, one.severity.value) for one in findings]
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "severity"),
+    [
+        (1000, 100, []),
+        (1000, 99, ["warning"]),
+        (1000, 20, ["warning"]),
+        (1000, 19, ["critical"]),
+        (1000, 0, ["critical"]),
+        (None, None, []),
+        (0, 0, []),
+    ],
+)
+def test_few_inodes(
+    room: dict[str, FileSystem], total: int | None, free: int | None, severity: list[str]
+) -> None:
+    # Given a file system with so many free inodes / When asked / Then it is graded
+    room[""] = replace(ROOMY, total_inodes=total, free_inodes=free)
+    assert graded(around()) == [("inodes-low", one) for one in severity]
+
+
+def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSystem]) -> None:
+    # Given three directories, and many names of one inode in the root
+    room[""] = replace(ROOMY, free_inodes=1)
+    links = tuple(link(0, names=50) for _ in range(50))
+    counted = collected(
+        root(files=50, subdirectories=3, pending=3),
+        *(Piece(n, 0, name, files=10 * n) for n, name in ((1, b"a"), (2, b"b"), (3, b"\x1b"))),
+        links=links,
+    )
+    # When told / Then those that hold most inodes are named, harmlessly
+    (finding,) = around(counted)
+    assert "/t/\\e (30), /t/b (20), /t/a (10)" in finding.meaning
+    assert finding.numbers == {"free_inodes": 1, "total_inodes": 1000}
+
+
+@pytest.mark.parametrize(
+    ("available", "severity"),
+    [(50, []), (49, ["warning"]), (10, ["warning"]), (9, ["critical"]), (None, [])],
+)
+def test_little_space(
+    room: dict[str, FileSystem], available: int | None, severity: list[str]
+) -> None:
+    # Given so many thousandths of space / When asked / Then it is graded
+    room[""] = replace(ROOMY, total_bytes=1000, free_bytes=55, available_bytes=available)
+    assert graded(around()) == [("space-low", one) for one in severity]
+
+
+def test_what_cannot_be_written_is_full_by_nature(room: dict[str, FileSystem]) -> None:
+    # Given an image without room that is mounted read-only / When asked / Then nothing is told
+    full = replace(ROOMY, free_inodes=0, available_bytes=0, free_bytes=0)
+    room[""] = full
+    assert {one.kind for one in around()} == {"inodes-low", "space-low"}
+    room[""] = replace(full, is_read_only=True)
+    assert around() == []
+
+
+def test_space_kept_for_root_is_told_if_it_is_more(room: dict[str, FileSystem]) -> None:
+    # Given 9 bytes for users and 91 for root / When asked / Then both are told
+    room[""] = replace(ROOMY, total_bytes=1000, free_bytes=100, available_bytes=9)
+    (finding,) = around()
+    assert finding.numbers["reserved_bytes"] == 91
+    assert "91 B more are kept for root" in finding.meaning
+
+
+def holder(pid: int, writes: bool = False, is_own: bool = False) -> Holder:
+    """Make a process that holds something."""
+    return Holder(pid, "proc\x1b", 0, 3, How.DESCRIPTOR, writes, is_own)
+
+
+def held(*holders: Holder, allocated: int | None = 4096, path: str = "/t/f") -> HeldFile:
+    """Make a file that is held."""
+    return HeldFile(PathStr(path), 7, 1, allocated, holders)
+
+
+def living(pid: int, is_own: bool = False) -> Resident:
+    """Make a process that stands in the tree."""
+    return Resident(PathStr("/t/d"), holder(pid, is_own=is_own))
+
+
+@pytest.mark.parametrize(
+    ("occupation", "severity"),
+    [
+        (NOBODY, []),
+        (Occupation(living=(living(1, is_own=True),)), []),
+        (Occupation(held=(held(holder(1, writes=True, is_own=True)),)), []),
+        (Occupation(living=(living(1),)), ["info"]),
+        (Occupation(held=(held(holder(1)),)), ["info"]),
+        (Occupation(held=(held(holder(1), holder(2, writes=True, is_own=True)),)), ["info"]),
+        (Occupation(held=(held(holder(1, writes=True)),)), ["warning"]),
+        (Occupation(living=(living(2),), held=(held(holder(1, writes=True)),)), ["warning"]),
+    ],
+)
+@pytest.mark.usefixtures("room")
+def test_processes_at_work(occupation: Occupation, severity: list[str]) -> None:
+    # Given processes / When asked / Then those that are not ours count, and who writes is grave
+    assert graded(around(occupation=occupation)) == [("in-use", one) for one in severity]
+
+
+@pytest.mark.usefixtures("room")
+def test_processes_are_counted_once_and_named_harmlessly() -> None:
+    # Given seven processes of which one stands in the tree, reads one file and writes another
+    occupation = Occupation(
+        living=tuple(living(pid) for pid in range(1, 8)),
+        held=(held(holder(3)), held(holder(3, writes=True), path="/t/\x1b")),
+        unseen_processes=4,
+    )
+    (finding,) = around(occupation=occupation)
+    # When told / Then there are seven, five of them by name, and the file that is written
+    assert finding.path == "/t/\x1b"
+    numbers = {"processes": 7, "open_files": 2, "written_files": 1, "unseen_processes": 4}
+    assert finding.numbers == numbers
+    assert finding.meaning.startswith("7 processes at work in it: proc\\e (1), ")
+    assert finding.meaning.count("(") == 5
+    assert "writes /t/\\e" in finding.meaning
+    assert "\x1b" not in finding.meaning
+
+
+@pytest.mark.parametrize(
+    ("allocated", "severity"),
+    [
+        ([], []),
+        ([0], []),
+        ([None], []),
+        ([512], ["info"]),
+        ([60 * MIB, 40 * MIB - 1], ["info"]),
+        ([60 * MIB, 40 * MIB], ["warning"]),
+    ],
+)
+@pytest.mark.usefixtures("room")
+def test_deleted_files_that_are_held(allocated: list[int | None], severity: list[str]) -> None:
+    # Given deleted files of those sizes / When asked / Then they are graded by their sum
+    deleted = tuple(held(holder(1), allocated=size) for size in allocated)
+    told = around(occupation=Occupation(deleted=deleted))
+    assert graded(told) == [("deleted-but-open", one) for one in severity]
+    assert all("\x1b" not in one.meaning and "proc\\e (1)" in one.meaning for one in told)
+
+
+@pytest.mark.parametrize(
+    ("extents", "allocated", "severity"),
+    [
+        (None, 0, []),
+        (999, 1, []),
+        (1000, 1000 * MIB - 1, ["info"]),
+        (1000, 1000 * MIB, []),
+        (9999, MIB, ["info"]),
+        (10_000, MIB, ["warning"]),
+    ],
+)
+@pytest.mark.usefixtures("room")
+def test_fragmented_files(
+    monkeypatch: pytest.MonkeyPatch,
+    extents: int | None,
+    allocated: int,
+    severity: list[str],
+) -> None:
+    # Given a large file of so many extents / When asked / Then it is graded, by name
+    asked: list[str] = []
+
+    def extents_of(path: str) -> int | None:
+        asked.append(path)
+        return extents
+
+    monkeypatch.setattr(findings_place, "extents_of", extents_of)
+    counted = collected(root(files=1), big_files=(BigFile(0, b"x", allocated, allocated, 0),))
+    assert graded(around(counted)) == [("fragmented", one) for one in severity]
+    assert asked == ["/t/x"]
+
+
+@pytest.mark.usefixtures("room")
+def test_only_the_largest_files_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given 25 large files / When asked / Then 20 are opened, the largest
+    asked: list[str] = []
+    monkeypatch.setattr(findings_place, "extents_of", lambda path: asked.append(path))
+    files = tuple(BigFile(0, b"%d" % n, GIB + n, 0, 0) for n in range(25))
+    around(collected(root(files=25), big_files=files))
+    assert asked == [f"/t/{n}" for n in range(24, 4, -1)]
+
+
+@pytest.mark.usefixtures("room")
+@pytest.mark.parametrize(
+    ("names", "age_s", "is_told"), [(1000, -10, True), (1000, 10, False), (999, -10, False)]
+)
+def test_a_directory_changed_since_the_beginning_is_refilled(
+    tmp_path: Path, names: int, age_s: int, is_told: bool
+) -> None:
+    # Given a directory of so many names that changed then
+    began_at_s = time.time() - 100
+    os.utime(tmp_path, (began_at_s - age_s, began_at_s - age_s))
+    counted = Collector(False)
+    piece = root(files=names)._replace(name=os.fsencode(tmp_path))
+    counted = collected(piece)
+    # When asked / Then it is told from 1,000 names on
+    told = around(counted, began_at_s=began_at_s)
+    assert graded(told) == ([("refilled", "warning")] if is_told else [])
+
+
+@pytest.mark.usefixtures("room")
+def test_a_time_in_the_future_is_no_change(tmp_path: Path) -> None:
+    # Given a directory whose time another clock has set / When asked / Then nobody changed it
+    later_s = time.time() + 1_000_000
+    os.utime(tmp_path, (later_s, later_s))
+    piece = root(files=1000)._replace(name=os.fsencode(tmp_path))
+    assert around(collected(piece), began_at_s=time.time()) == []
+
+
+@pytest.mark.usefixtures("room")
+def test_a_directory_that_is_gone_is_not_refilled() -> None:
+    # Given a directory that is gone / When asked / Then there is nothing to tell
+    piece = root(files=1000)._replace(name=b"/missing/directory")
+    assert around(collected(piece)) == []

@@ -1,0 +1,92 @@
+"""A survey that looks around: who is at work in a real tree, and what changes meanwhile."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trees import flat
+from tui_fs.model.survey import Finding, Severity
+from tui_fs.survey.findings_place import who_holds
+from tui_fs.survey.scandir import ScandirSurvey
+
+
+@pytest.fixture
+def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
+    """Give a process that stands in a directory and writes a file, in a session of its own."""
+    code = "import sys; f = open('written', 'w'); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        ["python3", "-c", code],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=getattr(request, "param", True),
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
+
+
+def test_who_holds_leaves_the_walkers_out(tmp_path: Path, writer: int) -> None:
+    # Given a process at work / When it is a walker / Then it is left out, else it is not
+    found = who_holds([str(tmp_path)], tmp_path.stat().st_dev, ())
+    assert {one.holder.pid for one in found.living} == {writer}
+    assert [file.path for file in found.held] == [str(tmp_path / "written")]
+    found = who_holds([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
+    assert (found.living, found.held) == ((), ())
+
+
+def _kinds(path: Path, **options: Any) -> dict[str, Finding]:
+    *_, survey = ScandirSurvey([str(path)], **options).run()
+    return {finding.kind: finding for finding in survey.findings}
+
+
+def test_a_survey_does_not_find_itself(tmp_path: Path) -> None:
+    # Given a tree in which nobody is at work / When surveyed / Then its walkers are not told
+    (tmp_path / "d").mkdir()
+    assert "in-use" not in _kinds(tmp_path, walkers=3)
+
+
+def test_a_survey_finds_who_writes(tmp_path: Path, writer: int) -> None:
+    # Given a process at work / When surveyed / Then it is told, unless nobody wants to know
+    finding = _kinds(tmp_path)["in-use"]
+    assert (finding.severity, finding.path) == (Severity.WARNING, str(tmp_path / "written"))
+    assert f"({writer})" in finding.meaning
+    assert _kinds(tmp_path, looks_around=False) == {}
+
+
+@pytest.mark.parametrize("writer", [False], indirect=True)
+def test_who_writes_from_the_same_session_is_no_warning(tmp_path: Path, writer: int) -> None:
+    # Given a process that the person has started beside this one / When surveyed / Then it is told
+    finding = _kinds(tmp_path)["in-use"]
+    assert (finding.severity, finding.numbers["written_files"]) == (Severity.INFO, 1)
+    assert f"({writer})" in finding.meaning
+
+
+def test_a_directory_that_changes_while_it_is_read_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory of 1,000 names to which somebody adds one while it is read
+    flat(tmp_path, 1000)
+    real = os.scandir
+
+    def scandir(path: bytes) -> AbstractContextManager[Iterator[os.DirEntry[bytes]]]:
+        entries = list(real(path))
+        (tmp_path / "more").touch()
+        while tmp_path.stat().st_mtime <= began_at_s:  # the kernel's clock ticks slowly
+            os.utime(tmp_path)
+        return nullcontext(iter(entries))
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    # When surveyed / Then there is one finding about it
+    counting = ScandirSurvey([str(tmp_path)], walkers=1)
+    began_at_s = time.time()
+    *_, survey = counting.run()
+    refilled = [one.path for one in survey.findings if one.kind == "refilled"]
+    assert refilled == [str(tmp_path)]

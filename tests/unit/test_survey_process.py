@@ -1,0 +1,272 @@
+"""A survey in processes of its own: asked, paused, stopped, and left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.trees import hostile_names
+from tests.unit.survey_trees import assert_counts, children_of, naive
+from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.survey import EntryKind, Ranking
+from tui_fs.survey.process import SurveyProcess, Update
+
+
+@pytest.fixture
+def begin() -> Iterator[Callable[..., SurveyProcess]]:
+    """Give a way to begin surveys, which are stopped whatever happens."""
+    begun: list[SurveyProcess] = []
+    family = children_of(os.getpid())
+
+    def begin(*paths: Path) -> SurveyProcess:
+        begun.append(SurveyProcess([str(path) for path in paths]))
+        return begun[-1]
+
+    yield begin
+    for process in begun:
+        process.stop()
+    assert children_of(os.getpid()) == family
+
+
+def until(updates: Iterator[Update], wanted: Callable[[Update], bool]) -> Update:
+    """Read on to the first update of a sort."""
+    return next(update for update in updates if wanted(update))
+
+
+def is_finished(update: Update) -> bool:
+    """Tell whether all is counted."""
+    return update.survey.finished
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there and not just waiting to be taken notice of."""
+    try:
+        return _state(pid) not in "ZX"
+    except OSError:
+        return False
+
+
+def _state(pid: int) -> str:
+    return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_survey_counts_and_waits_for_questions(
+    tmp_path: Path, begin: Callable[..., SurveyProcess]
+) -> None:
+    # Given a tree / When surveyed / Then the last update is the whole of it, without answers
+    hostile_names(tmp_path / "t")
+    process = begin(tmp_path / "t")
+    update = until(process.updates(), is_finished)
+    assert_counts(update.survey, naive(os.fsencode(tmp_path / "t")))
+    assert (update.listing, update.ranked_by, update.named) == (None, None, None)
+
+
+def test_questions_are_answered_with_every_update_from_then_on(
+    tmp_path: Path, begin: Callable[..., SurveyProcess]
+) -> None:
+    # Given a survey that has come to its end
+    for name in ("a", "b"):
+        (tmp_path / "t" / name / "n\udcff\n").mkdir(parents=True)
+    for number in range(3):
+        (tmp_path / "t" / "b" / f"{number}").write_bytes(b"x")
+    process = begin(tmp_path / "t")
+    updates = process.updates()
+    until(updates, is_finished)
+    # When asked to show, to rank and to name
+    process.show(str(tmp_path / "t" / "b"))
+    shown = until(updates, lambda update: update.listing is not None)
+    process.rank(Ranking.ENTRIES)
+    ranked = until(updates, lambda update: update.ranked_by is not None)
+    process.name("n\udcff\n")
+    named = until(updates, lambda update: update.named is not None)
+    # Then each answer comes at once, and comes again with the others
+    assert shown.listing is not None
+    assert sorted(child.name for child in shown.listing.children) == ["0", "1", "2", "n\udcff\n"]
+    assert [one.path.rpartition("/")[2] for one in ranked.ranking[:3]] == ["b", "t", "a"]
+    assert set(named.paths_named) == {str(tmp_path / "t" / name / "n\udcff\n") for name in "ab"}
+    assert named.listing == ranked.listing == shown.listing
+    assert (named.ranked_by, named.ranking) == (Ranking.ENTRIES, ranked.ranking)
+
+
+def test_another_directory_is_shown_when_asked(
+    tmp_path: Path, begin: Callable[..., SurveyProcess]
+) -> None:
+    # Given a survey that shows a directory / When asked for another / Then that one is shown
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").symlink_to("a")
+    process = begin(tmp_path)
+    updates = process.updates()
+    process.show(str(tmp_path / "a"))
+    until(updates, lambda update: is_finished(update) and update.listing is not None)
+    process.show(str(tmp_path))
+    listing = until(
+        updates, lambda update: update.listing is not None and update.listing.path == str(tmp_path)
+    ).listing
+    assert listing is not None
+    assert {child.name: child.kind for child in listing.children} == {
+        "a": EntryKind.DIRECTORY,
+        "b": EntryKind.SYMLINK,
+    } | {name: EntryKind.DIRECTORY for name in os.listdir(tmp_path) if name not in "ab"}
+
+
+def test_a_question_asked_before_anything_is_counted_is_answered(
+    tmp_path: Path, begin: Callable[..., SurveyProcess]
+) -> None:
+    # Given a survey that was asked at once / When it has ended / Then the answer is there
+    hostile_names(tmp_path / "t")
+    process = begin(tmp_path / "t")
+    process.show(str(tmp_path / "t" / "files"))
+    process.rank(Ranking.ALLOCATED)
+    update = until(process.updates(), lambda one: is_finished(one) and one.ranked_by is not None)
+    assert update.listing is not None
+    assert len(update.listing.children) == len(os.listdir(tmp_path / "t" / "files"))
+
+
+@pytest.mark.parametrize("name", ["missing", "link", "file", "other\nname"])
+def test_a_directory_that_cannot_be_read_is_bad_input(
+    tmp_path: Path, begin: Callable[..., SurveyProcess], name: str
+) -> None:
+    # Given something that is no directory / When surveyed / Then one sentence says so
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(BadInput, match=r"cannot be read: .*\.$") as caught:
+        list(begin(tmp_path / name).updates())
+    assert "\n" not in str(caught.value)
+
+
+def test_one_of_several_that_cannot_be_read_is_named(
+    tmp_path: Path, begin: Callable[..., SurveyProcess]
+) -> None:
+    # Given a directory and nothing / When surveyed together / Then the one that is not is named
+    (tmp_path / "a").mkdir()
+    with pytest.raises(BadInput, match="/b cannot be read"):
+        list(begin(tmp_path / "a", tmp_path / "b").updates())
+
+
+def test_stopping_leaves_no_process_and_no_error() -> None:
+    # Given a survey that counts a large tree
+    family = children_of(os.getpid())
+    process = SurveyProcess(["/"])
+    updates = process.updates()
+    next(updates)
+    assert len(children_of(os.getpid()) - family) > 1
+    # When stopped, twice / Then nothing of it runs, and its reader just comes to an end
+    process.stop()
+    process.stop()
+    assert not any(map(is_running, children_of(os.getpid()) - family))
+    assert not any(update.survey.finished for update in updates)
+
+
+def test_a_paused_survey_stands_still_with_all_its_processes(
+    begin: Callable[..., SurveyProcess],
+) -> None:
+    # Given a survey that counts a large tree
+    family = children_of(os.getpid())
+    process = begin(Path("/"))
+    updates = process.updates()
+    next(updates)
+    # When paused / Then every process of it stands still
+    process.pause()
+    ours = children_of(os.getpid()) - family
+    wait_until(lambda: all(_state(pid) == "T" for pid in ours), "all standing still")
+    assert (process.is_paused, len(ours) > 1) == (True, True)
+    # When it goes on / Then it tells more
+    process.resume()
+    next(updates)
+    before = next(updates).survey.totals.entries
+    until(updates, lambda one: is_finished(one) or one.survey.totals.entries > before)
+    assert not process.is_paused
+    # When stopped while paused / Then nothing of it is left (see `begin`)
+    process.pause()
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_a_survey_that_is_killed_is_an_error(
+    begin: Callable[..., SurveyProcess], is_paused: bool
+) -> None:
+    # Given a survey that counts or stands still / When its first process is ended from outside
+    family = children_of(os.getpid())
+    process = begin(Path("/"))
+    updates = process.updates()
+    next(updates)
+    ours = children_of(os.getpid()) - family
+    server = min(ours)
+    if is_paused:
+        process.pause()
+    os.kill(server, signal.SIGKILL)
+    # Then its reader is told, and the walkers have ended with it
+    with pytest.raises(TuiFsError, match="ended without a result"):
+        list(updates)
+    wait_until(lambda: not any(map(is_running, ours)), "the end of the walkers")
+
+
+def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]) -> None:
+    # Given a survey that counts / When one of its walkers is ended from outside
+    family = children_of(os.getpid())
+    updates = begin(Path("/")).updates()
+    next(updates)
+    os.kill(max(children_of(os.getpid()) - family), signal.SIGKILL)
+    # Then its reader is told that the counts are not complete
+    with pytest.raises(TuiFsError, match="ended unexpectedly"):
+        list(updates)
+
+
+def test_nothing_is_signalled_once_the_survey_has_ended(
+    tmp_path: Path, begin: Callable[..., SurveyProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a survey that has ended, whose number may be another process's by now
+    family = children_of(os.getpid())
+    process = begin(tmp_path)
+    updates = process.updates()
+    until(updates, is_finished)
+    signalled: list[int] = []
+    with monkeypatch.context() as patch:
+        os.kill(min(children_of(os.getpid()) - family), signal.SIGKILL)
+        with pytest.raises(TuiFsError):
+            list(updates)
+        patch.setattr(os, "killpg", lambda group, _: signalled.append(group))
+        # When paused and stopped all the same / Then no process group is signalled
+        process.pause()
+        process.stop()
+    assert signalled == []
+
+
+READER = """
+import sys, time
+from tui_fs.survey.process import SurveyProcess
+process = SurveyProcess([sys.argv[1]])
+updates = process.updates()
+update = next(updates)
+while sys.argv[2] == "finished" and not update.survey.finished:
+    update = next(updates)
+if sys.argv[2] == "paused":
+    process.pause()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["counting", "finished", "paused"])
+def test_the_death_of_the_reader_ends_the_survey(tmp_path: Path, how: str) -> None:
+    # Given a reader of a survey in a process of its own
+    path = str(tmp_path) if how == "finished" else "/"
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, path, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert reader.stdout is not None
+    reader.stdout.readline()
+    ours = children_of(reader.pid)
+    assert len(ours) >= (1 if how == "finished" else 2)
+    # When it is killed / Then nothing of the survey is left
+    try:
+        reader.kill()
+        reader.communicate()
+        wait_until(lambda: not any(map(is_running, ours)), "the end of the survey", 10)
+    finally:
+        for pid in filter(is_running, ours):
+            os.kill(pid, signal.SIGKILL)

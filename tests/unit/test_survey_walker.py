@@ -1,0 +1,309 @@
+"""A walker alone, in trees that others change while it walks."""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from tests.unit.survey_trees import comb, naive
+from tests.unit.walkers import assert_settled, names_told, told_by_one
+from tui_fs.survey import walker as walker_module
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.records import Batch, DirectoryFlag
+from tui_fs.survey.walker import OPEN_LIMIT
+
+Act = Callable[[], None]
+
+
+def once(name: str, act: Act) -> Callable[[Batch], None]:
+    """Do something as soon as a directory of this name is told."""
+    left = [act]
+
+    def meanwhile(batch: Batch) -> None:
+        if name.encode() in names_told(batch) and left:
+            left.pop()()
+
+    return meanwhile
+
+
+def test_each_directory_is_told_once_with_its_name_above_its_children(tmp_path: Path) -> None:
+    # Given a tree / When walked / Then a directory's first piece comes before anything below it
+    comb(tmp_path, 5)
+    collector, batches = told_by_one(tmp_path)
+    known: set[int] = set()
+    for number, parent, name, *_ in (piece for batch in batches for piece in batch.pieces):
+        assert bool(name) == (number not in known)
+        assert parent in known or not known or not name
+        known.add(number)
+    assert collector.totals == naive(os.fsencode(tmp_path)).totals
+    assert [batch.is_idle for batch in batches] == [False] * (len(batches) - 1) + [True]
+    assert_settled(collector)
+
+
+def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
+    # Given a chain with waiting siblings at more levels than descriptors are kept
+    levels = 2 * OPEN_LIMIT + 20
+    root = tmp_path / "t"
+    root.mkdir()
+    comb(root, levels)
+    before = len(os.listdir("/proc/self/fd"))
+    most = 0
+
+    def look(_: Batch) -> None:
+        nonlocal most
+        most = max(most, len(os.listdir("/proc/self/fd")))
+
+    # When walked / Then all is counted, with no more descriptors than promised
+    collector, _ = told_by_one(root, look)
+    assert collector.totals.directories == 1 + 3 * levels
+    assert most <= before + OPEN_LIMIT + 4
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert_settled(collector)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_every_number_of_descriptors_gives_the_same_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    # Given so few descriptors that the way back is climbed / When walked / Then nothing is lost
+    monkeypatch.setattr(walker_module, "OPEN_LIMIT", limit)
+    comb(tmp_path, 12)
+    collector, _ = told_by_one(tmp_path)
+    assert collector.totals == naive(os.fsencode(tmp_path)).totals
+    assert (collector.vanished, collector.unreadable) == (0, 0)
+    assert_settled(collector)
+
+
+def _remove(path: Path) -> None:
+    path.rmdir()
+
+
+def _replace_by_file(path: Path) -> None:
+    path.rmdir()
+    path.write_bytes(b"x" * 5000)
+
+
+def _replace_by_symlink(path: Path) -> None:
+    path.rmdir()
+    path.symlink_to("/")
+
+
+def _replace_by_fifo(path: Path) -> None:
+    path.rmdir()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "replace", [_remove, _replace_by_file, _replace_by_symlink, _replace_by_fifo]
+)
+def test_a_directory_that_is_gone_before_its_turn_is_told_apart(
+    tmp_path: Path, replace: Callable[[Path], None]
+) -> None:
+    # Given two directories that wait / When both are replaced after the root has been read
+    root = tmp_path / "t"
+    for name in ("one", "other"):
+        (root / name).mkdir(parents=True)
+
+    def both() -> None:
+        replace(root / "one")
+        replace(root / "other")
+
+    collector, _ = told_by_one(root, once("t", both))
+    # Then neither is followed, both are told, and that is no error
+    assert (collector.totals.directories, collector.totals.non_directories) == (1, 0)
+    assert (collector.vanished, collector.unreadable) == (2, 0)
+    assert_settled(collector)
+
+
+class Forks:
+    """A tree of directories `l` and `r`, five levels, that is changed at the first leaf."""
+
+    levels = 4
+    directories = 2 ** (levels + 1) - 1
+    below_second_level = 2 ** (levels - 1) - 1
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.root = tmp_path / "t"
+        self.elsewhere = tmp_path / "elsewhere"
+        self._fork(self.root, self.levels)
+        for name in ("l", "r"):  # what ".." leads to after a move; nothing of it is to be counted
+            (self.elsewhere / name).mkdir(parents=True)
+            (self.elsewhere / name / "trap").touch()
+
+    def _fork(self, path: Path, levels: int) -> None:
+        path.mkdir()
+        if levels:
+            self._fork(path / "l", levels - 1)
+            self._fork(path / "r", levels - 1)
+
+    def walked(self, act: Callable[[Path], None]) -> Collector:
+        """Walk it; `act` gets the way to the first leaf when the walker stands there."""
+        live, left = Collector(filtered=False), [act]
+
+        def follow(batch: Batch) -> None:
+            live.take(batch)
+            path = Path(live.table.path(len(live.table) - 1))
+            if left and len(path.relative_to(self.root).parts) == self.levels:
+                left.pop()(path.relative_to(self.root))
+
+        collector, _ = told_by_one(self.root, follow)
+        assert not left
+        assert collector.totals.files == 0
+        assert_settled(collector)
+        return collector
+
+
+@pytest.fixture
+def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forks:
+    """Give the tree, and a walker that keeps few descriptors: most ways back are climbed."""
+    monkeypatch.setattr(walker_module, "OPEN_LIMIT", 1)
+    return Forks(tmp_path)
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_a_directory_moved_while_its_children_wait_is_counted_whole(
+    forks: Forks, level: int
+) -> None:
+    # Given a directory that moves away while the walker stands in it
+    def move(leaf: Path) -> None:
+        forks.root.joinpath(*leaf.parts[:level]).rename(forks.elsewhere / "moved")
+
+    # When the walker climbs / Then it is counted, and ".." leads nowhere else
+    collector = forks.walked(move)
+    assert collector.totals.directories == forks.directories
+    assert (collector.vanished, collector.unreadable) == (0, 0)
+
+
+def _cut_off(forks: Forks, leaf: Path) -> Path:
+    """Move the directory in which the walker stands, and the one above it, to other places."""
+    first, second = leaf.parts[:2]
+    (forks.root / first / second).rename(forks.elsewhere / "moved")
+    (forks.root / first).rename(forks.elsewhere / "first")
+    return forks.root / first
+
+
+def test_another_directory_in_the_place_is_not_walked(forks: Forks) -> None:
+    # Given a directory in whose place another one stands when the walker comes back
+    def replace(leaf: Path) -> None:
+        first = _cut_off(forks, leaf)
+        for name in ("l", "r"):
+            (first / name).mkdir(parents=True)
+            (first / name / "trap").touch()
+
+    # When walked / Then what waited there could not be read, and the rest is counted
+    collector = forks.walked(replace)
+    assert (collector.vanished, collector.unreadable) == (0, 1)
+    assert collector.totals.directories == forks.directories - forks.below_second_level + 1
+
+
+def test_a_symlink_in_the_place_is_not_followed(forks: Forks) -> None:
+    # Given a directory that leaves a symbolic link to itself when it moves
+    def link(leaf: Path) -> None:
+        _cut_off(forks, leaf).symlink_to(forks.elsewhere / "first")
+
+    # When walked / Then what waited there is told as not read
+    collector = forks.walked(link)
+    assert (collector.vanished, collector.unreadable) == (0, 1)
+    assert collector.totals.directories == forks.directories - forks.below_second_level
+
+
+def test_a_way_that_is_gone_is_told(forks: Forks) -> None:
+    # Given a directory that moves away / When walked / Then what waited there is told as not read
+    def move(leaf: Path) -> None:
+        _cut_off(forks, leaf)
+
+    collector = forks.walked(move)
+    assert (collector.vanished, collector.unreadable) == (0, 1)
+
+
+def test_a_file_system_mounted_meanwhile_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory on which something is mounted between the look at it and its turn
+    (tmp_path / "point").mkdir()
+    (tmp_path / "point" / "not ours").touch()
+    real = os.fstat
+
+    def fstat(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/point"):
+            changed = list(status)
+            changed[stat.ST_DEV] += 1
+            return os.stat_result(changed, {"st_blocks": 8})
+        return status
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    # When walked / Then nothing of it is counted, and the survey is not complete
+    collector, _ = told_by_one(tmp_path)
+    assert (collector.totals.files, collector.unreadable) == (0, 1)
+    assert_settled(collector)
+
+
+def test_an_unreadable_directory_is_told_with_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory that may not be opened (said by os.open, so that root is refused too)
+    for name in ("secret", "open"):
+        (tmp_path / name / "below").mkdir(parents=True)
+    real = os.open
+
+    def refusing(path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == b"secret":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refusing)
+    # When walked / Then it is counted, with its own bytes, and flagged
+    collector, _ = told_by_one(tmp_path)
+    shutil.rmtree(tmp_path / "secret" / "below")
+    assert collector.totals == naive(os.fsencode(tmp_path)).totals
+    assert collector.paths_with(DirectoryFlag.UNREADABLE) == [str(tmp_path / "secret")]
+    assert_settled(collector)
+
+
+def test_a_directory_that_may_not_be_searched_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory that can be opened, but in which nobody may stand
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "x").touch()
+    real = os.fchdir
+
+    def refusing(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/d"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fchdir", refusing)
+    # When walked / Then it is one entry, flagged
+    collector, _ = told_by_one(tmp_path)
+    assert (collector.totals.entries, collector.unreadable) == (2, 1)
+    assert_settled(collector)
+
+
+def test_what_was_read_before_an_error_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given directories whose disk reports an error after the last name
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "x").touch()
+    real = os.scandir
+
+    def failing(path: bytes) -> AbstractContextManager[Iterator[os.DirEntry[bytes]]]:
+        def entries() -> Iterator[os.DirEntry[bytes]]:
+            yield from real(path)
+            raise OSError(errno.EIO, "Input/output error")
+
+        return nullcontext(entries())
+
+    monkeypatch.setattr(os, "scandir", failing)
+    monkeypatch.setattr(walker_module, "NAMES_AT_ONCE", 1)
+    # When walked / Then what was read counts, and each is flagged
+    collector, _ = told_by_one(tmp_path)
+    assert (collector.totals.entries, collector.unreadable) == (3, 2)
+    assert_settled(collector)

@@ -1,0 +1,204 @@
+"""``tui-fs recreate`` and ``tui-fs aside``: cures besides deleting."""
+
+import argparse
+import sys
+import time
+
+from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.output import SCHEMA, columns, note, print_json
+from tui_fs.cures.occupants import Occupants
+from tui_fs.job.cure_frame import refuse_occupied
+from tui_fs.job.cure_standing import Standing, records
+from tui_fs.job.cure_undo import undo
+from tui_fs.job.cures import Prospect, look, put_aside, recreate_directory
+from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_command
+from tui_fs.model.codec import argv_fields, path_fields
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.model.units import bytes_iec, count
+
+_MEANINGS = {
+    Standing.ASIDE: "put aside; can be put back",
+    Standing.INTERRUPTED: "interrupted; --undo puts it in order",
+    Standing.GONE: "nothing is left of it: it was deleted or moved",
+    None: "its place cannot be looked at",
+}
+
+
+def run_recreate(parsed: argparse.Namespace) -> int:
+    """Give an emptied directory a new, small index."""
+    prospect = look(parsed.path, to_recreate=True)
+    if not parsed.accept_occupants:
+        refuse_occupied(prospect.occupants)
+    _warn(prospect)
+    shown = displayable(prospect.target.path)
+    size = bytes_iec(prospect.index_bytes)
+    _confirm(parsed, f"{shown} is empty, and its index takes {size}.", "Recreate it?")
+    done, was_logged = recreate_directory(prospect, accept_occupants=parsed.accept_occupants)
+    if parsed.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "type": "recreate",
+                **path_fields("path", prospect.target.path),
+                "index_bytes_before": done.index_bytes_before,
+                "index_bytes_after": done.index_bytes_after,
+                **_moved_fields(done.moved, done.kept),
+                **_occupant_fields(prospect.occupants),
+                "logged": was_logged,
+            }
+        )
+        return DONE
+    print(
+        f"{shown} is recreated: its index took {bytes_iec(done.index_bytes_before)}, "
+        f"now {bytes_iec(done.index_bytes_after)}."
+    )
+    _print_moved(done.moved, done.kept)
+    return DONE
+
+
+def run_aside(parsed: argparse.Namespace) -> int:
+    """Put a directory aside, put it back, or list what was put aside."""
+    wanted = [parsed.path is not None, parsed.list, parsed.undo is not None]
+    if sum(wanted) != 1 or (parsed.twin and parsed.path is None):
+        raise BadInput(
+            "It takes either a directory, or --list, or --undo ID; --twin goes with a directory.",
+            "See tui-fs aside --help.",
+        )
+    if parsed.list:
+        return _list(as_json=parsed.json)
+    return _put_aside(parsed) if parsed.path is not None else _undo(parsed)
+
+
+def _put_aside(parsed: argparse.Namespace) -> int:
+    prospect = look(parsed.path, to_recreate=False)
+    _warn(prospect)
+    place = "an empty twin takes its place" if parsed.twin else "nothing takes its place"
+    shown = displayable(prospect.target.path)
+    _confirm(parsed, f"{shown} is renamed aside in its own parent; {place}.", "Put it aside?")
+    done = put_aside(prospect, with_twin=parsed.twin)
+    record = done.record
+    if parsed.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "type": "aside",
+                **_record_fields(record, Standing.ASIDE),
+                **_occupant_fields(done.occupants),
+                "logged": done.was_logged,
+            }
+        )
+        return DONE
+    instead = "an empty twin stands in its place" if parsed.twin else "nothing stands in its place"
+    print(f"{shown} is now {displayable(record.aside)}; {instead}.")
+    print(f"To delete it:   {shell_quoted(delete_command(record))}")
+    print(f"To put it back: {shell_quoted(undo_command(record))}")
+    return DONE
+
+
+def _undo(parsed: argparse.Namespace) -> int:
+    _, record = find(parsed.undo)
+    shown = displayable(record.path)
+    _confirm(parsed, f"The {record.action} of {shown} is to be undone.", "Undo it?")
+    done = undo(parsed.undo)
+    if parsed.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "type": "undo",
+                "id": record.id,
+                "action": record.action.value,
+                "was": done.standing_before.value,
+                **path_fields("path", record.path),
+                **_moved_fields(done.moved, done.kept),
+                "logged": done.was_logged,
+            }
+        )
+        return DONE
+    is_back = done.standing_before is Standing.ASIDE
+    print(f"{shown} is back." if is_back else f"{shown} is in order: nothing of that is left.")
+    _print_moved(done.moved, done.kept)
+    return DONE
+
+
+def _list(*, as_json: bool) -> int:
+    listed = records()
+    if as_json:
+        print_json([{"schema": SCHEMA, **_record_fields(*pair)} for pair in listed])
+    elif not listed:
+        note("tui-fs: nothing was put aside.")
+    else:
+        rows: list[tuple[str, ...]] = [("id", "action", "since", "directory", "now", "meaning")]
+        for record, standing in listed:
+            rows.append(
+                (
+                    record.id,
+                    record.action,
+                    time.strftime("%Y-%m-%d %H:%M", time.localtime(record.at)),
+                    displayable(record.path),
+                    displayable(record.aside),
+                    _MEANINGS[standing],
+                )
+            )
+        print(columns(rows, frozenset()))
+    return DONE
+
+
+def _confirm(parsed: argparse.Namespace, what: str, question: str) -> None:
+    """Ask, unless that was answered by --yes; Refused without a yes."""
+    if parsed.yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+    note(what)
+    print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().rstrip("\n") != "yes":
+        raise Refused("Not confirmed; nothing was changed.", rule="not-confirmed")
+
+
+def _warn(prospect: Prospect) -> None:
+    for one in prospect.occupants.found:
+        name = displayable(one.name)
+        note(f"tui-fs: process {one.pid} ({name}) {one.how}, and stays in the old directory.")
+    unseen = prospect.occupants.unseen
+    if unseen:
+        noun = "process" if unseen == 1 else "processes"
+        note(f"tui-fs: {count(unseen)} {noun} could not be looked into, and may stand in it.")
+
+
+def _print_moved(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> None:
+    if moved:
+        print(f"{count(moved)} entries that were made meanwhile were moved over.")
+    for name, new_name in kept:
+        print(f"{displayable(name)} was made twice; the other one is {displayable(new_name)}.")
+
+
+def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict[str, object]:
+    pairs = [
+        {**path_fields("name", name), **path_fields("kept_as", new_name)} for name, new_name in kept
+    ]
+    return {"moved_entries": moved, "kept": pairs}
+
+
+def _occupant_fields(occupants: Occupants) -> dict[str, object]:
+    found = [
+        {"pid": one.pid, "name": displayable(one.name), "how": one.how} for one in occupants.found
+    ]
+    return {"occupants": found, "unseen_processes": occupants.unseen}
+
+
+def _record_fields(record: Record, standing: Standing | None) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "id": record.id,
+        "action": record.action.value,
+        "state": "unknown" if standing is None else standing.value,
+        "meaning": _MEANINGS[standing],
+        **path_fields("path", record.path),
+        **path_fields("aside", record.aside),
+        "twin": record.twin is not None,
+        "at": record.at,
+        "undo_command": list(undo_command(record)),
+    }
+    if record.action is Action.ASIDE:
+        fields |= argv_fields("delete_command", (delete_command(record),))
+    return fields

@@ -1,0 +1,128 @@
+"""Who stands in a directory: whoever does, stays in it when another one takes its name."""
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, read_mounts
+from tui_fs.model.paths import PathStr, displayable, is_within
+
+PROC = "/proc"
+
+_INOTIFY = re.compile(rb"^inotify wd:\w+ ino:(\w+) sdev:(\w+)", re.MULTILINE)  # proc(5)
+_MINOR_BITS = 20  # of the kernel's own dev_t
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A process, and how it holds the directory, as the end of a sentence about it."""
+
+    pid: int
+    name: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occupants:
+    """Who was found.
+
+    Attributes:
+        unseen: processes of other users into which this user may not look.
+    """
+
+    found: tuple[Occupant, ...]
+    unseen: int
+
+
+def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
+    """Return who has a directory as its current or root directory, or open, watched or mounted.
+
+    Links are read before anything is looked at through them, as a file on a dead network mount
+    would never answer.
+
+    Args:
+        path: canonical.
+        identity: its device and inode.
+    """
+    mount = mount_of(path, read_mounts())
+    found: list[Occupant] = []
+    unseen = 0
+    spaces: set[str] = {os.readlink(f"{PROC}/self/ns/mnt")}
+    for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):
+        if pid == os.getpid():
+            continue
+        try:
+            ways = set(_ways_of(pid, os.path.basename(path), identity, mount))
+            ways |= set(_mounted(pid, path, mount, spaces))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
+        except PermissionError:
+            unseen += 1
+            continue
+        found += [Occupant(pid, _name(pid), how) for how in sorted(ways)]
+    return Occupants(tuple(found), unseen)
+
+
+def _ways_of(pid: int, name: str, identity: tuple[int, int], mount: Mount | None) -> Iterator[str]:
+    process = f"{PROC}/{pid}"
+    for link, how in (("cwd", "stands in it"), ("root", "has it as its root")):
+        if _leads_to(f"{process}/{link}", name, identity):
+            yield how
+    for number in os.listdir(f"{process}/fd"):
+        link = f"{process}/fd/{number}"
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if _text_of(link) == "anon_inode:inotify":
+                if mount and _watches(f"{process}/fdinfo/{number}", identity[1], mount.device):
+                    yield "watches it (inotify)"
+            elif _leads_to(link, name, identity):
+                yield "has it open"
+
+
+def _text_of(link: str) -> str | None:
+    """Return where a link leads; None where that is longer than the kernel tells (4,095 bytes)."""
+    try:
+        return os.readlink(link)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return None
+
+
+def _leads_to(link: str, name: str, identity: tuple[int, int]) -> bool:
+    text = _text_of(link)
+    if text is not None and os.path.basename(text) != name:
+        return False
+    status = os.stat(link)
+    return (status.st_dev, status.st_ino) == identity
+
+
+def _watches(fdinfo: str, inode: int, device: str) -> bool:
+    major, minor = (int(part) for part in device.split(":"))
+    with open(fdinfo, "rb") as file:
+        watched = _INOTIFY.findall(file.read())
+    wanted = inode, major << _MINOR_BITS | minor
+    return any((int(ino, 16), int(dev, 16)) == wanted for ino, dev in watched)
+
+
+def _mounted(pid: int, path: PathStr, mount: Mount | None, spaces: set[str]) -> Iterator[str]:
+    """Yield where another mount namespace, such as a container's, has the directory mounted."""
+    space = os.readlink(f"{PROC}/{pid}/ns/mnt")
+    if mount is None or space in spaces:
+        return
+    spaces.add(space)
+    below = os.path.relpath(path, mount.mount_point)
+    in_file_system = os.path.normpath(os.path.join(mount.root, below))
+    for other in read_mounts(f"{PROC}/{pid}/{os.path.basename(MOUNTINFO)}"):
+        if other.device == mount.device and is_within(other.root, in_file_system):
+            yield f"has it mounted at {displayable(other.mount_point)} in a container"
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"{PROC}/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return "ended"

@@ -1,0 +1,143 @@
+"""Recreating an emptied directory: ext4 never gives the index of a directory back."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tui_fs.cures.attributes import differences, read_attributes
+from tui_fs.cures.drain import DEADLINE_S, Drained, is_empty, remove_drained
+from tui_fs.cures.renames import Spot, exchange_expecting, identity_of
+from tui_fs.cures.twin import (
+    INSIDE,
+    Twin,
+    make_twin,
+    open_directory_at,
+    open_room,
+    remove_if_empty,
+    room_for_twin,
+)
+from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.model.errors import Refused
+from tui_fs.model.paths import PathStr, displayable
+
+
+@dataclass(frozen=True, slots=True)
+class Recreated:
+    """What recreating did.
+
+    Attributes:
+        index_bytes_before, index_bytes_after: the size of the directory itself.
+        moved: entries that somebody made meanwhile, and that were moved over.
+        kept: for names made in both directories: the name, and the one that the entry of the
+            old directory has now.
+    """
+
+    index_bytes_before: int
+    index_bytes_after: int
+    moved: int
+    kept: tuple[tuple[PathStr, PathStr], ...]
+
+
+def index_bytes(descriptor: int) -> int:
+    """Return the size of an open directory itself; on ext4 that is its index."""
+    return os.fstat(descriptor).st_size
+
+
+def refuse_full(descriptor: int) -> None:
+    """Raise Refused if an open directory has entries; reads all of a long index (seconds)."""
+    if not is_empty(descriptor):
+        raise Refused(
+            "The directory is not empty.",
+            "Empty it first: tui-fs delete PATH --strategy rm --keep-root.",
+            rule="not-empty",
+        )
+
+
+def refuse_locked(descriptor: int) -> None:
+    """Raise Refused if an open directory is immutable or append-only."""
+    if (inode_flags(descriptor) or 0) & (IMMUTABLE | APPEND_ONLY):
+        raise Refused(
+            "The directory, or the one that holds it, is immutable or append-only.",
+            "Take the flag off first: chattr -i -a.",
+            rule="locked",
+        )
+
+
+def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) -> Recreated:
+    """Put an empty twin in the place of an empty directory, and remove that.
+
+    The name stands for a directory at every moment. Somebody who writes meanwhile loses nothing:
+    see `remove_drained`.
+
+    Args:
+        place: the directory's name in the open directory that holds it.
+        old: the directory, open for reading.
+        room: a name beside it for the private directory in which the twin is made.
+        made: called with the twin, before anything is exchanged.
+
+    Raises:
+        OSError, Refused, Missing: everything is as it was; or, if the room is still there, some
+            entries that somebody made meanwhile are in it (see `finish`).
+    """
+    refuse_locked(old)
+    wanted = read_attributes(old)
+    before = index_bytes(old)
+    with room_for_twin(room) as inside, make_twin(inside, wanted) as twin:
+        refuse_full(old)
+        made(twin)
+        exchange_expecting(place, twin.spot, identity_of(old))
+        try:
+            changed = differences(read_attributes(old), wanted)
+            if changed:
+                raise Refused(
+                    f"Somebody has changed the directory's {changed[0]} in this very moment.",
+                    "Try again.",
+                    rule="changed",
+                )
+            if is_empty(twin.descriptor):  # xfs takes the exchange for a change of the directory
+                os.utime(twin.descriptor, ns=(wanted.accessed_ns, wanted.modified_ns))
+            drained = remove_drained(twin.spot, old, twin.descriptor, DEADLINE_S)
+        except (OSError, Refused) as why:
+            _take_back(place, old, twin, why)
+            raise
+        return Recreated(before, index_bytes(twin.descriptor), drained.moved, tuple(drained.kept))
+
+
+def finish(place: Spot, room: Spot, known: tuple[tuple[int, int], ...]) -> Drained:
+    """Finish what a killed `recreate` has left: what is in the room goes to the directory.
+
+    Args:
+        known: the directories that may stand at the place and in the room; others stay alone.
+
+    Raises:
+        OSError: an entry cannot be moved.
+        Refused: other directories stand there.
+    """
+    drained = Drained()
+    with open_room(room) as inside:
+        spot = Spot(inside, INSIDE)
+        if not remove_if_empty(spot):
+            with open_directory_at(spot) as old, open_directory_at(place) as new:
+                pair = identity_of(old), identity_of(new)
+                if pair[0] == pair[1] or not set(pair) <= set(known):
+                    raise Refused(
+                        "Other directories stand there than those that were to be exchanged.",
+                        "Look at both, and move what you need yourself.",
+                        rule="changed",
+                    )
+                drained = remove_drained(spot, old, new)
+    os.rmdir(room.name, dir_fd=room.directory)
+    return drained
+
+
+def _take_back(place: Spot, old: int, twin: Twin, why: OSError | Refused) -> None:
+    """Put the old directory back, and with it what has come into the twin meanwhile."""
+    exchange_expecting(place, twin.spot, twin.identity)
+    kept = remove_drained(twin.spot, twin.descriptor, old).kept
+    if kept:
+        name, new_name = kept[0]
+        raise Refused(
+            f"{why} Somebody made {len(kept):,} names twice meanwhile.",
+            f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
+            rule="clash",
+        ) from why

@@ -1,0 +1,90 @@
+"""The frame of every cure: open what was checked, hold off signals, say what failed."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+from tui_fs.cures import aside
+from tui_fs.cures.occupants import Occupants
+from tui_fs.cures.renames import Spot
+from tui_fs.job.cure_rules import refuse_subvolume
+from tui_fs.job.permission import check_targets
+from tui_fs.job.races import open_pinned
+from tui_fs.model.errors import Refused
+from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.target import Target
+
+_KEPT_OFF = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP}
+
+
+def checked(path: str) -> Target:
+    refuse_subvolume(path)
+    (target,) = check_targets([path])
+    return target
+
+
+@contextlib.contextmanager
+def opened(target: Target) -> Iterator[tuple[int, int]]:
+    """Give descriptors for reading of the directory that holds the target, and of the target."""
+    with contextlib.ExitStack() as stack:
+        with told("The directory cannot be opened"):
+            pair = open_pinned(target)
+            for descriptor in pair:
+                stack.callback(os.close, descriptor)
+            parent = aside.reopened(pair[0])
+            stack.callback(os.close, parent)
+            held = aside.reopened(pair[1])
+            stack.callback(os.close, held)
+        yield parent, held
+
+
+def refuse_occupied(occupants: Occupants, *, to_undo: bool = False) -> None:
+    """Raise Refused if somebody stands in a directory that is to be removed."""
+    if not occupants.found:
+        return
+    first = occupants.found[0]
+    others = len({one.pid for one in occupants.found} - {first.pid})
+    more = f" (and {others:,} more)" if others else ""
+    raise Refused(
+        f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: it would be left in "
+        "a directory that is gone.",
+        "Stop it first." if to_undo else "Stop it first, or add --accept-occupants.",
+        rule="occupied",
+    )
+
+
+def spot(parent: int, path: PathStr) -> Spot:
+    return Spot(parent, os.path.basename(path))
+
+
+@contextlib.contextmanager
+def told(what: str) -> Iterator[None]:
+    """Make a refusal of what the kernel forbids."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise Refused(f"{what}: {reason}.", rule="system-call") from error
+
+
+def sync(parent: int) -> None:
+    try:
+        os.fsync(parent)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise Refused(
+            f"It was renamed, but the disk does not confirm it: {reason}.",
+            "See the kernel log.",
+            rule="sync",
+        ) from error
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold off the signals that end a program while names are exchanged."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _KEPT_OFF)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,117 @@
+"""What forbids a cure besides the rules for deleting, and its line in the system's log."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+from tui_fs.job.audit import send_to_syslog
+from tui_fs.job.lock import holder_of
+from tui_fs.job.set_aside import Record
+from tui_fs.job.store import all_jobs, emergency_directory, load_plan, state_directory
+from tui_fs.job.view import JobView
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.requester import requester_here
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.target import Pin
+
+_SUBVOLUME_INODE = 256  # BTRFS_FIRST_FREE_OBJECTID, linux/btrfs_tree.h
+_MAX_PATH_CHARACTERS = 200
+_MAX_VALUE_CHARACTERS = 100
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let no job start meanwhile: its supervisor takes the same lock before it checks its plan."""
+    memory = emergency_directory()
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with contextlib.ExitStack() as stack:
+        for place in (state_directory(), None if memory is None else os.path.dirname(memory)):
+            if place is not None and os.path.isdir(place):
+                descriptor = os.open(os.path.join(place, "starting"), flags, 0o600)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+def refuse_busy(path: PathStr, pin: Pin) -> None:
+    """Raise Refused if a running job works on a directory, in it, or on what holds it."""
+    for job in all_jobs():
+        if holder_of(job.lock) is None:
+            continue
+        for target in load_plan(job).targets:
+            is_same = (target.pin.device, target.pin.inode) == (pin.device, pin.inode)
+            if is_same or is_within(target.path, path) or is_within(path, target.path):
+                raise Refused(
+                    f"Job {job.job_id} is at work in {displayable(target.path)}.",
+                    f"Wait for it (tui-fs attach {job.job_id}), or cancel it.",
+                    rule="busy",
+                )
+
+
+def refuse_begun_deletion(record: Record) -> None:
+    """Raise Refused if a job has begun to delete what was put aside, or a part of it."""
+    refuse_busy(record.aside, record.pin)
+    for job in all_jobs():
+        try:
+            paths = [target.path for target in load_plan(job).targets]
+        except BadInput:
+            continue  # it names nobody; while such a job runs, `refuse_busy` has refused
+        if not any(is_within(path, record.aside) for path in paths):
+            continue
+        view = JobView(job)
+        view.poll()
+        if view.state is not JobState.REFUSED:
+            raise Refused(
+                f"Its deletion has begun: job {job.job_id} is {view.state}.",
+                "What is left of it can be moved by hand.",
+                rule="deletion-begun",
+            )
+
+
+def refuse_subvolume(path: str) -> None:
+    """Raise Refused if a path is a subvolume of btrfs: it is made and removed by other means."""
+    try:
+        inode = os.lstat(path).st_ino
+    except OSError:
+        return  # the rules for deleting tell why it cannot be looked at
+    canonical = os.path.realpath(path)
+    if inode == _SUBVOLUME_INODE and file_system_of(canonical).kind == "btrfs":
+        raise Refused(
+            f"{displayable(path)} is a subvolume of btrfs.",
+            "Use the btrfs command for it: btrfs subvolume --help.",
+            rule="subvolume",
+        )
+
+
+def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> bool:
+    """Send one line for a cure, and tell whether somebody took it.
+
+    It reads as the lines of a job do, see `audit.audit_line`.
+    """
+    who = requester_here()
+    pairs = (
+        ("event", "cure", _MAX_VALUE_CHARACTERS),
+        ("action", action, _MAX_VALUE_CHARACTERS),
+        ("result", result, _MAX_VALUE_CHARACTERS),
+        ("uid", str(who.uid), _MAX_VALUE_CHARACTERS),
+        ("user", who.user, _MAX_VALUE_CHARACTERS),
+        ("login", who.login_user, _MAX_VALUE_CHARACTERS),
+        ("sudo", who.sudo_user, _MAX_VALUE_CHARACTERS),
+        ("ssh", who.ssh_connection, _MAX_VALUE_CHARACTERS),
+        ("aside", aside, _MAX_PATH_CHARACTERS),
+        ("path", path, _MAX_PATH_CHARACTERS),
+    )
+    line = " ".join(f'{key}="{_value(text, limit)}"' for key, text, limit in pairs)
+    return send_to_syslog(line) is None
+
+
+def _value(text: str, max_characters: int) -> str:
+    """Return a text without quotes and equals signs; its middle is cut out where it is long."""
+    shown = displayable(text).replace('"', "\\x22").replace("=", "\\x3d")
+    if len(shown) <= max_characters:
+        return shown
+    half = max_characters // 2
+    return f"{shown[:half]}…{shown[-half:]}"

@@ -1,0 +1,39 @@
+"""What the screens beside the browser share: they show its survey and its marks."""
+
+from textual.binding import Binding
+from textual.widgets import Static
+
+from tui_fs.screens.browser import Browser
+from tui_fs.screens.choose_text import marks_line
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.survey.process import Update
+
+
+class BesideScreen(FramedScreen):
+    """A screen over the browser that goes on counting."""
+
+    BINDINGS = [
+        Binding("escape,q,left,h,backspace", "app.pop_screen", tooltip="Go back"),
+        Binding("u", "unmark_all", tooltip="Remove all marks"),
+    ]
+
+    def __init__(self, browser: Browser, update: Update, settings: Settings) -> None:
+        super().__init__(settings)
+        self.browser = browser
+        self.update_shown = update
+
+    def take(self, update: Update) -> None:
+        """Show what the survey has told, and what is marked."""
+        self.update_shown = update
+        if self.is_attached:
+            self.show_update()
+
+    def show_update(self) -> None:
+        """Show `update_shown`; extended by every screen."""
+        line = marks_line(self.browser.marks, hint="u unmarks")
+        self.query_one("#marks", Static).update(line)
+
+    def action_unmark_all(self) -> None:
+        """Remove all marks."""
+        self.browser.marks.clear()
+        self.show_update()

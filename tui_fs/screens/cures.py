@@ -1,0 +1,221 @@
+"""What else than deleting may help: an emptied directory made anew, a full one set aside."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from tui_fs.cures.occupants import Occupants
+from tui_fs.job.cure_standing import Standing, records
+from tui_fs.job.cure_undo import undo
+from tui_fs.job.cures import look, put_aside, recreate_directory
+from tui_fs.job.permission import who_forbids_deleting
+from tui_fs.job.set_aside import Action, Record
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.units import bytes_iec, counted
+from tui_fs.screens.frame import FramedScreen, Settings, muted
+from tui_fs.screens.messages import DeleteAsked
+from widgets.bar_list import BarList, BarRow, Column
+from widgets.confirm_dialog import ConfirmDialog
+
+_COLUMNS = (Column("what", 16), Column("what it does", 0))
+_RECREATE, _ASIDE, _TWIN, _BACK, _DELETE = "recreate", "aside", "twin", "back:", "delete:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cure:
+    """A row.
+
+    Attributes:
+        impossible: why it cannot be done; empty if it can.
+        question, consequence: lines of the confirmation.
+        act: does it and returns what was done, in a sentence; raises TuiFsError.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    impossible: str
+    question: tuple[str, ...]
+    consequence: str
+    act: Callable[[], str]
+
+
+class CuresScreen(FramedScreen):
+    """Cures for one directory, and everything that was set aside before."""
+
+    KEYS: ClassVar = (("enter", "do it…"), ("↑↓", "choose"), ("esc", "back"))
+    EXPLANATION = (
+        "An emptied directory of an ext4 file system stays as large as it was, and slow; "
+        "recreate puts a new one in its place, with the same owner, mode, access list and times. "
+        "Set aside renames a full directory within its own parent, which takes no time: the "
+        "service can go on at once, the deletion can wait and go gently, and until it begins "
+        "the directory can be put back. Nothing is done before you have confirmed it."
+    )
+
+    BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back; nothing is done")]
+
+    def __init__(self, path: str, settings: Settings) -> None:
+        super().__init__(settings)
+        self._path = path
+        self.has_acted = False
+        self._cures: dict[str, _Cure] = {}
+        self._aside: dict[str, Record] = {}
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list and what was done."""
+        yield BarList(_COLUMNS, empty_text="looking…", id="strategies")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="command")
+
+    def on_mount(self) -> None:
+        """Look what can be done."""
+        self.show_place("Cures", displayable(self._path))
+        self.query_one(BarList).focus()
+        self._look()
+
+    @work(thread=True, exclusive=True, group="look")
+    def _look(self) -> None:
+        cures = {cure.key: cure for cure in (_recreate(self._path), *_asides(self._path))}
+        problem = ""
+        try:
+            before = [record for record, state in records() if _can_be_put_back(record, state)]
+        except TuiFsError as why:
+            before, problem = [], str(why)
+        cures |= {cure.key: cure for cure in map(_undo, before)}
+        self.app.call_from_thread(self._show, cures, {r.id: r for r in before}, problem)
+
+    def _show(self, cures: dict[str, _Cure], aside: dict[str, Record], problem: str) -> None:
+        if not self.is_attached:
+            return
+        self._cures, self._aside = cures, aside
+        rows = [_row(cure) for cure in cures.values()]
+        for record in aside.values():
+            meaning = f"{displayable(record.aside)}, gently"
+            rows.append(BarRow(_DELETE + record.id, ("delete", meaning)))
+        self.query_one(BarList).set_rows(rows)
+        if problem:
+            self._say(Text(problem, style="bold"))
+
+    def on_bar_list_highlighted(self, message: BarList.Highlighted) -> None:
+        """Say why something cannot be done, in full."""
+        cure = self._cures.get(message.row.key)
+        self._say(muted(cure.impossible if cure else ""))
+
+    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+        """Ask whether it shall be done."""
+        key = message.row.key
+        if key.startswith(_DELETE):
+            self.post_message(DeleteAsked((self._aside[key.removeprefix(_DELETE)].aside,)))
+            return
+        cure = self._cures[key]
+        forbidden = "--read-only" if self.settings.read_only else who_forbids_deleting()
+        if forbidden:
+            self.notify(f"Changing directories is switched off: {forbidden}.", markup=False)
+        elif cure.impossible:
+            self.notify(cure.impossible, title=f"{cure.title} is not possible", markup=False)
+        else:
+            title = f"{cure.title.capitalize()}?"
+            dialog = ConfirmDialog(title, cure.question, cure.consequence, None, yes_label="Do it")
+
+            def answered(yes: bool | None) -> None:
+                if yes:
+                    self._act(cure)
+
+            self.app.push_screen(dialog, answered)
+
+    @work(thread=True, exclusive=True, group="act")
+    def _act(self, cure: _Cure) -> None:
+        self.has_acted = True
+        try:
+            text = Text(cure.act(), style="bold")
+        except TuiFsError as why:
+            text = Text(f"{why.sentence}\n", style="bold")
+            text.append(why.advice, "not bold")
+        self.app.call_from_thread(self._say, text)
+        self.app.call_from_thread(self._look)
+
+    def _say(self, text: Text) -> None:
+        self.query_one("#command", Static).update(text)
+
+
+def _row(cure: _Cure) -> BarRow:
+    if cure.impossible:
+        return BarRow(cure.key, (cure.title, cure.impossible), tone="muted")
+    return BarRow(cure.key, (cure.title, cure.meaning))
+
+
+def _recreate(path: str) -> _Cure:
+    try:
+        prospect = look(path, to_recreate=True)
+    except TuiFsError as why:
+        return _Cure(_RECREATE, "recreate", "", str(why), (), "", str)
+    size = bytes_iec(prospect.index_bytes)
+    impossible = ""
+    if prospect.occupants.found:
+        impossible = f"{_who(prospect.occupants)} in it and would stay in the old one."
+
+    def act() -> str:
+        done, _ = recreate_directory(prospect, accept_occupants=False)
+        before, after = done.index_bytes_before, done.index_bytes_after
+        return f"It is made anew: {bytes_iec(before)} before, {bytes_iec(after)} now."
+
+    meaning = f"make the emptied directory anew; it takes {size} now"
+    lines = (displayable(path), "Owner, mode, access list, attributes and times are kept.")
+    consequence = "The empty directory is exchanged for a new one in one step."
+    return _Cure(_RECREATE, "recreate", meaning, impossible, lines, consequence, act)
+
+
+def _asides(path: str) -> tuple[_Cure, ...]:
+    ways = (
+        (_ASIDE, "set aside", "rename it aside at once; whoever needs it makes it anew", False),
+        (_TWIN, "set aside, twin", "the same, and an empty one takes its place at once", True),
+    )
+    try:
+        prospect = look(path, to_recreate=False)
+    except TuiFsError as why:
+        return tuple(_Cure(key, title, "", str(why), (), "", str) for key, title, _, _ in ways)
+    lines = [displayable(path)]
+    if prospect.occupants.found:
+        lines.append(f"{_who(prospect.occupants)} in it and will go with it.")
+
+    def act(*, with_twin: bool) -> str:
+        done = put_aside(prospect, with_twin=with_twin)
+        return f"It stands aside as {displayable(done.record.aside)}."
+
+    consequence = "Nothing is deleted; it can be put back until its deletion begins."
+    return tuple(
+        _Cure(key, title, meaning, "", tuple(lines), consequence, partial(act, with_twin=twin))
+        for key, title, meaning, twin in ways
+    )
+
+
+def _undo(record: Record) -> _Cure:
+    def act() -> str:
+        undo(record.id)
+        return f"{displayable(record.path)} is back."
+
+    meaning = f"{displayable(record.aside)} as {displayable(os.path.basename(record.path))}"
+    lines = (f"from {displayable(record.aside)}", f"to {displayable(record.path)}")
+    consequence = "An empty directory that took its place is removed; a full one is not."
+    return _Cure(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
+
+
+def _can_be_put_back(record: Record, standing: Standing | None) -> bool:
+    return record.action is Action.ASIDE and standing is Standing.ASIDE
+
+
+def _who(occupants: Occupants) -> str:
+    first = occupants.found[0]
+    verb = "stands" if len(occupants.found) == 1 else "stand"
+    number = counted(len(occupants.found), "process", "processes")
+    return f"{number} ({displayable(first.name)}, {first.pid}, …) {verb}"

@@ -1,0 +1,117 @@
+"""The directories that a person has marked, wherever in the tree they are."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from tui_fs.job.permission import MOST_TARGETS
+from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.units import bytes_iec, count, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What is known of a directory.
+
+    Attributes:
+        is_whole: everything below it is in the numbers; otherwise it holds at least as much.
+    """
+
+    entries: int = 1
+    allocated_bytes: int = 0
+    is_whole: bool = False
+
+
+class Marks:
+    """Marked directories, none inside another, at most as many as one job takes."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[PathStr, Size] = {}
+        self._lots: dict[frozenset[PathStr], Size] = {}
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __iter__(self) -> Iterator[PathStr]:
+        return iter(self._sizes)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._sizes
+
+    def around(self, path: str) -> PathStr | None:
+        """Return the marked directory inside which a path lies, if there is one."""
+        return next((mark for mark in self if mark != path and is_within(path, mark)), None)
+
+    def toggle(self, path: PathStr, size: Size) -> str:
+        """Mark a directory, or remove its mark; return what is to be told, if anything."""
+        if path in self._sizes:
+            del self._sizes[path]
+            return ""
+        above = self.around(path)
+        if above is not None:
+            return f"{displayable(above)} is marked, and this lies inside it."
+        inside = [mark for mark in self if is_within(mark, path)]
+        if len(self) - len(inside) >= MOST_TARGETS:
+            return f"{MOST_TARGETS:,} are marked; that is as many as one job takes."
+        for mark in inside:
+            del self._sizes[mark]
+        self._sizes[path] = size
+        if not inside:
+            return ""
+        return f"It holds {counted(len(inside), 'marked directory', 'marked directories')}: " + (
+            "that mark is replaced by this one."
+            if len(inside) == 1
+            else "those marks are replaced by this one."
+        )
+
+    def add_all(self, paths: Collection[PathStr], together: Size | None = None) -> int:
+        """Mark directories as far as there is room; return how many of them are marked now.
+
+        Args:
+            together: what all of them hold, if that is known.
+        """
+        for path in paths:
+            if path not in self._sizes and self.around(path) is None:
+                self.toggle(path, Size())
+        if together is not None:
+            self._lots[frozenset(paths)] = together
+        return sum(path in self._sizes for path in paths)
+
+    def learn(self, sizes: Iterable[tuple[PathStr, Size]]) -> None:
+        """Take over what is known now; what is not marked is ignored."""
+        for path, size in sizes:
+            if path in self._sizes:
+                self._sizes[path] = size
+
+    def remove(self, paths: Iterable[PathStr]) -> None:
+        """Remove the marks of some directories."""
+        for path in paths:
+            self._sizes.pop(path, None)
+
+    def clear(self) -> None:
+        """Remove all marks."""
+        self._sizes.clear()
+        self._lots.clear()
+
+    def _known_sizes(self) -> list[Size]:
+        """Return the sizes that add up to all marks, those of whole lots where they are known."""
+        sizes: list[Size] = []
+        rest = set(self._sizes)
+        for lot, together in self._lots.items():
+            if lot <= rest and any(not self._sizes[path].is_whole for path in lot):
+                sizes.append(together)
+                rest -= lot
+        return sizes + [self._sizes[path] for path in rest]
+
+    def in_words(self) -> str:
+        """Return how many are marked and what they hold; nothing if none is."""
+        if not self._sizes:
+            return ""
+        words = f"{count(len(self))} marked"
+        sizes = self._known_sizes()
+        entries = sum(size.entries for size in sizes)
+        allocated_bytes = sum(size.allocated_bytes for size in sizes)
+        if all(size.is_whole for size in sizes):
+            return f"{words} · {count(entries)} entries · {bytes_iec(allocated_bytes)}"
+        if not allocated_bytes:
+            return f"{words} · the preview counts them"
+        return f"{words} · at least {count(entries)} entries · {bytes_iec(allocated_bytes)}"

@@ -1,0 +1,114 @@
+"""All directories of a survey, ranked by what is in them themselves."""
+
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+
+from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.survey import LargeDirectory, Ranking
+from tui_fs.model.units import count
+from tui_fs.screens.beside import BesideScreen
+from tui_fs.screens.browser import Browser
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.marks import Size
+from tui_fs.screens.ranking_rows import TITLES, columns_of, following, rows_of
+from tui_fs.survey.process import Update
+from widgets.bar_list import BarList
+
+
+class RankingScreen(BesideScreen):
+    """Up to a thousand directories, whatever depth they are at."""
+
+    KEYS: ClassVar = (
+        ("enter", "go there"),
+        ("space", "mark"),
+        ("s", "next ranking"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "All directories of the tree, wherever they are, ranked by what is in each of them "
+        "itself: what lies in its subdirectories does not count here. Entries are the names in "
+        "it; inodes count the names of one file once; oldest and newest tell how long ago its "
+        "oldest and its youngest entry were last written. Enter shows the directory in the "
+        "browser."
+    )
+
+    BINDINGS = [
+        Binding("s", "next", tooltip="Rank by entries, inodes, allocated, oldest, newest"),
+        Binding("t", "app.pop_screen", tooltip="Go back", show=False),
+    ]
+
+    def __init__(self, browser: Browser, update: Update, settings: Settings) -> None:
+        super().__init__(browser, update, settings)
+        self._by = Ranking.ENTRIES
+        self._has_moved = False
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out what is ranked, and the list."""
+        yield Static(Text(""), id="totals")
+        yield BarList(columns_of(self._by), empty_text="reading…", id="ranking")
+        yield Static(Text(""), id="marks")
+
+    def on_mount(self) -> None:
+        """Ask for the first ranking."""
+        self.query_one(BarList).focus()
+        self.browser.rank(self._by)
+        self.show_update()
+
+    def show_update(self) -> None:
+        """Show the ranking, if it is the one that is wanted."""
+        super().show_update()
+        update = self.update_shown
+        survey = update.survey
+        self.show_place(
+            "", displayable(survey.path), Text("" if survey.finished else "~ so far", "bold")
+        )
+        rows = self.query_one(BarList)
+        is_wanted = update.ranked_by is self._by
+        ranking = update.ranking if is_wanted else ()
+        self.query_one("#totals", Static).update(self._about(len(ranking)))
+        rows.set_columns(columns_of(self._by))
+        rows.empty_text = "no directory has entries with a date" if is_wanted else "reading…"
+        rows.set_rows(
+            rows_of(ranking, self._by, survey.path, tuple(self.browser.marks), time.time()),
+            keep_cursor=self._has_moved,
+        )
+
+    def _about(self, number: int) -> Text:
+        survey = self.update_shown.survey
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(TITLES[self._by], "bold")
+        line.append(" · in the directory itself, not below", "dim")
+        if 0 < number < survey.totals.directories:
+            line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
+        return line
+
+    def on_bar_list_highlighted(self) -> None:
+        """From now on the cursor stays on its directory when the order changes."""
+        self._has_moved = True
+
+    def action_next(self) -> None:
+        """Rank by the next criterion."""
+        self._by, self._has_moved = following(self._by), False
+        self.browser.rank(self._by)
+        self.show_update()
+
+    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+        """Go there."""
+        self.app.pop_screen()
+        self.browser.jump_to(PathStr(message.row.key))
+
+    def on_bar_list_mark_toggled(self, message: BarList.MarkToggled) -> None:
+        """Mark a directory; all that is known of it is that it holds at least what is in it."""
+        one = self._of(message.row.key)
+        if one is not None:
+            size = Size(one.entries + 1, one.allocated_bytes)
+            self.browser.toggle_mark(one.path, size)
+            self.show_update()
+
+    def _of(self, path: str) -> LargeDirectory | None:
+        return next((one for one in self.update_shown.ranking if one.path == path), None)

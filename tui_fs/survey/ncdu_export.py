@@ -1,0 +1,312 @@
+"""Writing a tree in the export format of ncdu: https://dev.yorhel.nl/ncdu/jsonfmt
+
+A walk of its own, by descriptors, because the format nests as the tree does and names every
+file. Files are written as they are read; only names of directories wait, so memory and
+descriptors are bounded whatever a directory holds and however deep the tree is.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import BinaryIO
+
+from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
+from tui_fs.survey.walker import NAMES_AT_ONCE, OPEN_FLAGS, OPEN_LIMIT
+
+_READ_ERROR = b',"read_error":true'
+_EXCLUDED = b',"excluded":"otherfs"'
+
+_ESCAPED = re.compile(rb'[\x00-\x1f"\\\x7f]')
+_SHORT_ESCAPES = {
+    b'"': b'\\"',
+    b"\\": b"\\\\",
+    b"\b": b"\\b",
+    b"\f": b"\\f",
+    b"\n": b"\\n",
+    b"\r": b"\\r",
+    b"\t": b"\\t",
+}
+"""As ncdu writes them; other control characters as \\u00XX, all other bytes as they are."""
+
+
+@dataclass(slots=True)
+class Written:
+    """What has been written.
+
+    Attributes:
+        unreadable: directories and names that could not be read; marked so in the file.
+        elsewhere: directories of other file systems, named but not entered.
+        vanished: names that were gone when looked at.
+    """
+
+    entries: int = 0
+    directories: int = 0
+    unreadable: int = 0
+    elsewhere: int = 0
+    vanished: int = 0
+
+
+@dataclass(slots=True)
+class _Level:
+    """A directory whose end has not been written yet."""
+
+    name: bytes
+    device: int
+    inode: int
+    descriptor: int
+    waiting: list[bytes] = field(default_factory=list)
+
+
+class NcduExport:
+    """One export of one directory.
+
+    Args:
+        path: absolute path of the directory.
+        output: takes the bytes; nothing in it is read.
+        is_patchable: `output` is a file of our own from its first byte on, so that a mark can be
+            set in what is written already.
+        tell: is called now and then.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        output: BinaryIO,
+        *,
+        is_patchable: bool = False,
+        tell: Callable[[Written], None] | None = None,
+        mountinfo: str = MOUNTINFO,
+    ) -> None:
+        self._path = path
+        self._output = output
+        self._is_patchable = is_patchable
+        self._tell = tell
+        mounts = mounts_below(path, read_mounts(mountinfo))
+        self._mounts = {os.fsencode(mount.mount_point) for mount in mounts}
+        self._mount_names = {os.path.basename(mount) for mount in self._mounts}
+        self._stack: list[_Level] = []
+        self._own: tuple[int, int] | None = None
+        self.written = Written()
+
+    def run(self, program: str, version: str, now_s: int) -> Written:
+        """Write everything.
+
+        Raises:
+            OSError: the directory cannot be opened, or the output not be written.
+        """
+        if self._is_patchable:
+            status = os.fstat(self._output.fileno())
+            self._own = (status.st_dev, status.st_ino)
+        root = os.open(self._path, OPEN_FLAGS)
+        try:
+            self._root, self._device = root, os.fstat(root).st_dev
+            header = b'[1,2,{"progname":"%s","progver":"%s","timestamp":%d},\n'
+            self._write(header % (program.encode(), version.encode(), now_s))
+            self._enter(os.fsencode(self._path), os.dup(root), -1)
+            while self._stack:
+                self._go_on()
+            self._write(b"]\n")
+        finally:
+            for level in self._stack:
+                _close(level)
+            os.close(root)
+        return self.written
+
+    def _go_on(self) -> None:
+        """Write the next directory that waits in the one on top, or the end of that."""
+        top = self._stack[-1]
+        if not top.waiting:
+            self._stack.pop()
+            self._write(b"]")
+            if self._stack and self._stack[-1].descriptor < 0:
+                self._return_to(self._stack[-1], top)
+            _close(top)
+            return
+        name = top.waiting.pop()
+        try:
+            descriptor = os.open(name, OPEN_FLAGS, dir_fd=top.descriptor)
+        except OSError:
+            self._write_closed(name, top)
+            return
+        if os.fstat(descriptor).st_dev != self._device:  # mounted since its name was read
+            os.close(descriptor)
+            self._write_closed(name, top)
+            return
+        self._write(b",\n")
+        self._enter(name, descriptor, top.device)
+        if len(self._stack) > OPEN_LIMIT:
+            _close(self._stack[-1 - OPEN_LIMIT])
+        if self._tell is not None:
+            self._tell(self.written)
+
+    def _enter(self, name: bytes, descriptor: int, device_above: int) -> None:
+        """Write an open directory but for its end: itself, and what is in it but directories."""
+        status = os.fstat(descriptor)
+        level = _Level(name, status.st_dev, status.st_ino, descriptor)
+        self._stack.append(level)
+        self.written.entries += 1
+        self.written.directories += 1
+        info = _info(name, status, device_above)
+        patched_at = -1
+        is_begun = False
+        try:
+            with os.scandir(descriptor) as entries:
+                while some := list(islice(entries, NAMES_AT_ONCE)):
+                    if not is_begun:
+                        is_begun = True
+                        is_long = len(some) == NAMES_AT_ONCE and self._is_patchable
+                        if is_long:
+                            patched_at = self._output.tell() + 1 + len(info)
+                        room = b" " * len(_READ_ERROR) if is_long else b""
+                        self._write(b"[" + info + room + b"}")
+                    self._write_names([os.fsencode(entry.name) for entry in some], level)
+            if not is_begun:
+                self._write(b"[" + info + b"}")
+        except OSError:
+            self.written.unreadable += 1
+            if not is_begun:
+                self._write(b"[" + info + _READ_ERROR + b"}")
+            elif patched_at >= 0:
+                self._output.flush()
+                os.pwrite(self._output.fileno(), _READ_ERROR, patched_at)
+
+    def _write_names(self, names: list[bytes], level: _Level) -> None:
+        """Write what is not a directory of this file system; keep the names of those."""
+        lines: list[bytes] = []
+        told = self.written
+        for name in names:
+            try:
+                status = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
+            except FileNotFoundError:
+                told.vanished += 1
+                continue
+            except OSError:
+                told.entries += 1
+                told.unreadable += 1
+                lines.append(b',\n{"name":"%s"%s}' % (_escaped(name), _READ_ERROR))
+                continue
+            if not stat.S_ISDIR(status.st_mode):
+                if (status.st_dev, status.st_ino) != self._own:
+                    told.entries += 1
+                    lines.append(b",\n" + _info(name, status, level.device) + b"}")
+            elif status.st_dev != self._device or self._is_mounted(name):
+                told.entries += 1
+                told.directories += 1
+                told.elsewhere += 1
+                lines.append(_elsewhere(name, status.st_dev))
+            else:
+                level.waiting.append(name)
+        self._write(b"".join(lines))
+        if self._tell is not None:
+            self._tell(told)
+
+    def _write_closed(self, name: bytes, above: _Level) -> None:
+        """Write a directory that could not be opened, or that is mounted by now."""
+        try:
+            status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
+        except OSError:
+            self.written.vanished += 1
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            self.written.vanished += 1
+            return
+        self.written.entries += 1
+        self.written.directories += 1
+        if status.st_dev != self._device:
+            self.written.elsewhere += 1
+            self._write(_elsewhere(name, status.st_dev))
+        else:
+            self.written.unreadable += 1
+            self._write(b",\n[" + _info(name, status, above.device) + _READ_ERROR + b"}]")
+
+    def _return_to(self, above: _Level, below: _Level) -> None:
+        """Open a directory again: by ``..`` from one in it, else by the way from the top."""
+        try:
+            above.descriptor = _open_same(b"..", below.descriptor, above)
+            return
+        except OSError:
+            if not above.waiting:
+                return  # whoever is above it is found by the way from the top
+        try:
+            above.descriptor = self._open_way()
+        except OSError:
+            self.written.entries += len(above.waiting)
+            self.written.directories += len(above.waiting)
+            self.written.unreadable += len(above.waiting)
+            for name in above.waiting:
+                self._write(b',\n[{"name":"%s"%s}]' % (_escaped(name), _READ_ERROR))
+            above.waiting.clear()
+
+    def _open_way(self) -> int:
+        descriptor = os.dup(self._root)
+        for level in self._stack[1:]:
+            try:
+                lower = _open_same(level.name, descriptor, level)
+            finally:
+                os.close(descriptor)
+            descriptor = lower
+        return descriptor
+
+    def _is_mounted(self, name: bytes) -> bool:
+        if name not in self._mount_names:
+            return False
+        names = [level.name for level in self._stack]
+        return b"/".join((names[0].rstrip(b"/"), *names[1:], name)) in self._mounts
+
+    def _write(self, data: bytes) -> None:
+        self._output.write(data)
+
+
+def _open_same(name: bytes, place: int, level: _Level) -> int:
+    """Open a directory; OSError if it is not the one it was."""
+    descriptor = os.open(name, OPEN_FLAGS, dir_fd=place)
+    status = os.fstat(descriptor)
+    if (status.st_dev, status.st_ino) != (level.device, level.inode):
+        os.close(descriptor)
+        raise FileNotFoundError
+    return descriptor
+
+
+def _close(level: _Level) -> None:
+    if level.descriptor >= 0:
+        os.close(level.descriptor)
+        level.descriptor = -1
+
+
+def _elsewhere(name: bytes, device: int) -> bytes:
+    return b',\n[{"name":"%s","dev":%d%s}]' % (_escaped(name), device, _EXCLUDED)
+
+
+def _info(name: bytes, status: os.stat_result, device_above: int) -> bytes:
+    """Return the object of an entry without its closing brace."""
+    info = b'{"name":"%s"' % _escaped(name)
+    if status.st_size:
+        info += b',"asize":%d' % status.st_size
+    if status.st_blocks:
+        info += b',"dsize":%d' % (status.st_blocks * 512)
+    if status.st_dev != device_above:
+        info += b',"dev":%d' % status.st_dev
+    info += b',"uid":%d,"gid":%d,"mode":%d,"mtime":%d' % (
+        status.st_uid,
+        status.st_gid,
+        status.st_mode,
+        max(0, int(status.st_mtime)),  # ncdu reads no negative numbers
+    )
+    if not stat.S_ISDIR(status.st_mode):
+        if status.st_nlink > 1:
+            info += b',"ino":%d,"hlnkc":true,"nlink":%d' % (status.st_ino, status.st_nlink)
+        if not stat.S_ISREG(status.st_mode):
+            info += b',"notreg":true'
+    return info
+
+
+def _escaped(name: bytes) -> bytes:
+    return _ESCAPED.sub(_escape, name) if _ESCAPED.search(name) else name
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    byte = match[0]
+    return _SHORT_ESCAPES.get(byte) or b"\\u%04x" % byte[0]

@@ -1,0 +1,120 @@
+"""Writing all directories of a finished survey, one after the other: as CSV or as JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from tui_fs.model.codec import path_fields
+from tui_fs.model.paths import displayable, to_base64
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.records import DIRECTORY_FLAGS, DirectoryFlag
+from tui_fs.survey.table import DirectoryTable
+
+_NUMBERS = (
+    "depth",
+    "own_entries",
+    "own_inodes",
+    "own_apparent_bytes",
+    "own_allocated_bytes",
+    "index_bytes",
+    "subtree_entries",
+    "subtree_inodes",
+    "subtree_apparent_bytes",
+    "subtree_allocated_bytes",
+)
+_DATES = ("oldest_s", "newest_s")
+COLUMNS = ("path", "path_b64", *_NUMBERS, *_DATES, "flags")
+"""Own: in the directory itself, without its own size, which is index_bytes. Subtree: with
+everything below it and itself; the dates are those of the subtree too."""
+
+FLAG_WORDS = {
+    flag: word.lower().replace("_", "-")
+    for word, flag in vars(DirectoryFlag).items()
+    if flag in DIRECTORY_FLAGS
+}
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets take for the beginning of a formula."""
+
+
+def write_csv(collector: Collector, output: BinaryIO) -> None:
+    """Write one line for each directory, as RFC 4180 says.
+
+    `path` is escaped for display; where that changes it, `path_b64` has the exact bytes. A cell
+    that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    text = io.TextIOWrapper(output, encoding="utf-8", newline="", write_through=True)
+    lines = csv.writer(text, lineterminator="\r\n")
+    lines.writerow(COLUMNS)
+    table = collector.table
+    for row in _rows(table):
+        path = table.path(row)
+        shown = displayable(path)
+        numbers = _numbers_of(table, row)
+        lines.writerow(
+            [
+                guarded(shown),
+                to_base64(path) if shown != path else "",
+                *(numbers[name] for name in _NUMBERS),
+                *("" if numbers[name] is None else numbers[name] for name in _DATES),
+                " ".join(_words_of(table.flags[row])),
+            ]
+        )
+    text.detach()
+
+
+def write_json(head: Mapping[str, object], collector: Collector, output: BinaryIO) -> None:
+    """Write one JSON object: the fields of `head`, then all directories under ``tree``."""
+    table = collector.table
+    output.write(json.dumps(head, indent=2).removesuffix("\n}").encode())
+    output.write(b',\n  "tree": [')
+    separator = b"\n    "
+    for row in _rows(table):
+        fields = {
+            **path_fields("path", table.path(row)),
+            **_numbers_of(table, row),
+            "flags": _words_of(table.flags[row]),
+        }
+        output.write(separator + json.dumps(fields).encode())
+        separator = b",\n    "
+    output.write(b"\n  ]\n}\n")
+
+
+def guarded(cell: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA_STARTS) else cell
+
+
+def _rows(table: DirectoryTable) -> Iterator[int]:
+    """Yield the rows as they are read by a person: each directory, then what is in it, by name."""
+    waiting = sorted(table.roots(), key=table.name, reverse=True)
+    while waiting:
+        row = waiting.pop()
+        yield row
+        waiting += sorted(table.children(row), key=table.name, reverse=True)
+
+
+def _numbers_of(table: DirectoryTable, row: int) -> dict[str, int | None]:
+    subtree = table.subtree(row)
+    totals, entries = subtree.totals, table.entries(row)
+    has_dates = subtree.newest_s != 0
+    return {
+        "depth": table.depth[row],
+        "own_entries": entries,
+        "own_inodes": entries - table.repeats[row],
+        "own_apparent_bytes": int(table.apparent[row]),
+        "own_allocated_bytes": table.allocated[row],
+        "index_bytes": table.index_bytes[row],
+        "subtree_entries": totals.entries,
+        "subtree_inodes": totals.entries - subtree.repeats,
+        "subtree_apparent_bytes": totals.apparent_bytes,
+        "subtree_allocated_bytes": totals.allocated_bytes,
+        "oldest_s": subtree.oldest_s if has_dates else None,
+        "newest_s": subtree.newest_s if has_dates else None,
+    }
+
+
+def _words_of(flags: int) -> list[str]:
+    return [word for flag, word in FLAG_WORDS.items() if flags & flag]
