@@ -11,8 +11,9 @@ from tests.conftest import Cli, Json, processes_with, wait_until
 from tests.contracts.test_overlap import removed_by
 from tests.needs import needs_tool
 from tests.trees import flat, many_directories
-from tui_fs.job.control import Command, send
+from tui_fs.job.control import send
 from tui_fs.job.store import find
+from tui_fs.model.command import Command
 from tui_fs.model.strategy import StrategyName
 
 RATE_PER_S = 1000

@@ -14,9 +14,8 @@ from tests.needs import needs_root, needs_tool
 from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of, settle, space_of
 from tui_fs.linux.open_files import Occupation, look_who_holds
-from tui_fs.model.events import Space
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause, CauseKind
+from tui_fs.model.space import Cause, CauseKind, Space
 from tui_fs.model.survey import Survey
 from tui_fs.survey.scandir import ScandirSurvey
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.fuzz.common import DIGITS, fuzzed, mutated, tried
 from tui_fs.cli.arguments import directory_argument, options_of, trace_of
 from tui_fs.cli.parser import parse
-from tui_fs.job.control import COMMANDS, read_command
 from tui_fs.model.codec import decode, encode
+from tui_fs.model.command import COMMANDS, read_command
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, from_base64, is_encodable, to_base64
 from tui_fs.model.strategy import Options

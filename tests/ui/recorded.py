@@ -22,7 +22,6 @@ from tui_fs.model.events import (
     JobStarted,
     Paused,
     Sampled,
-    Space,
     StepFinished,
     StepStarted,
     Usage,
@@ -32,6 +31,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
+from tui_fs.model.space import Space
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import (
     Finding,

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.control import COMMANDS, Command, ControlServer, read_command, send
+from tui_fs.job.control import ControlServer, send
 from tui_fs.job.store import JobFolder, create
+from tui_fs.model.command import COMMANDS, Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
 
 Obey = Callable[[Command, int], str | None]

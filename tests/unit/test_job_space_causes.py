@@ -10,10 +10,9 @@ from hypothesis import strategies as some
 from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
-from tui_fs.model.events import Space
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause, CauseKind
+from tui_fs.model.space import Cause, CauseKind, Space
 from tui_fs.model.survey import Totals
 
 MIB = 1 << 20

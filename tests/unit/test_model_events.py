@@ -28,7 +28,6 @@ from tui_fs.model.events import (
     Paused,
     Resumed,
     Sampled,
-    Space,
     StepFinished,
     StepStarted,
     ToolSaid,
@@ -40,6 +39,7 @@ from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.requester import Requester
+from tui_fs.model.space import Space
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target

@@ -24,7 +24,6 @@ from tui_fs.model.events import (
     Paused,
     Resumed,
     Sampled,
-    Space,
     StepFinished,
     StepStarted,
     ToolSaid,
@@ -41,6 +40,7 @@ from tui_fs.model.snapshot import (
     Snapshot,
     fold,
 )
+from tui_fs.model.space import Space
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Totals
 

@@ -10,9 +10,10 @@ from tui_fs.cli.exit_codes import (
 )
 from tui_fs.cli.output import StatusLine, note, print_json_line
 from tui_fs.cli.report import report_as_text
-from tui_fs.job.control import Command, send
+from tui_fs.job.control import send
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
+from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.events import event_to_json
 from tui_fs.model.outcome import JobState

@@ -6,10 +6,11 @@ from tui_fs.cli.delete import go_on
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json
-from tui_fs.job.control import read_command, send
+from tui_fs.job.control import send
 from tui_fs.job.list import JobSummary, summaries
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
+from tui_fs.model.command import read_command
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
 from tui_fs.model.target import in_words, target_fields

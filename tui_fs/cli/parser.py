@@ -16,8 +16,8 @@ from tui_fs.cli.arguments import (
     size,
     strategy,
 )
-from tui_fs.job.control import COMMANDS
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.command import COMMANDS
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import IoPriority, StrategyName

@@ -6,68 +6,14 @@ import os
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tui_fs.job.store import JobFolder
+from tui_fs.model.command import Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
-from tui_fs.model.strategy import IoPriority
-
-MOST_PER_S = 1_000_000
-COMMANDS = {
-    "pause": "",
-    "resume": "",
-    "cancel": "",
-    "gentle": "on or off",
-    "rate": f"1 to {MOST_PER_S:,} entries a second, or off",
-    "nice": "0 to 19",
-    "ionice": ", ".join(IoPriority),
-}
-"""Each command and the value it takes, in words; empty for none."""
 
 _LONGEST_COMMAND_BYTES = 64
 _ANSWER_TIMEOUT_S = 5.0
 _PEER_CREDENTIALS = "3i"  # struct ucred: pid, uid, gid
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command that is known, with a value that fits it."""
-
-    name: str
-    value: str = ""
-
-    def __str__(self) -> str:
-        """Return the line that is sent."""
-        return f"{self.name} {self.value}".rstrip()
-
-
-def read_command(line: str) -> Command:
-    """Return the command of a line, ``NAME`` or ``NAME VALUE``; BadInput if it is none."""
-    name, _, value = line.strip().partition(" ")
-    if name not in COMMANDS:
-        raise BadInput(f"{name!r} is not a command; there are {', '.join(COMMANDS)}.")
-    if not _fits(name, value):
-        wanted = COMMANDS[name] or "no value"
-        raise BadInput(f"{name} takes {wanted}, not {value!r}.")
-    return Command(name, value)
-
-
-def _fits(name: str, value: str) -> bool:
-    match name:
-        case "gentle":
-            return value in ("on", "off")
-        case "rate":
-            return value == "off" or _is_number(value, 1, MOST_PER_S)
-        case "nice":
-            return _is_number(value, 0, 19)
-        case "ionice":
-            return value in tuple(IoPriority)
-    return value == ""
-
-
-def _is_number(text: str, low: int, high: int) -> bool:
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(high))
-    return digits and low <= int(text) <= high
 
 
 class ControlServer:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tui_fs.job.control import Command
 from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting, disk_waiting
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.rate import RateLimit
 from tui_fs.linux.processes import all_stopped
+from tui_fs.model.command import Command
 from tui_fs.model.events import Event, HeldBack, LetGo, PaceChanged
 from tui_fs.model.strategy import IoPriority, Pace
 

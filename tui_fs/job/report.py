@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from tui_fs.linux.boot import boot_id
 from tui_fs.model.codec import Json, argv_fields, encode, path_fields
 from tui_fs.model.errors import meaning
-from tui_fs.model.events import EntryFailed, Space
+from tui_fs.model.events import (
+    EntryFailed,
+)
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.space import Space
 from tui_fs.model.target import target_fields
 
 SCHEMA = 1

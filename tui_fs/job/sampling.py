@@ -8,7 +8,11 @@ from tui_fs.linux.filesystem import space_of
 from tui_fs.linux.pressure import io_pressure_percent
 from tui_fs.linux.processes import UsageMeter
 from tui_fs.model.calls import CallCount, Removed, TraceSource
-from tui_fs.model.events import Sampled, Space, Usage
+from tui_fs.model.events import (
+    Sampled,
+    Usage,
+)
+from tui_fs.model.space import Space
 from tui_fs.tracing.source import CallSource
 
 SAMPLE_EVERY_S = 0.25

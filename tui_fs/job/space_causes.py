@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
-from tui_fs.model.events import Space
 from tui_fs.model.paths import displayable, is_within, shell_quoted
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause, CauseKind
+from tui_fs.model.space import Cause, CauseKind, Space
 from tui_fs.model.units import bytes_iec, count, counted
 
 TOLERANCE_BYTES = 1 << 20

@@ -6,9 +6,8 @@ from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.open_files import Occupation, look_who_holds
 from tui_fs.model.errors import BadInput
-from tui_fs.model.events import Space
 from tui_fs.model.plan import Plan
-from tui_fs.model.space import Cause
+from tui_fs.model.space import Cause, Space
 
 
 class SpaceWatch:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from tui_fs.job.aftermath import Aftermath, is_deleted, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
-from tui_fs.job.control import Command, ControlServer
+from tui_fs.job.control import ControlServer
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import Launcher, StepEnd
@@ -36,6 +36,7 @@ from tui_fs.linux.filesystem import settle
 from tui_fs.linux.mounts import MountWatch, read_mounts
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.command import Command
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import (
     Audited,

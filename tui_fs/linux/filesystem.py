@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
-from tui_fs.model.events import Space
+from tui_fs.model.space import Space
 
 SETTLE_LIMIT_S = 1.0
 _SETTLE_STEP_S = 0.05

@@ -11,7 +11,7 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause
+from tui_fs.model.space import Cause, Space
 from tui_fs.model.strategy import Argv, Pace, StrategyName
 from tui_fs.model.target import check_paths
 
@@ -36,14 +36,6 @@ class Usage:
     written_bytes: int
     processes: int
     busiest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """Free space and inodes of the targets' file systems; None where one has no such count."""
-
-    free_bytes: int
-    free_inodes: int | None
 
 
 @dataclass(frozen=True, slots=True)

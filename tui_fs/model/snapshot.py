@@ -19,7 +19,6 @@ from tui_fs.model.events import (
     Paused,
     Resumed,
     Sampled,
-    Space,
     StepFinished,
     StepStarted,
     ToolSaid,
@@ -27,6 +26,7 @@ from tui_fs.model.events import (
 )
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr
+from tui_fs.model.space import Space
 from tui_fs.model.strategy import Pace
 
 RATE_WINDOW_S = 3.0

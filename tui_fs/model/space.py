@@ -1,7 +1,15 @@
-"""Why a deletion gave back less, or more, room than was expected."""
+"""Room on a file system, and why a deletion gave back less, or more, than was expected."""
 
 import enum
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Free space and inodes of the targets' file systems; None where one has no such count."""
+
+    free_bytes: int
+    free_inodes: int | None
 
 
 class CauseKind(enum.StrEnum):

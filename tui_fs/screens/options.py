@@ -10,8 +10,8 @@ from textual.screen import ModalScreen
 from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
-from tui_fs.job.control import MOST_PER_S
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.command import MOST_PER_S
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options
 from tui_fs.tracing.ladder import open_source

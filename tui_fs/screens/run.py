@@ -10,10 +10,11 @@ from textual.binding import Binding
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui_fs.job.control import Command, send
+from tui_fs.job.control import send
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
+from tui_fs.model.command import Command
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
