@@ -1,6 +1,6 @@
 """Adding up what one directory holds, a few thousand names at a time.
 
-Nearly all work is done by C loops over whole lists (map, sum, set): a Python loop over the
+Nearly all work is done by C loops over whole columns (zip, sum, set): a Python loop over the
 entries takes longer than the kernel takes to stat them.
 """
 
@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from operator import attrgetter, itemgetter
+from operator import attrgetter, not_
 
 from tui_fs.survey.records import BigFile, DirectoryFlag, Link
 
@@ -22,11 +22,6 @@ LONG_NAME_BYTES = 250
 _DIRENT_HEADER_BYTES = 19 + 1
 """struct linux_dirent64 before the name, and the name's closing NUL; padded to 8."""
 
-_mode = itemgetter(stat.ST_MODE)
-_link_count = itemgetter(stat.ST_NLINK)
-_owner = itemgetter(stat.ST_UID)
-_size = itemgetter(stat.ST_SIZE)
-_modified = itemgetter(stat.ST_MTIME)
 _blocks: Callable[[os.stat_result], int] = attrgetter("st_blocks")
 
 Predicate = Callable[[bytes, os.stat_result], bool]
@@ -88,54 +83,45 @@ class DirectoryTally:
             for length, number in _numbers(lengths)
         )
         self._look_at_names(names)
-        directories: list[tuple[bytes, os.stat_result]] = []
-        if not self.flags & DirectoryFlag.FOREIGN_OWNERS and set(map(_owner, statuses)) != {
-            self.owner
-        }:
+        modes, _, _, link_counts, owners, _, sizes, _, modified, _ = zip(*statuses, strict=True)
+        if set(owners) != {self.owner}:
             self.flags |= DirectoryFlag.FOREIGN_OWNERS
         kinds = {stat.S_IFREG: 0, stat.S_IFLNK: 0, stat.S_IFDIR: 0}
-        for mode, number in _numbers(list(map(_mode, statuses))):
+        for mode, number in _numbers(modes):
             kind = stat.S_IFMT(mode)
             kinds[kind] = kinds.get(kind, 0) + number
+        directories: list[tuple[bytes, os.stat_result]] = []
         if kinds[stat.S_IFDIR]:
-            is_directory = [stat.S_ISDIR(mode) for mode in map(_mode, statuses)]
+            is_directory = list(map(stat.S_ISDIR, modes))
             directories = list(
                 zip(compress(names, is_directory), compress(statuses, is_directory), strict=True)
             )
             self.subdirectories += len(directories)
-            names = [name for name, is_one in zip(names, is_directory, strict=True) if not is_one]
-            statuses = [
-                status for status, is_one in zip(statuses, is_directory, strict=True) if not is_one
-            ]
+            is_other = list(map(not_, is_directory))
+            names, statuses = list(compress(names, is_other)), list(compress(statuses, is_other))
             if not names:
                 return directories
-        self._add_entries(names, statuses, kinds, matches)
-        return directories
-
-    def _add_entries(
-        self,
-        names: Sequence[bytes],
-        statuses: Sequence[os.stat_result],
-        kinds: dict[int, int],
-        matches: Predicate | None,
-    ) -> None:
+            lengths = list(map(len, names))
+            _, _, _, link_counts, _, _, sizes, _, modified, _ = zip(*statuses, strict=True)
         files, symlinks = kinds[stat.S_IFREG], kinds[stat.S_IFLNK]
         self.files += files
         self.symlinks += symlinks
         self.other += len(names) - files - symlinks
-        self.name_bytes += sum(map(len, names))
-        oldest = max(1, min(map(_modified, statuses)))  # 0 stands for none
-        self.newest = max(self.newest, oldest, max(map(_modified, statuses)))
+        self.name_bytes += sum(lengths)
+        oldest = max(1, min(modified))  # 0 stands for none
+        self.newest = max(self.newest, oldest, max(modified))
         self.oldest = min(self.oldest, oldest) if self.oldest else oldest
-        if max(map(_size, statuses)) >= BIG_FILE_BYTES:
+        if max(sizes) >= BIG_FILE_BYTES:
             self._note_big_files(names, statuses)
         if matches is not None:
             self._add_matches(names, statuses, matches)
-        if max(map(_link_count, statuses)) > 1:
+        if max(link_counts) > 1:
             self._note_links(names, statuses, matches)
             statuses = [status for status in statuses if status.st_nlink <= 1]
-        self.apparent += sum(map(_size, statuses))
+            sizes = tuple(status.st_size for status in statuses)
+        self.apparent += sum(sizes)
         self.allocated += 512 * sum(map(_blocks, statuses))
+        return directories
 
     def _note_big_files(self, names: Sequence[bytes], statuses: Sequence[os.stat_result]) -> None:
         for name, status in zip(names, statuses, strict=True):
@@ -209,8 +195,8 @@ def _kind(mode: int) -> int:
     return 1 if stat.S_ISLNK(mode) else 2
 
 
-def _numbers(values: list[int]) -> Iterable[tuple[int, int]]:
+def _numbers(values: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Yield each value and how often it occurs; quick where all are the same."""
-    if min(values) == max(values):
+    if len(set(values)) == 1:
         return ((values[0], len(values)),)
     return Counter(values).items()
