@@ -6,8 +6,9 @@ from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.open_files import Occupation, look_who_holds
 from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.space import Cause, Space
+from tui_fs.model.space import Cause, CauseKind, Space
 
 
 class SpaceWatch:
@@ -38,13 +39,19 @@ class SpaceWatch:
         is_one = len(self._places) == 1
         found: list[Cause] = []
         for device, place in self._places.items():
+            try:
+                filesystem = file_system_of(place)
+            except (OSError, BadInput) as why:  # the end of a job is told whatever happens
+                sentence = f"The file system of {displayable(place)} could not be looked at: {why}"
+                found.append(Cause(CauseKind.NOT_LOOKED_AT, sentence, ""))
+                continue
             found += space_causes(
                 before=before if is_one else None,
                 after=after if is_one else None,
                 expected=self._plan.expected,
                 finished=is_finished and is_one,
                 deleted_entries=deleted_entries,
-                file_system=file_system_of(place),
+                file_system=filesystem,
                 targets=self._plan.paths,
                 held_before=self._before[device],
                 held_after=self._look(device),

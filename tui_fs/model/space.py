@@ -24,6 +24,7 @@ class CauseKind(enum.StrEnum):
     OTHERS_WROTE = "others-wrote"
     OTHERS_FREED = "others-freed"
     INODES = "inodes"
+    NOT_LOOKED_AT = "not-looked-at"
 
 
 @dataclass(frozen=True, slots=True)
