@@ -7,6 +7,7 @@ from textual.pilot import Pilot
 
 from tests.ui.recorded import Host
 from tests.ui.test_screens import wait_for
+from tui_fs.job.cures import look, put_aside
 from tui_fs.screens.cures import CuresScreen
 from tui_fs.screens.frame import Settings
 
@@ -79,4 +80,42 @@ async def test_read_only_screens_change_nothing(spool: Path) -> None:
         await pilot.press("j", "enter")
         await pilot.pause()
         assert isinstance(pilot.app.screen, CuresScreen)
+        assert spool.exists()
+
+
+async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
+    # Given a run that was killed: the twin stands aside, and somebody wrote into it
+    record = put_aside(look(str(spool), to_recreate=False), with_twin=True).record
+    aside, twin = Path(record.aside), spool.parent / "twin"
+    spool.rename(twin)
+    aside.rename(spool)
+    twin.rename(aside)
+    for name in ("letter", "late"):
+        (aside / name).touch()
+    screen = CuresScreen(str(spool), Settings())
+    async with Host(screen).run_test(size=(120, 30)) as pilot:
+        # When that is put in order
+        await wait_for(pilot, "put in order")
+        await pilot.press("end", "enter")
+        await _answer(pilot, yes=True)
+        # Then what was moved and what was there twice is told
+        await wait_for(pilot, "is in order")
+        await wait_for(pilot, "2 entries made meanwhile")
+        await wait_for(pilot, "letter was made twice")
+        assert not aside.exists()
+        assert len(list(spool.iterdir())) == 3
+
+
+async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> None:
+    # Given the question about one directory / When another one has its name at the answer
+    screen = CuresScreen(str(spool), Settings())
+    async with Host(screen).run_test(size=(80, 24)) as pilot:
+        await wait_for(pilot, "rename it aside at once")
+        await pilot.press("j", "enter")
+        await wait_for(pilot, "No, go back")
+        spool.rename(spool.parent / "elsewhere")
+        spool.mkdir()
+        await _answer(pilot, yes=True)
+        # Then it stays
+        await wait_for(pilot, "was replaced or")
         assert spool.exists()

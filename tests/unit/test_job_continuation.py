@@ -1,6 +1,7 @@
 """What a job has left that died, by what stands at its targets' places now."""
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tui_fs.model.target import Target
 def plan_of(*paths: Path) -> Plan:
     """Give the plan of a job on these directories, as they are now."""
     targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in paths)
-    return replace(plan(), targets=targets)
+    return replace(plan(), targets=targets, created_at=time.time())
 
 
 @pytest.fixture
@@ -52,7 +53,28 @@ def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> Non
     rest = rest_of(died)
     assert [target.path for target in rest.targets] == [str(places[at]) for at in (0, 2, 4)]
     assert [target.pin for target in rest.targets] == [died.targets[at].pin for at in (0, 2, 4)]
-    assert rest.gone == f"2 of 5 directories are gone already: {places[1]}, {places[3]}."
+    assert (
+        rest.gone == f"2 of 5 directories are gone or another one by now: {places[1]}, {places[3]}."
+    )
+
+
+def test_one_made_after_the_plan_is_another_even_with_its_inode(places: list[Path]) -> None:
+    # Given a job that was planned before a directory was made, which has the inode of its target
+    died = replace(plan_of(*places[:2]), created_at=time.time() - 3600)
+    # When asked / Then nothing of it goes on
+    with pytest.raises(Refused) as why:
+        rest_of(died)
+    assert why.value.rule == "changed"
+
+
+def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
+    places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file system that does not tell when a directory was made / When asked / Then refused
+    monkeypatch.setattr("tui_fs.job.continuation.birth_s", lambda _: None)
+    with pytest.raises(Refused) as why:
+        rest_of(plan_of(*places))
+    assert "does not tell when" in why.value.sentence
 
 
 def test_many_that_are_gone_are_counted(places: list[Path]) -> None:

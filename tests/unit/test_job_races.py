@@ -9,6 +9,7 @@ import pytest
 from tests.needs import needs_root
 from tui_fs.job.races import (
     MOST_ARGUMENT_BYTES,
+    MOST_GROUPS,
     directories_named_from,
     is_firm,
     open_pinned,
@@ -161,7 +162,7 @@ def several(above: Path, number: int, name: str = "t") -> list[str]:
 
 @pytest.mark.parametrize("keep_root", [False, True])
 @pytest.mark.parametrize("strategy", StrategyName)
-def test_firm_targets_share_a_run_and_others_have_their_own(
+def test_firm_targets_come_first_and_others_run_inside(
     firm: Path, strategy: StrategyName, keep_root: bool
 ) -> None:
     # Given firm targets, and among them one that others can replace
@@ -174,8 +175,8 @@ def test_firm_targets_share_a_run_and_others_have_their_own(
     tools = dict.fromkeys(built.tools, "/bin/tool")
     # When staged
     staged = stage(built, paths, options, tools, "/e")
-    # Then the firm ones come first, in one run if the strategy takes several
-    groups = [(0,), (2,)] if built.at_once(options) == 1 else [(0, 2)]
+    # Then the firm ones come first, each compared in the moment before its own run
+    groups = [(0,), (2,)]
     expected = [
         step
         for group in groups
@@ -200,16 +201,24 @@ def test_a_command_line_holds_what_the_kernel_permits(
 ) -> None:
     # Given many targets of long names, all firm / When staged / Then in several runs
     monkeypatch.setattr("tui_fs.job.races.is_firm", lambda _: True)
-    paths = [f"/{'x' * 200}/{'y' * 200}/{number}" for number in range(1000)]
+    paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
     built = STRATEGIES[StrategyName.RM]
     staged = stage(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
     # And each in just one, in its order
     assert [number for one in staged for number in one.targets] == list(range(1000))
     lengths = [sum(len(word) + 1 for word in one.step[0]) for one in staged]
-    assert len(lengths) == 4
+    assert len(lengths) > MOST_GROUPS
     assert max(lengths) < MOST_ARGUMENT_BYTES + 100
     # And one longer than all that still has its own
     assert len(stage(built, ["/" + "z" * (120 << 10)] * 2, Options(), {"rm": "r"}, "/e")) == 2
+
+
+def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given many firm targets of short names / When staged / Then in few runs of equal size
+    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda _: True)
+    paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
+    staged = stage(STRATEGIES[StrategyName.RM], paths, Options(), {"rm": "/bin/rm"}, "/e")
+    assert [len(one.targets) for one in staged] == [10] * MOST_GROUPS
 
 
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:

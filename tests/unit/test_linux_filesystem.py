@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.test_linux_mounts import ROOT, table
 from tui_fs.linux import filesystem
-from tui_fs.linux.filesystem import file_system_of, space_of
+from tui_fs.linux.filesystem import file_system_of, one_of_each, space_of
 
 
 def statvfs(blocks: int, free: int, available: int, files: int, free_files: int) -> object:
@@ -80,3 +80,18 @@ def test_the_file_system_of_this_test_is_known(tmp_path: Path) -> None:
     found = file_system_of(str(tmp_path))
     assert found.kind != "unknown"
     assert found.free_bytes is not None
+
+
+def test_subvolumes_of_one_file_system_are_watched_once(tmp_path: Path) -> None:
+    # Given two subvolumes of one btrfs, two datasets of one zfs pool, and another file system
+    mountinfo = tmp_path / "mountinfo"
+    mountinfo.write_text(
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        "2 1 0:40 /one /one rw - btrfs /dev/sdb rw\n"
+        "3 1 0:40 /two /two rw - btrfs /dev/sdb rw\n"
+        "4 1 0:50 / /tank rw - zfs tank/a rw\n"
+        "5 1 0:51 / /pool rw - zfs tank/b rw\n"
+    )
+    # When asked / Then one place of each, the first that was named
+    places = ["/one/x", "/two/y", "/tank", "/pool/z", "/home"]
+    assert one_of_each(places, str(mountinfo)) == ("/one/x", "/tank", "/home")

@@ -76,13 +76,21 @@ def _look_at(
     except OSError:
         is_in_place = False
     if not is_in_place:
-        now = displayable(os.readlink(f"/proc/self/fd/{held}"))
-        note = f"{directory} was moved while it was deleted, to {now}."
+        note = f"{directory} was moved while it was deleted, to {_place_of(held)}."
+        if len(plan.targets) > 1:
+            note += " What stood at its path afterwards may have been deleted in its place."
         return Aftermath((target.path,), None, note)
     totals, complete = _count(plan, target, deadline_s, clock)
     if complete and totals.entries == 0:
         return Aftermath((), totals)
     return Aftermath((target.path,), totals if complete else None)
+
+
+def _place_of(held: int) -> str:
+    try:
+        return displayable(os.readlink(f"/proc/self/fd/{held}"))
+    except OSError:  # its path is longer than the kernel tells
+        return "a place whose path cannot be told"
 
 
 def is_deleted(held: int) -> bool:

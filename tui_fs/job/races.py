@@ -15,6 +15,10 @@ from tui_fs.strategies.base import Strategy
 MOST_STEPS = 100
 """Each step has some hundred counters that stay open to the end of the job."""
 
+MOST_GROUPS = 25
+"""Targets given by path are dealt out to so many command lines: each costs a twentieth of a second,
+and the fewer targets share one, the later they are compared."""
+
 MOST_ARGUMENT_BYTES = 100 << 10
 """The targets of one step, together: the kernel permits 128 KiB in any case (execve(2))."""
 
@@ -45,14 +49,17 @@ def stage(
     """Return what runs to delete the targets.
 
     The path of a target is given to the tools only where nobody else can put another directory
-    in the place of any part of it; they then take as many targets at once as they can. For every
-    other target the tools run in it, held by descriptor, and empty it; then rmdir takes the name,
-    which cannot remove anything but an empty directory.
+    in the place of any part of it. They take few targets at once, for these are compared with what
+    was confirmed in the moment before their step. For every other target the tools run in it,
+    held by descriptor, and empty it; then rmdir takes the name, which cannot remove anything but
+    an empty directory.
     """
     build = strategy.steps_with_output if with_output else strategy.steps
     firm = [number for number, path in enumerate(paths) if is_firm(path)]
     staged: list[StagedStep] = []
-    for group in _groups(firm, paths, strategy.at_once(options)):
+    at_once = -(-len(firm) // MOST_GROUPS)
+    most = strategy.at_once(options)
+    for group in _groups(firm, paths, at_once if most is None else min(at_once, most)):
         steps = build(tuple(paths[number] for number in group), options, tools, empty_directory)
         staged += [StagedStep(step, group, False) for step in steps]
     emptying = replace(options, keep_root=True)
@@ -66,7 +73,7 @@ def stage(
 
 
 def _groups(
-    numbers: Sequence[int], paths: Sequence[str], at_once: int | None
+    numbers: Sequence[int], paths: Sequence[str], at_once: int
 ) -> Iterator[tuple[int, ...]]:
     """Yield the targets in groups that one command line can hold."""
     group: list[int] = []

@@ -1,10 +1,10 @@
 """Who held files before a job and who holds them after it, and what that means for its space."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.linux.open_files import Occupation, look_who_holds
+from tui_fs.linux.open_files import LIMIT_S, Occupation, look_who_holds
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -16,12 +16,14 @@ class SpaceWatch:
 
     Args:
         places: for each device a directory on it that stays.
+        watched: those of them whose free space is watched, one on each file system.
     """
 
-    def __init__(self, plan: Plan, places: Mapping[int, str]) -> None:
+    def __init__(self, plan: Plan, places: Mapping[int, str], watched: Sequence[str]) -> None:
         self._plan = plan
-        self._places = dict(places)
-        self._before = {device: self._look(device) for device in places}
+        self._devices = tuple(places)
+        self._watched = tuple(watched)
+        self._before = self._look()
 
     def causes(
         self,
@@ -36,16 +38,17 @@ class SpaceWatch:
         On several file systems nobody knows what was expected of which, so that only facts are
         told of each.
         """
-        is_one = len(self._places) == 1
-        found: list[Cause] = []
-        for device, place in self._places.items():
+        is_one = len(self._watched) == 1
+        held_after = self._look()
+        found: dict[Cause, None] = {}  # of several file systems each tells the same holders
+        for place in self._watched:
             try:
                 filesystem = file_system_of(place)
             except (OSError, BadInput) as why:  # the end of a job is told whatever happens
                 sentence = f"The file system of {displayable(place)} could not be looked at: {why}"
-                found.append(Cause(CauseKind.NOT_LOOKED_AT, sentence, ""))
+                found[Cause(CauseKind.NOT_LOOKED_AT, sentence, "")] = None
                 continue
-            found += space_causes(
+            causes = space_causes(
                 before=before if is_one else None,
                 after=after if is_one else None,
                 expected=self._plan.expected,
@@ -53,13 +56,26 @@ class SpaceWatch:
                 deleted_entries=deleted_entries,
                 file_system=filesystem,
                 targets=self._plan.paths,
-                held_before=self._before[device],
-                held_after=self._look(device),
+                held_before=self._before,
+                held_after=held_after,
             )
+            found |= dict.fromkeys(causes)
         return tuple(found)
 
-    def _look(self, device: int) -> Occupation:
-        try:
-            return look_who_holds(self._plan.paths, device)
-        except (OSError, BadInput):
-            return Occupation(complete=False)  # a deletion is not held up by what it cannot see
+    def _look(self) -> Occupation:
+        """Return who holds files on any of the devices; the looks share one limit of time."""
+        looks: list[Occupation] = []
+        for device in self._devices:
+            try:
+                limit_s = LIMIT_S / len(self._devices)
+                looks.append(look_who_holds(self._plan.paths, device, limit_s=limit_s))
+            except (OSError, BadInput):
+                looks.append(Occupation(complete=False))  # no deletion is held up by that
+        return Occupation(
+            living=looks[0].living,
+            held=looks[0].held,
+            deleted=tuple(file for one in looks for file in one.deleted),
+            unseen_processes=max(one.unseen_processes for one in looks),
+            unnamed=max(one.unnamed for one in looks),
+            complete=all(one.complete for one in looks),
+        )

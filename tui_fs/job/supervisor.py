@@ -32,7 +32,7 @@ from tui_fs.job.start import GO, READY
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
-from tui_fs.linux.filesystem import settle
+from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.mounts import MountWatch, read_mounts
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
@@ -52,6 +52,7 @@ from tui_fs.model.events import (
     StepStarted,
 )
 from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.strategy import flatten
@@ -114,7 +115,8 @@ class Supervisor:
         self._selector.register(launcher.err, selectors.EVENT_READ, self._read_errors)
         # the directory that holds a target is on its file system: no target is a mount point
         places = {one.pin.device: os.path.dirname(one.path) for one in self._plan.targets}
-        self._sampler = Sampler(source, self._output, tuple(places.values()), launcher.pid)
+        watched = one_of_each(places.values())
+        self._sampler = Sampler(source, self._output, watched, launcher.pid)
         self._pacing = Pacing(
             launcher,
             self._plan.options.pace,
@@ -123,7 +125,7 @@ class Supervisor:
             self._note,
             self._now,
         )
-        self._space_watch = SpaceWatch(self._plan, places)
+        self._space_watch = SpaceWatch(self._plan, places, watched)
         self._note_start(source)
         if self._record.is_behind:
             self._launcher.close()
@@ -197,6 +199,24 @@ class Supervisor:
         coming = self._staged[len(self._ends) :]
         return sorted({number for one in coming for number in one.targets})
 
+    def _watch_exchanged(self) -> None:
+        """End the job if a target that the running tools have yet to come to was exchanged.
+
+        One that is deleted they are done with, whatever stands in its place by now.
+        """
+        step = self._staged[len(self._ends)]
+        if step.is_inside or len(step.targets) == 1:
+            return  # compared in the moment before
+        for number in step.targets:
+            target = self._plan.targets[number]
+            if is_deleted(self._held[number]):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # nothing that could be deleted
+                now = os.lstat(target.path)
+                if (now.st_dev, now.st_ino) != (target.pin.device, target.pin.inode):
+                    shown = displayable(target.path)
+                    self._cancel(f"{shown} is not the directory any more that was confirmed")
+
     def _note_start(self, source: CallSource) -> None:
         plan, predicted = self._plan, self._plan.predicted
         self._note(
@@ -255,6 +275,7 @@ class Supervisor:
                 look_again_s = self._pacing.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
+                    self._watch_exchanged()
                     self._sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, BrokenPipeError):
@@ -299,7 +320,11 @@ class Supervisor:
         mounts.seen()
         if self._pacing.is_paused:
             return  # nothing goes on now, and resuming checks again
-        ahead = [self._plan.targets[number] for number in self._targets_ahead()]
+        # those of coming steps are compared in the moment before their step
+        running = (
+            self._staged[len(self._ends)].targets if len(self._ends) < len(self._staged) else ()
+        )
+        ahead = [self._plan.targets[number] for number in running]
         if len(ahead) > 1:
             holders = {place for mount in read_mounts() for place in _upwards(mount.mount_point)}
             ahead.sort(key=lambda target: target.path not in holders)
@@ -408,6 +433,12 @@ class Supervisor:
         left = aftermath.survivors.entries if aftermath.survivors else None
         deleted = _sum(ending.deleted_files, ending.deleted_directories)
         failed = self._snapshot.failed
+        causes = self._space_watch.causes(
+            self._snapshot.started.space if self._snapshot.started else None,
+            self._sampler.space,
+            self._snapshot.removed.entries if self._snapshot.removed else None,
+            is_finished=ending.outcome is Outcome.DONE,
+        )
         self._audit(AuditedEnd(ending.outcome, deleted, failed, left, self._wall_s))
         self._note(
             JobFinished(
@@ -421,12 +452,7 @@ class Supervisor:
                 surviving_entries=left,
                 space=self._sampler.space,
                 left=aftermath.left,
-                space_causes=self._space_watch.causes(
-                    self._snapshot.started.space if self._snapshot.started else None,
-                    self._sampler.space,
-                    self._snapshot.removed.entries if self._snapshot.removed else None,
-                    is_finished=ending.outcome is Outcome.DONE,
-                ),
+                space_causes=causes,
             )
         )
         self._write_report()

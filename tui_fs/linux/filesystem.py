@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
@@ -54,6 +55,23 @@ def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
     )
 
 
+def one_of_each(paths: Iterable[str], mountinfo: str = MOUNTINFO) -> tuple[str, ...]:
+    """Return the first path on each file system.
+
+    Subvolumes of one btrfs and datasets of one zfs pool share their room: they count as one,
+    although each has a st_dev of its own.
+    """
+    mounts = read_mounts(mountinfo)
+    first: dict[str, str] = {}
+    for path in paths:
+        mount = mount_of(path, mounts)
+        key = path if mount is None else mount.device
+        if mount is not None and mount.filesystem == "zfs":
+            key = mount.source.partition("/")[0]
+        first.setdefault(key, path)
+    return tuple(first.values())
+
+
 def space_of(path: str) -> Space | None:
     """Return the free space and inodes at `path`, None if the file system does not answer."""
     room = _statvfs(path)
@@ -67,7 +85,10 @@ def settle(path: str) -> None:
     mount = mount_of(path, read_mounts())
     if mount is None or mount.filesystem not in ("btrfs", "xfs"):
         return
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return  # moved away meanwhile; what is counted then is told as it is
     try:
         ctypes.CDLL(None).syncfs(descriptor)
     finally:

@@ -14,20 +14,21 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.cures.occupants import Occupants
+from tui_fs.job.cure_process import run_cure
 from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cure_undo import undo
-from tui_fs.job.cures import look, put_aside, recreate_directory
+from tui_fs.job.cures import Prospect, look
 from tui_fs.job.permission import who_forbids_deleting
-from tui_fs.job.set_aside import Action, Record
-from tui_fs.model.errors import TuiFsError
+from tui_fs.job.set_aside import Record
+from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import displayable
-from tui_fs.model.units import bytes_iec, counted
+from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.frame import FramedScreen, Settings, muted
 from tui_fs.screens.messages import DeleteAsked
 from widgets.bar_list import BarList, BarRow, Column
 from widgets.confirm_dialog import ConfirmDialog
 
 _COLUMNS = (Column("what", 16), Column("what it does", 0))
+_WITH_TWIN = ("--twin",)
 _RECREATE, _ASIDE, _TWIN, _BACK, _DELETE = "recreate", "aside", "twin", "back:", "delete:"
 
 
@@ -88,11 +89,14 @@ class CuresScreen(FramedScreen):
         cures = {cure.key: cure for cure in (_recreate(self._path), *_asides(self._path))}
         problem = ""
         try:
-            before = [record for record, state in records() if _can_be_put_back(record, state)]
+            listed, damaged = records()
         except TuiFsError as why:
-            before, problem = [], str(why)
-        cures |= {cure.key: cure for cure in map(_undo, before)}
-        self.app.call_from_thread(self._show, cures, {r.id: r for r in before}, problem)
+            listed, damaged, problem = [], [], str(why)
+        if damaged:
+            problem = f"A record is damaged: {damaged[0].why}"
+        cures |= {cure.key: cure for cure in (_undo(*pair) for pair in listed) if cure}
+        aside = {record.id: record for record, standing in listed if standing is Standing.ASIDE}
+        self.app.call_from_thread(self._show, cures, aside, problem)
 
     def _show(self, cures: dict[str, _Cure], aside: dict[str, Record], problem: str) -> None:
         if not self.is_attached:
@@ -164,21 +168,26 @@ def _recreate(path: str) -> _Cure:
     if prospect.occupants.found:
         impossible = f"{_who(prospect.occupants)} in it and would stay in the old one."
 
-    def act() -> str:
-        done, _ = recreate_directory(prospect, accept_occupants=False)
-        before, after = done.index_bytes_before, done.index_bytes_after
-        return f"It is made anew: {bytes_iec(before)} before, {bytes_iec(after)} now."
-
     meaning = f"make the emptied directory anew; it takes {size} now"
-    lines = (displayable(path), "Owner, mode, access list, attributes and times are kept.")
+    lines: tuple[str, ...] = (
+        displayable(path),
+        "Owner, mode, access list, attributes and times are kept.",
+    )
+    lines += _unseen(prospect.occupants)
+    act = partial(_act_on, prospect, "recreate")
     consequence = "The empty directory is exchanged for a new one in one step."
     return _Cure(_RECREATE, "recreate", meaning, impossible, lines, consequence, act)
 
 
 def _asides(path: str) -> tuple[_Cure, ...]:
     ways = (
-        (_ASIDE, "set aside", "rename it aside at once; whoever needs it makes it anew", False),
-        (_TWIN, "set aside, twin", "the same, and an empty one takes its place at once", True),
+        (_ASIDE, "set aside", "rename it aside at once; whoever needs it makes it anew", ()),
+        (
+            _TWIN,
+            "set aside, twin",
+            "the same, and an empty one takes its place at once",
+            _WITH_TWIN,
+        ),
     )
     try:
         prospect = look(path, to_recreate=False)
@@ -187,31 +196,59 @@ def _asides(path: str) -> tuple[_Cure, ...]:
     lines = [displayable(path)]
     if prospect.occupants.found:
         lines.append(f"{_who(prospect.occupants)} in it and will go with it.")
-
-    def act(*, with_twin: bool) -> str:
-        done = put_aside(prospect, with_twin=with_twin)
-        return f"It stands aside as {displayable(done.record.aside)}."
-
+    lines += _unseen(prospect.occupants)
     consequence = "Nothing is deleted; it can be put back until its deletion begins."
     return tuple(
-        _Cure(key, title, meaning, "", tuple(lines), consequence, partial(act, with_twin=twin))
-        for key, title, meaning, twin in ways
+        _Cure(
+            key,
+            title,
+            meaning,
+            "",
+            tuple(lines),
+            consequence,
+            partial(_act_on, prospect, "aside", *options),
+        )
+        for key, title, meaning, options in ways
     )
 
 
-def _undo(record: Record) -> _Cure:
-    def act() -> str:
-        undo(record.id)
-        return f"{displayable(record.path)} is back."
+def _undo(record: Record, standing: Standing | None) -> _Cure | None:
+    """Return the way back, None if there is nothing to do."""
+    act = partial(run_cure, "aside", "--undo", record.id)
+    shown, name = displayable(record.path), displayable(os.path.basename(record.path))
+    match standing:
+        case Standing.ASIDE:
+            meaning = f"{displayable(record.aside)} as {name}"
+            lines = (f"from {displayable(record.aside)}", f"to {shown}")
+            consequence = "An empty directory that took its place is removed; a full one is not."
+            return _Cure(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
+        case Standing.INTERRUPTED:
+            meaning = f"{shown}: an earlier {record.action} was interrupted"
+            lines = (shown, f"with what is left in {displayable(record.aside)}")
+            consequence = "What is left over moves into the directory; nothing of it is lost."
+            return _Cure(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)
+        case _:
+            return None
 
-    meaning = f"{displayable(record.aside)} as {displayable(os.path.basename(record.path))}"
-    lines = (f"from {displayable(record.aside)}", f"to {displayable(record.path)}")
-    consequence = "An empty directory that took its place is removed; a full one is not."
-    return _Cure(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
+
+def _act_on(seen: Prospect, command: str, *options: str) -> str:
+    """Do it in a process of its own, to the very directory that was shown."""
+    path = seen.target.path
+    if look(path, to_recreate=command == "recreate").target != seen.target:
+        raise Refused(
+            f"{displayable(path)} was replaced or renamed in the meantime.",
+            "Look at it again.",
+            rule="changed",
+        )
+    return run_cure(command, *options, "--", path)
 
 
-def _can_be_put_back(record: Record, standing: Standing | None) -> bool:
-    return record.action is Action.ASIDE and standing is Standing.ASIDE
+def _unseen(occupants: Occupants) -> tuple[str, ...]:
+    number = occupants.unseen
+    if not number:
+        return ()
+    noun = "process" if number == 1 else "processes"
+    return (f"{count(number)} {noun} could not be looked into, and may stand in it.",)
 
 
 def _who(occupants: Occupants) -> str:

@@ -99,7 +99,6 @@ class PreviewScreen(CountingScreen):
         if died is not None:
             self._choices = Choices(died.options, died.trace)
         self._chosen_by_person = False
-        self._name_typed = False
 
     def compose_body(self) -> ComposeResult:
         """Lay out counts, strategies, and the highlighted strategy's command."""
@@ -233,10 +232,17 @@ class PreviewScreen(CountingScreen):
             reason = "it has not been counted to the end"
         lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
         word = _word_for(self._paths) if reason is not None else None
-        self._name_typed = word is not None
         label = "Empty it" if options.keep_root else "Delete"
         dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
-        self.app.push_screen(dialog, self._confirmed)
+        targets, choices, name_typed = self._targets, self._choices, word is not None
+
+        def answered(yes: bool | None) -> None:
+            # What was shown is what starts, wherever the cursor is by now.
+            if yes:
+                self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
+                self._start(targets, survey, strategy, choices, name_typed)
+
+        self.app.push_screen(dialog, answered)
 
     def _who_forbids(self) -> str | None:
         if self.settings.read_only:
@@ -245,13 +251,6 @@ class PreviewScreen(CountingScreen):
             return who_forbids_deleting()
         except TuiFsError as why:
             return str(why)
-
-    def _confirmed(self, yes: bool | None) -> None:
-        strategy, survey = self._strategy(), self._survey
-        if not yes or strategy is None or survey is None or not self._targets:
-            return
-        self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
-        self._start(self._targets, survey, strategy, self._choices, self._name_typed)
 
     @work(thread=True, exclusive=True, group="start")
     def _start(
