@@ -1,8 +1,11 @@
 """``recreate`` and ``aside`` as a person meets them: what they print, refuse and leave behind."""
 
+import fcntl
 import os
 import re
 import shlex
+import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -11,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, Json
+from tests.conftest import Cli, Finished, Json, wait_until
 from tests.contracts.test_overlap import cancel, start_slowly
-from tests.filesystems import mount_tmpfs, unmount_below
+from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
 from tests.needs import needs_root, needs_tool
 from tests.trees import flat
 from tui_fs.job import cure_rules
@@ -181,6 +184,136 @@ def test_who_stands_in_it_is_named(cli: Cli, spool: Path, standing: int) -> None
     assert str(standing) in finished.stderr
 
 
+@pytest.fixture
+def mounted_on(spool: Path) -> Iterator[int]:
+    """Give a process in another mount namespace that has a file system mounted on it."""
+    needs_root("a mount namespace")
+    script = 'mount -t tmpfs none "$0" && exec "$@"'
+    command = [
+        "unshare", "-m", "sh", "-c", script, str(spool), sys.executable, "-I", "-c", STANDING,
+    ]  # fmt: skip
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.readline()
+        yield process.pid
+        table = Path(f"/proc/{process.pid}/mountinfo").read_text()
+        process.communicate()
+    assert f" {spool} " in table
+
+
+def test_a_mount_of_a_container_stays(cli: Cli, spool: Path, mounted_on: int) -> None:
+    """Given something mounted on it in another namespace, no option lets it be removed."""
+    inode = spool.stat().st_ino
+
+    for option in ((), ("--accept-occupants",)):
+        sentence = refused(cli.run("recreate", spool, "--yes", *option))
+        assert f"Process {mounted_on} " in sentence
+        assert "would detach" in sentence
+        assert "--accept-occupants" not in sentence
+
+    assert spool.stat().st_ino == inode
+
+
+def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:
+    """Given something mounted on the twin in another namespace, undoing is refused."""
+    needs_root("a mount namespace")
+    told = put_aside(cli, full, "--twin")
+    script = 'mount -t tmpfs none "$0" && exec "$@"'
+    command = [
+        "unshare", "-m", "sh", "-c", script, str(full), sys.executable, "-I", "-c", STANDING,
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        sentence = refused(cli.run("aside", "--undo", told["id"], "--yes"))
+        table = Path(f"/proc/{process.pid}/mountinfo").read_text()
+        process.communicate()
+
+    assert "would detach" in sentence
+    assert f" {full} " in table
+    assert Path(told["aside"]).exists()
+
+
+def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: Path) -> None:
+    """Given Ctrl-C while a job is starting, nothing is done when the lock is free again."""
+    state = state_home / "tui-fs"
+    state.mkdir(parents=True, mode=0o700)
+    with (state / "starting").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = cli.start("aside", full, "--yes")
+        waits = re.compile(rf"-> FLOCK .* {process.pid} ")
+        wait_until(lambda: bool(waits.search(Path("/proc/locks").read_text())), "its waiting")
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: process.poll() is not None, "its end", 10)
+    process.communicate()
+
+    assert process.returncode == 130
+    assert os.listdir(full.parent) == ["spool"]
+    assert cli.run("aside", "--list", "--json").expect(0).array() == []
+
+
+def test_a_read_only_state_directory_needs_another_place(
+    cli: Cli, full: Path, state_home: Path
+) -> None:
+    """Given a state directory on a disk that is read-only now, the record goes to memory."""
+    needs_root("mounting tmpfs")
+    state_home.mkdir()
+    mount_tmpfs(state_home)
+    (state_home / "tui-fs").mkdir(mode=0o700)
+    try:
+        for has_lock in (False, True):
+            if has_lock:
+                subprocess.run(["mount", "-o", "remount,rw", state_home], check=True)
+                (state_home / "tui-fs" / "starting").touch(mode=0o600)
+            subprocess.run(["mount", "-o", "remount,ro", state_home], check=True)
+            assert "record" in refused(cli.run("aside", full, "--yes"))
+            Path(os.environ["XDG_RUNTIME_DIR"]).mkdir(mode=0o700, exist_ok=True)
+
+            told = put_aside(cli, full)
+
+            assert not full.exists()
+            cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+            assert full.exists()
+            shutil.rmtree(os.environ["XDG_RUNTIME_DIR"])
+    finally:
+        unmount_below(state_home)
+
+
+def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
+    """Given a job that reaches it by a bind mount, it is not put aside."""
+    needs_root("mounting")
+    tree, other = tmpfs / "tree", tmpfs / "other"
+    (tree / "inner").mkdir(parents=True)
+    other.mkdir()
+    flat(tree / "inner" / "sub", 4000)
+    mount_bind(tree, other)
+    try:
+        job = start_slowly(cli, other / "inner" / "sub")
+        finished = cli.run("aside", tree / "inner", "--yes")
+        cancel(cli, job)
+    finally:
+        unmount_below(other)
+
+    assert f"Job {job} is at work" in refused(finished)
+    assert (tree / "inner").exists()
+
+
+def test_a_damaged_record_is_listed_as_such(cli: Cli, full: Path, state_home: Path) -> None:
+    """Given one damaged record, it is told, and the other one is there."""
+    told = put_aside(cli, full)
+    (state_home / "tui-fs" / "aside" / "0badbad0.json").write_text("{")
+
+    listed = cli.run("aside", "--list", "--json").expect(0).array()
+    printed = cli.run("aside", "--list").expect(0)
+
+    assert [(one["id"], one["state"]) for one in listed] == [
+        (told["id"], "aside"),
+        ("0badbad0", "damaged"),
+    ]
+    assert "0badbad0 is damaged" in printed.stderr
+    cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+
+
 def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
     """Given a full directory, it is gone from its place at once, recorded, and comes back."""
     # Given
@@ -213,7 +346,7 @@ def test_the_record_is_private(cli: Cli, full: Path, state_home: Path) -> None:
     file = place / f"{told['id']}.json"
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert '"stage": "aside"' in file.read_text()
+    assert '"action": "aside"' in file.read_text()
 
 
 def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:

@@ -96,7 +96,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
     async with Host(screen).run_test(size=(120, 30)) as pilot:
         # When that is put in order
         await wait_for(pilot, "put in order")
-        await pilot.press("end", "enter")
+        await pilot.press("j", "j", "j", "enter")
         await _answer(pilot, yes=True)
         # Then what was moved and what was there twice is told
         await wait_for(pilot, "is in order")
@@ -117,5 +117,5 @@ async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> N
         spool.mkdir()
         await _answer(pilot, yes=True)
         # Then it stays
-        await wait_for(pilot, "was replaced or")
+        await wait_for(pilot, "renamed in the meantime")
         assert spool.exists()

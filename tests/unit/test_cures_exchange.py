@@ -14,7 +14,7 @@ import pytest
 from tests.filesystems import mount_tmpfs, unmount_below
 from tests.needs import needs_root
 from tui_fs.cures.aside import put_aside, put_twin_in_place
-from tui_fs.cures.recreate import Recreated, finish, recreate
+from tui_fs.cures.recreate import Recreated, finish_room, recreate
 from tui_fs.cures.renames import Spot, cut_name, exchange, exchange_expecting, rename_new
 from tui_fs.cures.twin import Twin
 from tui_fs.model.errors import Refused
@@ -184,6 +184,40 @@ def test_a_change_of_mode_in_the_last_moment_is_not_lost(here: Arena) -> None:
     assert os.listdir(here.parent) == ["spool"]
 
 
+def test_a_change_of_mode_is_not_lost_when_a_twin_takes_the_place(here: Arena) -> None:
+    """Given a stricter mode since the twin was made, the directory is back with it."""
+    goal = here.spot(".aside")
+
+    with pytest.raises(Refused, match="mode") as refused:
+        put_twin_in_place(
+            here.spot(), here.old, goal, here.spot(ROOM), lambda _: here.path.chmod(0o700)
+        )
+
+    assert refused.value.rule == "changed"
+    assert here.path.stat().st_ino == here.inode
+    assert here.path.stat().st_mode & 0o777 == 0o700
+    assert os.listdir(here.parent) == ["spool"]
+
+
+def test_what_came_into_a_twin_that_is_taken_back_is_moved(
+    here: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an entry made in the twin before it is taken back, it is in the directory."""
+
+    def changed(*_: object) -> None:
+        (here.path / "late").touch()
+        raise Refused("changed", rule="changed")
+
+    monkeypatch.setattr("tui_fs.cures.aside.refuse_changed", changed)
+
+    with pytest.raises(Refused):
+        put_twin_in_place(here.spot(), here.old, here.spot(".aside"), here.spot(ROOM), nothing)
+
+    assert here.path.stat().st_ino == here.inode
+    assert os.listdir(here.path) == ["late"]
+    assert os.listdir(here.parent) == ["spool"]
+
+
 def test_a_file_system_without_exchange_is_told(
     here: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +256,7 @@ def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
     (room / "twin" / "file").touch()
 
     with pytest.raises(Refused, match="Other directories"):
-        finish(here.spot(), here.spot(ROOM), ((1, 1),))
+        finish_room(here.spot(), here.spot(ROOM), ((1, 1),))
 
     assert (room / "twin" / "file").exists()
 
@@ -234,7 +268,7 @@ def test_a_room_of_others_is_not_entered(here: Arena) -> None:
     room.chmod(0o777)
 
     with pytest.raises(Refused, match="Somebody put another"):
-        finish(here.spot(), here.spot(ROOM), ())
+        finish_room(here.spot(), here.spot(ROOM), ())
 
     assert room.exists()
 

@@ -88,6 +88,45 @@ def test_a_container_that_has_it_mounted_is_found(held: Path, tmp_path: Path) ->
     assert [how for _, how in found] == [f"has it mounted at {elsewhere} in a container"]
 
 
+def test_what_a_container_has_mounted_on_it_is_found(held: Path, tmp_path: Path) -> None:
+    """Given another mount namespace with something mounted on the directory, that is told."""
+    needs_root("a mount namespace")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    one = Standing(_WAIT[12:], str(elsewhere), bind=str(held))
+    found = ways(held)
+    one.end()
+
+    assert [how for _, how in found] == [f"has something mounted on it, at {held} in a container"]
+
+
+def test_a_root_that_sees_less_does_not_hide_the_others(held: Path, tmp_path: Path) -> None:
+    """Given two of one namespace, the first in a root without the mount, it is found."""
+    needs_root("a mount namespace")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    script = (
+        "import os, subprocess, sys\n"
+        "subprocess.run(['mount', '--bind', sys.argv[2], sys.argv[1]], check=True)\n"
+        "above = os.getpid()\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    os.chroot(sys.argv[2])\n"
+        "else:\n"
+        "    print(flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = ["unshare", "-m", sys.executable, "-I", "-c", script, str(held), str(elsewhere)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = ways(held)
+        process.communicate()
+
+    assert [how for _, how in found] == [f"has something mounted on it, at {held} in a container"]
+
+
 def test_a_directory_of_the_same_name_is_another_one(held: Path, tmp_path: Path) -> None:
     """Given a process in another directory of the same name, nobody is found."""
     other = tmp_path / "other" / "held"

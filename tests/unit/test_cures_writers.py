@@ -2,8 +2,11 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from tests.conftest import DEADLINE_S, wait_until
 from tests.unit.test_cures_exchange import Arena
 from tui_fs.cures import recreate as recreate_module
+from tui_fs.cures.drain import DEADLINE_S as DRAIN_DEADLINE_S
 from tui_fs.cures.drain import Drained, remove_drained
 from tui_fs.cures.twin import Twin
 from tui_fs.model.errors import Refused
@@ -228,4 +232,37 @@ def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.Mon
     # Then
     assert here.path.stat().st_ino == here.inode
     assert written > 1
+    assert len(os.listdir(here.path)) == written
+
+
+def test_a_signal_ends_the_waiting(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given somebody who is always faster, and Ctrl-C, the old directory is back at once."""
+    # Given
+    honest = os.rmdir
+    written = 0
+
+    def rmdir(name: str, *, dir_fd: int) -> None:
+        nonlocal written
+        if here.spot().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
+            os.close(os.open(f"w{written}", os.O_CREAT, dir_fd=here.old))
+            written += 1
+            if written == 3:
+                signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        honest(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    began = time.monotonic()
+    honest_handler = signal.signal(signal.SIGTERM, lambda *_: None)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    # When
+    try:
+        with pytest.raises(InterruptedError):
+            here.recreate()
+        # Then
+        assert signal.sigwait({signal.SIGTERM}) == signal.SIGTERM
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGTERM, honest_handler)
+    assert time.monotonic() - began < DRAIN_DEADLINE_S / 2
+    assert here.path.stat().st_ino == here.inode
     assert len(os.listdir(here.path)) == written

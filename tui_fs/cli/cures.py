@@ -28,13 +28,14 @@ _MEANINGS = {
 def run_recreate(parsed: argparse.Namespace) -> int:
     """Give an emptied directory a new, small index."""
     prospect = look(parsed.path, to_recreate=True)
-    if not parsed.accept_occupants:
-        refuse_occupied(prospect.occupants)
+    refuse_occupied(prospect.occupants, are_accepted=parsed.accept_occupants)
     _warn(prospect)
     shown = displayable(prospect.target.path)
     size = bytes_iec(prospect.index_bytes)
     _confirm(parsed, f"{shown} is empty, and its index takes {size}.", "Recreate it?")
-    done, was_logged = recreate_directory(prospect, accept_occupants=parsed.accept_occupants)
+    made = recreate_directory(prospect, accept_occupants=parsed.accept_occupants)
+    _note_warning(made.warning)
+    done = made.done
     if parsed.json:
         print_json(
             {
@@ -45,7 +46,7 @@ def run_recreate(parsed: argparse.Namespace) -> int:
                 "index_bytes_after": done.index_bytes_after,
                 **_moved_fields(done.moved, done.kept),
                 **_occupant_fields(prospect.occupants),
-                "logged": was_logged,
+                "logged": made.was_logged,
             }
         )
         return DONE
@@ -101,6 +102,7 @@ def _undo(parsed: argparse.Namespace) -> int:
     shown = displayable(record.path)
     _confirm(parsed, f"The {record.action} of {shown} is to be undone.", "Undo it?")
     done = undo(parsed.undo)
+    _note_warning(done.warning)
     if parsed.json:
         print_json(
             {
@@ -122,12 +124,26 @@ def _undo(parsed: argparse.Namespace) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    listed = records()
+    listed, damaged = records()
     if as_json:
-        print_json([{"schema": SCHEMA, **_record_fields(*pair)} for pair in listed])
-    elif not listed:
+        print_json(
+            [{"schema": SCHEMA, **_record_fields(*pair)} for pair in listed]
+            + [
+                {
+                    "schema": SCHEMA,
+                    "id": displayable(one.id),
+                    "state": "damaged",
+                    "meaning": one.why,
+                }
+                for one in damaged
+            ]
+        )
+        return DONE
+    for one in damaged:
+        note(f"tui-fs: record {displayable(one.id)} is damaged: {one.why}")
+    if not listed and not damaged:
         note("tui-fs: nothing was put aside.")
-    else:
+    elif listed:
         rows: list[tuple[str, ...]] = [("id", "action", "since", "directory", "now", "meaning")]
         for record, standing in listed:
             rows.append(
@@ -164,6 +180,11 @@ def _warn(prospect: Prospect) -> None:
     if unseen:
         noun = "process" if unseen == 1 else "processes"
         note(f"tui-fs: {count(unseen)} {noun} could not be looked into, and may stand in it.")
+
+
+def _note_warning(warning: str) -> None:
+    if warning:
+        note(f"tui-fs: {warning}")
 
 
 def _print_moved(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> None:

@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable
 
 from tui_fs.cures.attributes import differences, read_attributes
-from tui_fs.cures.drain import Drained, is_empty, remove_drained
+from tui_fs.cures.drain import is_empty
+from tui_fs.cures.exchanged import refuse_changed, take_back
 from tui_fs.cures.renames import Spot, exchange_expecting, identity_of, rename_new
-from tui_fs.cures.twin import Twin, make_twin, open_directory_at, room_for_twin
+from tui_fs.cures.twin import Twin, make_twin, room_for_twin
 from tui_fs.model.errors import Refused
 
 _CHANGED = "Look who else renames directories there."
@@ -43,7 +44,8 @@ def put_twin_in_place(
         made: called with the twin, before anything is renamed.
 
     Raises:
-        OSError, Missing, Refused: as `put_aside`, or no twin could be made.
+        OSError, Missing, Refused: as `put_aside`, or no twin could be made, or what `take_back`
+            tells. Refused with the rule "changed" also if somebody changed its attributes.
     """
     wanted = read_attributes(held)
     with room_for_twin(room) as inside, make_twin(inside, wanted) as twin:
@@ -54,6 +56,11 @@ def put_twin_in_place(
         except (OSError, Refused):
             if goal.identity() == twin.identity:
                 rename_new(goal, twin.spot)
+            raise
+        try:
+            refuse_changed(held, wanted)
+        except (OSError, Refused) as why:
+            take_back(place, goal, held, twin, why)
             raise
 
 
@@ -79,27 +86,13 @@ def refuse_changed_twin(twin: int, original: int) -> None:
         )
 
 
-def put_back_for_twin(place: Spot, held: int, aside: Spot, twin: int) -> Drained:
-    """Exchange a directory with its empty twin, and remove that.
-
-    What somebody writes into the twin in this moment moves into the directory.
+def exchange_back(place: Spot, held: int, aside: Spot, twin: int) -> None:
+    """Exchange a directory with its twin, which has the other name then.
 
     Raises:
-        OSError, Missing, Refused: everything is as it was; or the directory is back, and
-            entries that somebody made meanwhile are left in the twin (see `remove_leftover`).
+        OSError, Missing, Refused: everything is as it was.
     """
     exchange_expecting(place, aside, identity_of(twin), identity_of(held))
-    return remove_drained(aside, twin, held)
-
-
-def remove_leftover(place: Spot, aside: Spot) -> Drained:
-    """Remove the twin that a killed run left under the other name; its entries are moved.
-
-    Raises:
-        OSError: an entry cannot be moved.
-    """
-    with open_directory_at(aside) as leftover, open_directory_at(place) as original:
-        return remove_drained(aside, leftover, original)
 
 
 def reopened(held: int) -> int:

@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import signal
 import time
 
 from tui_fs.cures.renames import Spot, cut_name, identity_of, rename_new
@@ -29,13 +30,17 @@ def remove_drained(
         spot: the name of the old one; if it is another directory's by now, that stays.
         old, new: both open for reading.
 
+    A signal that is held off, and comes in while somebody still writes, ends it as the deadline
+    does.
+
     Raises:
         OSError: an entry cannot be moved (ENOSPC, EPERM of an immutable one, …), or somebody
-            still writes into the old one after the deadline (ENOTEMPTY). The entries are in the
-            two directories, and the old one stands where it stood.
+            still writes into the old one after the deadline (ENOTEMPTY) or a signal (EINTR).
+            The entries are in the two directories, and the old one stands where it stood.
     """
     drained = Drained()
     deadline = time.monotonic() + deadline_s
+    pending = signal.sigpending()
     while True:
         if spot.identity() != identity_of(old):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -45,6 +50,8 @@ def remove_drained(
             is_late = time.monotonic() > deadline
             if is_late or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
+            if signal.sigpending() - pending:
+                raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR)) from error
             drained.move_all(old, new, deadline)
         else:
             return drained

@@ -1,24 +1,24 @@
 """Recreating an emptied directory: ext4 never gives the index of a directory back."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from tui_fs.cures.attributes import differences, read_attributes
+from tui_fs.cures.attributes import read_attributes
 from tui_fs.cures.drain import DEADLINE_S, Drained, is_empty, remove_drained
+from tui_fs.cures.exchanged import finish, refuse_changed, take_back
 from tui_fs.cures.renames import Spot, exchange_expecting, identity_of
 from tui_fs.cures.twin import (
     INSIDE,
     Twin,
     make_twin,
-    open_directory_at,
     open_room,
     remove_if_empty,
     room_for_twin,
 )
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.model.errors import Refused
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) ->
 
     Raises:
         OSError, Refused, Missing: everything is as it was; or, if the room is still there, some
-            entries that somebody made meanwhile are in it (see `finish`).
+            entries that somebody made meanwhile are in it (see `finish_room`).
     """
     refuse_locked(old)
     wanted = read_attributes(old)
@@ -87,57 +87,26 @@ def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) ->
         made(twin)
         exchange_expecting(place, twin.spot, identity_of(old))
         try:
-            changed = differences(read_attributes(old), wanted)
-            if changed:
-                raise Refused(
-                    f"Somebody has changed the directory's {changed[0]} in this very moment.",
-                    "Try again.",
-                    rule="changed",
-                )
+            refuse_changed(old, wanted)
             if is_empty(twin.descriptor):  # xfs takes the exchange for a change of the directory
                 os.utime(twin.descriptor, ns=(wanted.accessed_ns, wanted.modified_ns))
             drained = remove_drained(twin.spot, old, twin.descriptor, DEADLINE_S)
         except (OSError, Refused) as why:
-            _take_back(place, old, twin, why)
+            take_back(place, twin.spot, old, twin, why)
             raise
         return Recreated(before, index_bytes(twin.descriptor), drained.moved, tuple(drained.kept))
 
 
-def finish(place: Spot, room: Spot, known: tuple[tuple[int, int], ...]) -> Drained:
-    """Finish what a killed `recreate` has left: what is in the room goes to the directory.
-
-    Args:
-        known: the directories that may stand at the place and in the room; others stay alone.
+def finish_room(place: Spot, room: Spot, known: Collection[tuple[int, int]]) -> Drained:
+    """Finish what a killed run has left in its room: its entries go to the directory.
 
     Raises:
-        OSError: an entry cannot be moved.
-        Refused: other directories stand there.
+        OSError, Refused: as `finish`, or the room is not this user's alone.
     """
     drained = Drained()
     with open_room(room) as inside:
-        spot = Spot(inside, INSIDE)
-        if not remove_if_empty(spot):
-            with open_directory_at(spot) as old, open_directory_at(place) as new:
-                pair = identity_of(old), identity_of(new)
-                if pair[0] == pair[1] or not set(pair) <= set(known):
-                    raise Refused(
-                        "Other directories stand there than those that were to be exchanged.",
-                        "Look at both, and move what you need yourself.",
-                        rule="changed",
-                    )
-                drained = remove_drained(spot, old, new)
+        left = Spot(inside, INSIDE)
+        if not remove_if_empty(left):
+            drained = finish(left, place, known)
     os.rmdir(room.name, dir_fd=room.directory)
     return drained
-
-
-def _take_back(place: Spot, old: int, twin: Twin, why: OSError | Refused) -> None:
-    """Put the old directory back, and with it what has come into the twin meanwhile."""
-    exchange_expecting(place, twin.spot, twin.identity)
-    kept = remove_drained(twin.spot, twin.descriptor, old).kept
-    if kept:
-        name, new_name = kept[0]
-        raise Refused(
-            f"{why} Somebody made {len(kept):,} names twice meanwhile.",
-            f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
-            rule="clash",
-        ) from why

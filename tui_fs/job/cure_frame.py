@@ -39,9 +39,24 @@ def opened(target: Target) -> Iterator[tuple[int, int]]:
         yield parent, held
 
 
-def refuse_occupied(occupants: Occupants, *, to_undo: bool = False) -> None:
-    """Raise Refused if somebody stands in a directory that is to be removed."""
-    if not occupants.found:
+def refuse_occupied(
+    occupants: Occupants, *, are_accepted: bool = False, to_undo: bool = False
+) -> None:
+    """Raise Refused if somebody stands in a directory that is to be removed.
+
+    Args:
+        are_accepted: whoever stands in it may be left there. What somebody has mounted on it is
+            not his to give away: the kernel would detach that.
+    """
+    for one in occupants.found:
+        if one.has_mount_on_it:
+            raise Refused(
+                f"Process {one.pid} ({displayable(one.name)}) {one.how}: removing the directory "
+                "would detach that.",
+                "Unmount it there first.",
+                rule="occupied",
+            )
+    if not occupants.found or are_accepted:
         return
     first = occupants.found[0]
     others = len({one.pid for one in occupants.found} - {first.pid})

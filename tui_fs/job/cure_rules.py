@@ -1,64 +1,36 @@
 """What forbids a cure besides the rules for deleting, and its line in the system's log."""
 
-import contextlib
-import fcntl
 import os
-from collections.abc import Iterator
 
 from tui_fs.job.audit import send_to_syslog
-from tui_fs.job.lock import holder_of
+from tui_fs.job.overlap import refuse_overlap
 from tui_fs.job.set_aside import Record
-from tui_fs.job.store import all_jobs, emergency_directory, load_plan, state_directory
+from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.requester import requester_here
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, displayable, is_within
-from tui_fs.model.target import Pin
+from tui_fs.model.target import Target
 
 _SUBVOLUME_INODE = 256  # BTRFS_FIRST_FREE_OBJECTID, linux/btrfs_tree.h
 _MAX_PATH_CHARACTERS = 200
 _MAX_VALUE_CHARACTERS = 100
 
 
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Let no job start meanwhile: its supervisor takes the same lock before it checks its plan."""
-    memory = emergency_directory()
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    with contextlib.ExitStack() as stack:
-        for place in (state_directory(), None if memory is None else os.path.dirname(memory)):
-            if place is not None and os.path.isdir(place):
-                descriptor = os.open(os.path.join(place, "starting"), flags, 0o600)
-                stack.callback(os.close, descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+def refuse_begun_deletion(record: Record, target: Target) -> None:
+    """Raise Refused if a job has begun to delete what was put aside, or a part of it.
 
-
-def refuse_busy(path: PathStr, pin: Pin) -> None:
-    """Raise Refused if a running job works on a directory, in it, or on what holds it."""
-    for job in all_jobs():
-        if holder_of(job.lock) is None:
-            continue
-        for target in load_plan(job).targets:
-            is_same = (target.pin.device, target.pin.inode) == (pin.device, pin.inode)
-            if is_same or is_within(target.path, path) or is_within(path, target.path):
-                raise Refused(
-                    f"Job {job.job_id} is at work in {displayable(target.path)}.",
-                    f"Wait for it (tui-fs attach {job.job_id}), or cancel it.",
-                    rule="busy",
-                )
-
-
-def refuse_begun_deletion(record: Record) -> None:
-    """Raise Refused if a job has begun to delete what was put aside, or a part of it."""
-    refuse_busy(record.aside, record.pin)
+    Args:
+        target: what was put aside, as it is there now.
+    """
+    refuse_overlap([target])
     for job in all_jobs():
         try:
             paths = [target.path for target in load_plan(job).targets]
         except BadInput:
-            continue  # it names nobody; while such a job runs, `refuse_busy` has refused
+            continue  # it names nobody; while such a job runs, `refuse_overlap` has refused
         if not any(is_within(path, record.aside) for path in paths):
             continue
         view = JobView(job)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tui_fs.cures import aside
 from tui_fs.job.cure_frame import spot
-from tui_fs.job.set_aside import Action, Record, all_records
+from tui_fs.job.set_aside import Action, Damaged, Record, all_records
 from tui_fs.linux.pins import open_directory
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
@@ -21,15 +21,19 @@ class Standing(enum.StrEnum):
     GONE = "gone"
 
 
-def records() -> list[tuple[Record, Standing | None]]:
-    """Return all records with what is there now, the newest first; None: out of reach."""
+def records() -> tuple[list[tuple[Record, Standing | None]], list[Damaged]]:
+    """Return all records with what is there now, the newest first, and those that are damaged.
+
+    None stands for a place that is out of reach.
+    """
     listed: list[tuple[Record, Standing | None]] = []
-    for _, record in all_records():
+    found, damaged = all_records()
+    for record in found:
         try:
             listed.append((record, standing_of(record)))
         except BadInput:
             listed.append((record, None))
-    return listed
+    return listed, damaged
 
 
 def standing_of(record: Record) -> Standing:

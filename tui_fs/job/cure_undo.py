@@ -3,29 +3,38 @@
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.cures import aside, recreate
-from tui_fs.cures.drain import Drained
+from tui_fs.cures import aside
+from tui_fs.cures.drain import Drained, remove_drained
+from tui_fs.cures.exchanged import finish
 from tui_fs.cures.occupants import occupants_of
-from tui_fs.cures.twin import open_directory_at, remove_if_empty
+from tui_fs.cures.recreate import finish_room
+from tui_fs.cures.twin import INSIDE, open_directory_at, remove_if_empty
 from tui_fs.job.cure_frame import checked, opened, refuse_occupied, spot, sync, told, undisturbed
-from tui_fs.job.cure_rules import alone, refuse_begun_deletion, tell_system_log
+from tui_fs.job.cure_rules import refuse_begun_deletion, tell_system_log
 from tui_fs.job.cure_standing import Standing, opened_above, standing_in
-from tui_fs.job.set_aside import Action, Record, find, forget
-from tui_fs.model.errors import BadInput, Missing, Refused
+from tui_fs.job.overlap import alone
+from tui_fs.job.set_aside import Action, Record, find, forgotten, undo_command
+from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What putting back or finishing did; `moved` and `kept` as in `Drained`."""
+    """What putting back or finishing did; `moved` and `kept` as in `Drained`.
+
+    Attributes:
+        warning: a sentence about what failed afterwards; empty if nothing did.
+    """
 
     record: Record
     standing_before: Standing
     moved: int
     kept: tuple[tuple[PathStr, PathStr], ...]
     was_logged: bool
+    warning: str
 
 
 def undo(record_id: str) -> Undone:
@@ -33,33 +42,56 @@ def undo(record_id: str) -> Undone:
 
     Raises:
         BadInput: there is no such record, or its place cannot be looked at.
-        Refused: it was deleted, its deletion has begun, or something stands in its old place.
+        Refused: it was deleted, its deletion has begun, or something stands in its old place;
+            or it failed, and the sentence says what stands where.
     """
     file, record = find(record_id)
-    with undisturbed(), alone():
+    with told("It cannot be put back"), alone(), undisturbed():
         with opened_above(record) as parent:
             standing = standing_in(record, parent)
             if standing is Standing.GONE:
                 _refuse_gone(file, record, parent)
             try:
-                with told("It cannot be put back"):
+                with _telling_where(record, parent, standing), told("It cannot be put back"):
                     if standing is Standing.ASIDE:
                         drained = _put_back(record)
                     else:
                         drained = _finish(record, parent)
-                sync(parent)
-            except (Refused, Missing, BadInput):
+                    sync(parent)
+            except TuiFsError:
                 tell_system_log("undo", record.path, record.aside, "refused")
                 raise
-        forget(file)
+        warning = forgotten(file)
     logged = tell_system_log("undo", record.path, record.aside, "done")
-    return Undone(record, standing, drained.moved, tuple(drained.kept), logged)
+    return Undone(record, standing, drained.moved, tuple(drained.kept), logged, warning)
+
+
+@contextlib.contextmanager
+def _telling_where(record: Record, parent: int, before: Standing) -> Iterator[None]:
+    """Say in what failed whether the directory is back all the same, and where the rest is."""
+    try:
+        yield
+    except TuiFsError as why:
+        place = spot(parent, record.path).identity()
+        is_back = place == (os.fstat(parent).st_dev, record.pin.inode)
+        if before is Standing.ASIDE and is_back:
+            why.sentence = f"{displayable(record.path)} is back. {why.sentence}"
+            if standing_in(record, parent) is Standing.INTERRUPTED:
+                order = shell_quoted(undo_command(record))
+                why.advice = f"It is {displayable(record.aside)} now; {order} goes on with it."
+        raise
 
 
 def _put_back(record: Record) -> Drained:
     target = checked(record.aside)
-    refuse_begun_deletion(record)
+    refuse_begun_deletion(record, target)
     with opened(target) as (parent, held):
+        if os.fstat(held).st_ino != record.pin.inode:
+            raise Refused(
+                f"Another directory has the name {displayable(record.aside)} by now.",
+                "Look who else renames directories there.",
+                rule="changed",
+            )
         place, there = spot(parent, record.path), spot(parent, record.aside)
         remove_if_empty(spot(parent, record.room))  # left by a run that was killed at its end
         here = place.identity()
@@ -74,37 +106,39 @@ def _put_back(record: Record) -> Drained:
         with open_directory_at(place) as twin:
             refuse_occupied(occupants_of(record.path, here), to_undo=True)
             aside.refuse_changed_twin(twin, held)
-            return aside.put_back_for_twin(place, held, there, twin)
+            aside.exchange_back(place, held, there, twin)
+            with told("The directory that took its place cannot be removed"):
+                return remove_drained(there, twin, held)
 
 
 def _finish(record: Record, parent: int) -> Drained:
     """Put in order what a killed run has left."""
     checked(record.path)
     device = os.fstat(parent).st_dev
-    place = spot(parent, record.path)
-    drained = Drained()
-    there = spot(parent, record.aside)
-    known = {(device, pin.inode) for pin in (record.pin, record.twin) if pin is not None}
-    if record.action is Action.ASIDE and there.identity() is not None:
-        if record.twin is None or there.identity() != (device, record.twin.inode):
-            raise Refused(
-                f"Another directory than that which was put aside is in {displayable(there.name)}.",
-                "Somebody exchanged it in that moment; look at it, and rename it yourself.",
-                rule="changed",
-            )
-        drained = aside.remove_leftover(place, there)
+    place, there = spot(parent, record.path), spot(parent, record.aside)
     room = spot(parent, record.room)
+    known = [(device, pin.inode) for pin in (record.pin, record.twin) if pin is not None]
+    drained = Drained()
+    if record.action is Action.ASIDE and there.identity() is not None:
+        _refuse_mounts_on(record.aside)
+        drained = finish(there, place, known)
     if room.identity() is not None:
-        more = recreate.finish(place, room, tuple(known))
+        _refuse_mounts_on(PathStr(os.path.join(record.room, INSIDE)))
+        more = finish_room(place, room, known)
         drained.moved += more.moved
         drained.kept += more.kept
     return drained
 
 
+def _refuse_mounts_on(path: PathStr) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        status = os.lstat(path)
+        refuse_occupied(occupants_of(path, (status.st_dev, status.st_ino)), are_accepted=True)
+
+
 def _refuse_gone(file: str, record: Record, parent: int) -> None:
     if os.fstat(parent).st_dev == record.pin.device:
-        forget(file)
-        advice = "Its record is forgotten."
+        advice = forgotten(file) or "Its record is forgotten."
     else:
         advice = "If its file system is not mounted now, mount it and try again."
     raise Refused(

@@ -9,21 +9,21 @@ from tui_fs.cures.occupants import Occupants, occupants_of
 from tui_fs.cures.renames import identity_of
 from tui_fs.cures.twin import Twin
 from tui_fs.job.cure_frame import checked, opened, refuse_occupied, spot, sync, told, undisturbed
-from tui_fs.job.cure_rules import alone, refuse_busy, tell_system_log
-from tui_fs.job.cure_standing import Standing, standing_of
+from tui_fs.job.cure_rules import tell_system_log
+from tui_fs.job.cure_standing import Standing, standing_in, standing_of
+from tui_fs.job.overlap import alone, refuse_overlap
 from tui_fs.job.set_aside import (
     Action,
     Record,
-    Stage,
     all_records,
-    forget,
+    forgotten,
     keep,
     new_record,
     rewrite,
     undo_command,
 )
 from tui_fs.linux.pins import pin_of
-from tui_fs.model.errors import BadInput, Missing, Refused
+from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Target
 
@@ -50,6 +50,20 @@ class PutAside:
     was_logged: bool
 
 
+@dataclass(frozen=True, slots=True)
+class MadeAnew:
+    """A directory that was recreated.
+
+    Attributes:
+        was_logged: whether the system's log took a line.
+        warning: a sentence about what failed afterwards; empty if nothing did.
+    """
+
+    done: recreate.Recreated
+    was_logged: bool
+    warning: str
+
+
 def look(path: str, *, to_recreate: bool) -> Prospect:
     """Return the directory at `path` and who stands in it.
 
@@ -67,10 +81,8 @@ def look(path: str, *, to_recreate: bool) -> Prospect:
         return Prospect(target, recreate.index_bytes(held), found)
 
 
-def recreate_directory(
-    prospect: Prospect, *, accept_occupants: bool
-) -> tuple[recreate.Recreated, bool]:
-    """Recreate an emptied directory; return with it whether the system's log took a line.
+def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> MadeAnew:
+    """Recreate an emptied directory.
 
     Args:
         accept_occupants: whoever stands in it may be left in the one that is removed.
@@ -79,13 +91,14 @@ def recreate_directory(
         Refused, Missing, BadInput: it is as it was; or the sentence says where what is.
     """
     record = new_record(Action.RECREATE, prospect.target)
-    with _acting(record) as act, opened(prospect.target) as (parent, held):
-        if not accept_occupants:
-            refuse_occupied(occupants_of(record.path, identity_of(held)))
-        room = spot(parent, record.room)
-        done = recreate.recreate(spot(parent, record.path), held, room, act.note_twin)
-        sync(parent)
-    return done, act.was_logged
+    with _acting(record) as act:
+        refuse_occupied(
+            occupants_of(record.path, identity_of(act.held)), are_accepted=accept_occupants
+        )
+        place, room = spot(act.parent, record.path), spot(act.parent, record.room)
+        done = recreate.recreate(place, act.held, room, act.note_twin)
+        sync(act.parent)
+    return MadeAnew(done, act.was_logged, act.warning)
 
 
 def put_aside(prospect: Prospect, *, with_twin: bool) -> PutAside:
@@ -95,23 +108,26 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> PutAside:
         Refused, Missing, BadInput: it is as it was; or the sentence says where what is.
     """
     record = new_record(Action.ASIDE, prospect.target)
-    with _acting(record) as act, opened(prospect.target) as (parent, held):
-        place, goal = spot(parent, record.path), spot(parent, record.aside)
+    with _acting(record) as act:
+        place, goal = spot(act.parent, record.path), spot(act.parent, record.aside)
         if with_twin:
-            aside.put_twin_in_place(place, held, goal, spot(parent, record.room), act.note_twin)
+            room = spot(act.parent, record.room)
+            aside.put_twin_in_place(place, act.held, goal, room, act.note_twin)
         else:
-            aside.put_aside(place, held, goal)
-        sync(parent)
+            aside.put_aside(place, act.held, goal)
+        sync(act.parent)
     return PutAside(act.record, prospect.occupants, act.was_logged)
 
 
 class _Act:
-    """An action with its record."""
+    """An action with its record, on a directory and the one that holds it, both open."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, parent: int, held: int) -> None:
+        self.parent, self.held = parent, held
         self.record = record
         self.file = keep(record)
         self.was_logged = False
+        self.warning = ""
 
     def note_twin(self, twin: Twin) -> None:
         """Write into the record which directory takes the place."""
@@ -121,48 +137,55 @@ class _Act:
 
 @contextlib.contextmanager
 def _acting(record: Record) -> Iterator[_Act]:
-    """Write the record, hold off signals and jobs, and tell the system's log how it ended."""
-    with undisturbed():
-        act = _Act(record)
+    """Hold off jobs and signals, write the record, and tell the system's log how it ended.
+
+    Raises:
+        TuiFsError: no OSError goes through.
+    """
+    target = Target(record.path, record.pin)
+    with told("Nothing was changed"), alone(), undisturbed():
         try:
-            with alone():
-                refuse_busy(record.path, record.pin)
-                if checked(record.path) != Target(record.path, record.pin):
-                    raise Refused(
-                        f"{displayable(record.path)} was replaced or renamed in the meantime.",
-                        "Look at it again.",
-                        rule="changed",
-                    )
-                with told("Nothing could be exchanged"):
+            refuse_overlap([target])
+            if checked(record.path) != target:
+                raise Refused(
+                    f"{displayable(record.path)} was replaced or renamed in the meantime.",
+                    "Look at it again.",
+                    rule="changed",
+                )
+            with opened(target) as (parent, held):
+                act = _Act(record, parent, held)
+                with _telling_where(act), told("Nothing could be exchanged"):
                     yield act
-        except (Refused, Missing, BadInput) as why:
+        except (TuiFsError, OSError):
             tell_system_log(record.action.value, record.path, record.aside, "refused")
-            if standing_of(act.record) is Standing.GONE:
-                forget(act.file)
-                why.advice = why.advice or "Everything is as it was."
-            else:
-                order = shell_quoted(undo_command(record))
-                why.advice = f"See what is in {displayable(record.aside)}: {order} goes on with it."
             raise
         if record.action is Action.RECREATE:
-            forget(act.file)
-        else:
-            act.record = replace(act.record, stage=Stage.ASIDE)
-            with contextlib.suppress(OSError):  # what was written before tells all that undo needs
-                rewrite(act.file, act.record)
+            act.warning = forgotten(act.file)
         act.was_logged = tell_system_log(record.action.value, record.path, record.aside, "done")
 
 
+@contextlib.contextmanager
+def _telling_where(act: _Act) -> Iterator[None]:
+    """Complete the advice of what failed: all is as it was, or what is where."""
+    try:
+        yield
+    except TuiFsError as why:
+        record = act.record
+        if standing_in(record, act.parent) is Standing.GONE:
+            forgotten(act.file)  # if that fails, the list says that nothing is left of it
+            why.advice = why.advice or "Everything is as it was."
+        else:
+            order = shell_quoted(undo_command(record))
+            why.advice = f"See what is in {displayable(record.aside)}: {order} goes on with it."
+        raise
+
+
 def _refuse_unfinished(path: PathStr) -> None:
-    for file, record in all_records():
-        if record.path != path:
-            continue
-        standing = standing_of(record)
-        if standing is Standing.INTERRUPTED:
+    found, _ = all_records()
+    for record in found:
+        if record.path == path and standing_of(record) is Standing.INTERRUPTED:
             raise Refused(
                 f"An earlier {record.action} of {displayable(path)} was interrupted.",
                 f"{shell_quoted(undo_command(record))} puts that in order first.",
                 rule="unfinished",
             )
-        if standing is Standing.GONE and record.action is Action.RECREATE:
-            forget(file)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tui_fs.job.lock import SupervisorLock, holder_of
-from tui_fs.job.store import JobFolder, all_jobs, load_plan
+from tui_fs.job.store import NO_ROOM, JobFolder, all_jobs, load_plan, state_directories
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Target
@@ -22,10 +22,10 @@ def enlist(folder: JobFolder, targets: Sequence[Target]) -> tuple[SupervisorLock
 
     One supervisor at a time does this, so of two that start together one sees the other.
     """
-    with _alone(os.path.dirname(os.path.dirname(folder.path))):
+    with _alone_in(os.path.dirname(os.path.dirname(folder.path))):
         lock = SupervisorLock(folder.lock)
         try:
-            _refuse_overlap(folder, targets)
+            refuse_overlap(targets, folder)
         except Refused as why:
             return lock, why
     return lock, None
@@ -57,9 +57,10 @@ def refuse_nested(targets: Sequence[Target]) -> None:
                 )
 
 
-def _refuse_overlap(folder: JobFolder, targets: Sequence[Target]) -> None:
+def refuse_overlap(targets: Sequence[Target], folder: JobFolder | None = None) -> None:
+    """Raise Refused if another job than that of `folder` is at work in a target or around it."""
     for other in all_jobs():
-        if other.path == folder.path or holder_of(other.lock) is None:
+        if other == folder or holder_of(other.lock) is None:
             continue
         try:
             theirs = load_plan(other).targets
@@ -113,9 +114,40 @@ def _upwards(path: PathStr | str) -> Iterator[tuple[PathStr, _Identity]]:
 
 
 @contextlib.contextmanager
-def _alone(state: str) -> Iterator[None]:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(os.path.join(state, "starting"), flags, 0o600)
+def alone() -> Iterator[None]:
+    """Let no job start meanwhile, wherever it is kept: each takes the same lock at its start.
+
+    A state directory that has no room for the lock has none for a job either.
+
+    Raises:
+        OSError: a lock cannot be taken.
+    """
+    with contextlib.ExitStack() as stack:
+        for state in state_directories():
+            try:
+                os.makedirs(os.path.dirname(state), mode=0o755, exist_ok=True)
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(state, 0o700)
+                stack.enter_context(_alone_in(state))
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+        yield
+
+
+@contextlib.contextmanager
+def _alone_in(state: str) -> Iterator[None]:
+    path = os.path.join(state, "starting")
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        try:
+            descriptor = os.open(path, flags | os.O_RDONLY)
+        except FileNotFoundError:
+            raise error from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -1,7 +1,6 @@
 """The record of what was set aside or begun: one file each, readable by its owner only."""
 
 import enum
-import errno
 import os
 import secrets
 import stat
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tui_fs.cures.renames import cut_name
 from tui_fs.job.races import is_firm
-from tui_fs.job.store import emergency_directory, read_json, state_directory, write_json
+from tui_fs.job.store import NO_ROOM, read_json, state_directories, write_json
 from tui_fs.linux.ways import resolve
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
@@ -20,7 +19,6 @@ from tui_fs.model.target import Pin, Target
 
 _ID_BYTES = 4
 _SCHEMA = 1
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 _OTHERS = 0o077
 
 
@@ -29,13 +27,6 @@ class Action(enum.StrEnum):
 
     ASIDE = "aside"
     RECREATE = "recreate"
-
-
-class Stage(enum.StrEnum):
-    """How far it had come when the record was written; what is there now may be further."""
-
-    BEGUN = "begun"
-    ASIDE = "aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +44,6 @@ class Record:
 
     id: str
     action: Action
-    stage: Stage
     path: PathStr
     aside: PathStr
     pin: Pin
@@ -67,14 +57,20 @@ class Record:
         return PathStr(os.path.join(above, cut_name(".", name, f".tui-fs-new-{self.id}")))
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A record that cannot be read: its name, and why, as a sentence."""
+
+    id: str
+    why: str
+
+
 def new_record(action: Action, target: Target) -> Record:
     """Return the record of something that is about to begin."""
     record_id = secrets.token_hex(_ID_BYTES)
     above, name = os.path.split(target.path)
     aside = os.path.join(above, cut_name(".", name, f".tui-fs-aside-{record_id}"))
-    record = Record(
-        record_id, action, Stage.BEGUN, target.path, PathStr(aside), target.pin, None, time.time()
-    )
+    record = Record(record_id, action, target.path, PathStr(aside), target.pin, None, time.time())
     return replace(record, aside=record.room) if action is Action.RECREATE else record
 
 
@@ -103,7 +99,7 @@ def keep(record: Record) -> str:
             rewrite(file, record)
         except OSError as error:
             first = first or error
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 break
         else:
             return file
@@ -122,46 +118,60 @@ def rewrite(file: str, record: Record) -> None:
     _sync(os.path.dirname(file))
 
 
-def forget(file: str) -> None:
-    """Remove a record; OSError if it cannot be removed."""
-    os.unlink(file)
-    _sync(os.path.dirname(file))
+def forgotten(file: str) -> str:
+    """Remove a record of which nothing is left; return why that failed, as a sentence."""
+    try:
+        os.unlink(file)
+        _sync(os.path.dirname(file))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        return f"Its record {displayable(file)} cannot be removed: {reason}."
+    return ""
 
 
 def find(record_id: str) -> tuple[str, Record]:
-    """Return a record and its file; BadInput if there is none of that name."""
-    for file, record in all_records():
-        if record.id == record_id:
-            return file, record
+    """Return a record and its file; BadInput if there is none of that name, or it is damaged."""
+    for file in _files():
+        if os.path.basename(file) == f"{record_id}.json":
+            return file, _read(file)
     raise BadInput(
         f"Nothing was put aside as {displayable(record_id)}.", "tui-fs aside --list tells what was."
     )
 
 
-def all_records() -> Iterator[tuple[str, Record]]:
-    """Yield all records with their files, the newest first; BadInput if one is damaged."""
-    found: list[tuple[str, Record]] = []
+def all_records() -> tuple[list[Record], list[Damaged]]:
+    """Return all records, the newest first, and those that cannot be read."""
+    found: list[Record] = []
+    damaged: list[Damaged] = []
+    for file in _files():
+        try:
+            found.append(_read(file))
+        except BadInput as why:
+            if os.path.lexists(file):  # else it was forgotten in this moment
+                damaged.append(Damaged(os.path.basename(file).removesuffix(".json"), str(why)))
+    return sorted(found, key=lambda record: record.at, reverse=True), damaged
+
+
+def _files() -> Iterator[str]:
     for place in _places():
-        if not _is_own(place):
-            continue  # a record from somebody else is not to be obeyed
-        for name in os.listdir(place):
-            if name.endswith(".json"):
-                file = os.path.join(place, name)
-                found.append((file, _read(file)))
-    yield from sorted(found, key=lambda pair: pair[1].at, reverse=True)
+        if _is_own(place):  # a record from somebody else is not to be obeyed
+            for name in os.listdir(place):
+                if name.endswith(".json"):
+                    yield os.path.join(place, name)
 
 
 def _read(file: str) -> Record:
     value = read_json(file)
     if value.get("schema") != _SCHEMA:
         raise BadInput(f"{displayable(file)} was written by another version of tui-fs.")
-    return decode(Record, value)
+    record = decode(Record, value)
+    if os.path.basename(file) != f"{record.id}.json":
+        raise BadInput(f"{displayable(file)} holds the record of another one.")
+    return record
 
 
 def _places() -> tuple[str, ...]:
-    memory = emergency_directory()
-    above = (state_directory(),) if memory is None else (state_directory(), os.path.dirname(memory))
-    return tuple(os.path.join(place, "aside") for place in above)
+    return tuple(os.path.join(state, "aside") for state in state_directories())
 
 
 def _is_own(place: str) -> bool:

@@ -20,7 +20,8 @@ from tui_fs.model.plan import Plan
 
 _ID_BYTES = 3
 _SCHEMA = 2
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+"""Errors after which the directory in memory is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def create(plan: Plan) -> JobFolder:
             return _create_in(place, plan)
         except OSError as error:
             first = first or error
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 break
     assert first is not None
     folder = os.path.join(jobs_directory(), plan.job_id)
@@ -156,6 +157,11 @@ def all_jobs() -> Iterator[JobFolder]:
     dated = [(os.stat(f.plan).st_mtime, f) for f in folders if os.path.isfile(f.plan)]
     for _, folder in sorted(dated, key=lambda pair: pair[0], reverse=True):
         yield folder
+
+
+def state_directories() -> tuple[str, ...]:
+    """Return the state directory and, if there is one, that in memory."""
+    return tuple(os.path.dirname(place) for place in _places())
 
 
 def _places() -> tuple[str, ...]:

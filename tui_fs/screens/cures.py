@@ -223,7 +223,7 @@ def _undo(record: Record, standing: Standing | None) -> _Cure | None:
             consequence = "An empty directory that took its place is removed; a full one is not."
             return _Cure(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
         case Standing.INTERRUPTED:
-            meaning = f"{shown}: an earlier {record.action} was interrupted"
+            meaning = f"an earlier {record.action} was interrupted: {shown}"
             lines = (shown, f"with what is left in {displayable(record.aside)}")
             consequence = "What is left over moves into the directory; nothing of it is lost."
             return _Cure(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)

@@ -1,0 +1,72 @@
+"""The process that does what a screen was asked for."""
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import wait_until
+from tui_fs.job.cure_process import run_cure
+from tui_fs.job.store import state_directory
+from tui_fs.model.errors import TuiFsError
+
+
+def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
+    """Given a cure that waits, the end of this session would not reach it."""
+    # Given
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    os.makedirs(state_directory(), mode=0o700)
+    said: list[str] = []
+    thread = threading.Thread(target=lambda: said.append(run_cure("aside", "--", str(spool))))
+    with open(os.path.join(state_directory(), "starting"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        inode = os.fstat(lock.fileno()).st_ino
+        waits = re.compile(rf"-> FLOCK .* (\d+) \S+:{inode} ")
+        # When
+        thread.start()
+        wait_until(lambda: bool(waits.search(Path("/proc/locks").read_text())), "its waiting")
+        found = waits.search(Path("/proc/locks").read_text())
+        assert found
+        # Then
+        assert os.getsid(int(found[1])) == int(found[1])
+    thread.join()
+    assert said
+    assert said[0].startswith("It stands aside as")
+
+
+def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:
+    """Given something that cannot be done, the error is the program's own sentence."""
+    spool = tmp_path / "spool"
+    (spool / "full").mkdir(parents=True)
+
+    with pytest.raises(TuiFsError, match=r"^The directory is not empty\. Empty it"):
+        run_cure("recreate", "--", str(spool))
+
+
+def test_all_that_it_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given entries moved, one name made twice and unseen processes, each has its sentence."""
+    told = {
+        "type": "recreate", "path": "/a", "index_bytes_before": 8192, "index_bytes_after": 4096,
+        "moved_entries": 1, "kept": [{"name": "n\x1b", "kept_as": "m"}],
+    }  # fmt: skip
+    stderr = b"tui-fs: 2 processes could not be looked into, and may stand in it.\n"
+
+    def run(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.CompletedProcess([], 0, json.dumps(told).encode(), stderr)
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+    lines = run_cure("recreate", "--", "/a").splitlines()
+
+    assert "made anew" in lines[0]
+    assert lines[1:] == [
+        "1 entry made meanwhile: moved over.",
+        "n\\e was made twice; the other one is m.",
+        "2 processes could not be looked into, and may stand in it.",
+    ]

@@ -1,0 +1,189 @@
+"""Undoing what was left, and what others did to it meanwhile."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tui_fs.job import cure_standing, cure_undo, set_aside
+from tui_fs.job.cure_standing import Standing, records
+from tui_fs.job.cure_undo import undo
+from tui_fs.job.cures import look, put_aside, recreate_directory
+from tui_fs.job.set_aside import Record, find
+from tui_fs.job.store import read_json
+from tui_fs.model.errors import BadInput, Refused
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    """Give a directory with a file."""
+    spool = tmp_path / "work" / "spool"
+    spool.mkdir(parents=True)
+    (spool / "precious").touch()
+    return spool
+
+
+def with_twin(spool: Path) -> Record:
+    """Put it aside; a twin stands in its place."""
+    return put_aside(look(str(spool), to_recreate=False), with_twin=True).record
+
+
+def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
+    """Given a twin left under the other name, and a strange directory at the place, all stays."""
+    # Given
+    record = with_twin(spool)
+    aside = Path(record.aside)
+    saved, twin = spool.parent / "saved", spool.parent / "twin"
+    spool.rename(twin)
+    aside.rename(saved)
+    twin.rename(aside)
+    (aside / "late").touch()
+    spool.mkdir()
+    # When
+    with pytest.raises(Refused, match="Other directories") as refused:
+        undo(record.id)
+    # Then
+    assert refused.value.rule == "changed"
+    assert os.listdir(spool) == []
+    assert os.listdir(aside) == ["late"]
+    # When the known one is back
+    spool.rmdir()
+    saved.rename(spool)
+    undo(record.id)
+    # Then
+    assert set(os.listdir(spool)) == {"late", "precious"}
+    assert os.listdir(spool.parent) == ["spool"]
+
+
+def test_undoing_that_fails_at_its_end_says_what_stands_where(
+    spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a twin that cannot be removed, it is told that the directory is back."""
+    record = with_twin(spool)
+    inode = Path(record.aside).stat().st_ino
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", fail)
+        with pytest.raises(Refused) as refused:
+            undo(record.id)
+
+    assert spool.stat().st_ino == inode
+    assert f"{spool} is back. " in refused.value.sentence
+    assert record.aside in refused.value.advice
+    assert record.id in refused.value.advice
+    undo(record.id)
+    assert os.listdir(spool.parent) == ["spool"]
+
+
+def test_another_directory_under_its_name_is_not_put_back(
+    spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a name that stands for another one after the first look, nothing is renamed."""
+    record = put_aside(look(str(spool), to_recreate=False), with_twin=False).record
+    Path(record.aside).rename(spool.parent / "elsewhere")
+    Path(record.aside).mkdir()
+    monkeypatch.setattr(cure_undo, "standing_in", lambda *_: Standing.ASIDE)
+
+    with pytest.raises(Refused, match="Another directory"):
+        undo(record.id)
+
+    assert not spool.exists()
+    assert Path(record.aside).exists()
+
+
+def test_a_damaged_record_is_shown_and_blocks_no_other(spool: Path) -> None:
+    """Given a record that cannot be read, others are found, undone and made."""
+    record = with_twin(spool)
+    file, _ = find(record.id)
+    damaged = Path(file).parent / "0badbad0.json"
+    damaged.write_text("{")
+
+    listed, told = records()
+
+    assert [one.id for one, _ in listed] == [record.id]
+    assert [one.id for one in told] == ["0badbad0"]
+    with pytest.raises(BadInput, match="cannot be read"):
+        find("0badbad0")
+    undo(record.id)
+    assert with_twin(spool).path == str(spool)
+
+
+def test_a_record_that_is_forgotten_in_that_moment_is_none(
+    spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a record that goes between listing and reading, nothing is damaged."""
+    record = with_twin(spool)
+    honest = read_json
+
+    def read(path: str) -> object:
+        os.unlink(path)
+        return honest(path)
+
+    monkeypatch.setattr("tui_fs.job.set_aside.read_json", read)
+
+    assert record.id
+    assert records() == ([], [])
+
+
+def test_a_look_writes_nothing(spool: Path) -> None:
+    """Given the record of one who is about to recreate, a look by another one leaves it."""
+    (spool / "precious").unlink()
+    record = with_twin(spool)
+    undo(record.id)
+    begun = set_aside.new_record(
+        set_aside.Action.RECREATE, look(str(spool), to_recreate=True).target
+    )
+    file = set_aside.keep(begun)
+
+    look(str(spool), to_recreate=True)
+
+    assert Path(file).exists()
+
+
+def test_where_it_stands_is_asked_of_the_open_directory(
+    spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a parent that was renamed in the act, the record of what is left stays."""
+    (spool / "precious").unlink()
+    prospect = look(str(spool), to_recreate=True)
+    moved = spool.parent.with_name("moved")
+
+    def fail(*_: object) -> None:
+        (spool.parent / Path(record_room()).name).mkdir()
+        spool.parent.rename(moved)
+        spool.parent.mkdir()
+        raise OSError(errno.EIO, "")
+
+    def record_room() -> str:
+        ((record, _),) = cure_standing.records()[0]
+        return record.room
+
+    monkeypatch.setattr("tui_fs.cures.recreate.recreate", fail)
+
+    with pytest.raises(Refused, match="goes on with it"):
+        recreate_directory(prospect, accept_occupants=False)
+
+    assert len(set_aside.all_records()[0]) == 1
+
+
+def test_a_record_that_cannot_be_removed_only_warns(
+    spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a disk that fails after the work is done, that is told as done, with a warning."""
+    (spool / "precious").unlink()
+    inode = spool.stat().st_ino
+    prospect = look(str(spool), to_recreate=True)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "")
+
+    monkeypatch.setattr(os, "unlink", fail)
+
+    made = recreate_directory(prospect, accept_occupants=False)
+
+    assert spool.stat().st_ino != inode
+    assert "cannot be removed" in made.warning
