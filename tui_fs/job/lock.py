@@ -22,7 +22,7 @@ class SupervisorLock:
 def holder_of(path: str) -> int | None:
     """Return the process that holds the lock, None if nobody does."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
