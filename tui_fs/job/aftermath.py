@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.linux.pins import take_pin
+from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.survey import Totals
@@ -109,9 +110,11 @@ def _count(
     if clock() > deadline_s:
         return Totals(), False
     filters, pin = plan.options.filters, target.pin
-    survey = ScandirSurvey([target.path], filters, interval_s=0.1, clock=clock, looks_around=False)
     totals, complete = Totals(), False
     try:
+        survey = ScandirSurvey(
+            [target.path], filters, interval_s=0.1, clock=clock, looks_around=False
+        )
         for found in survey.run():
             totals = found.totals if found.matched is None else found.matched
             complete = found.complete and [(root.device, root.inode) for root in found.roots] == [
@@ -119,7 +122,7 @@ def _count(
             ]
             if clock() > deadline_s:
                 break
-    except OSError:
+    except (OSError, TuiFsError):  # what is left is then reported as not counted
         return totals, False
     if plan.options.keep_root and not filters.active:
         totals = without_roots(totals, 1)

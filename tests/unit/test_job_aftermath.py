@@ -1,0 +1,42 @@
+"""What a look at the targets says when counting itself fails."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_job_store import plan
+from tui_fs.job.aftermath import look
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Survey
+from tui_fs.model.target import Target
+from tui_fs.survey.scandir import ScandirSurvey
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), TuiFsError("A counting process has ended.")])
+def test_what_could_not_be_counted_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    # Given a target that is still there, and a count that fails (a walker was killed)
+    target = tmp_path / "t"
+    target.mkdir()
+    died = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
+
+    def failing(_: ScandirSurvey) -> Iterator[Survey]:
+        yield Survey(PathStr(str(target)))
+        raise error
+
+    monkeypatch.setattr(ScandirSurvey, "run", failing)
+    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    try:
+        # When looked at / Then it is left, and nobody claims to know how much of it
+        aftermath = look(died, [held])
+    finally:
+        os.close(held)
+    assert aftermath.left == (str(target),)
+    assert aftermath.survivors is None
+    assert not aftermath.is_all_gone
