@@ -23,9 +23,9 @@ SLOWLY = ("--rate", "300")
 
 @pytest.fixture
 def tree(tmpfs: Path) -> Path:
-    """Give a tree that takes some twenty seconds at the rate SLOWLY."""
+    """Give a tree that takes a minute at the rate SLOWLY."""
     tree = tmpfs / "tree"
-    many_directories(tree, 3, 2000)
+    many_directories(tree, 3, 6000)
     return tree
 
 
@@ -119,7 +119,7 @@ def test_one_directory_under_two_names_is_one(cli: Cli, tmpfs: Path, tree: Path)
 
 def test_jobs_beside_each_other_run_together(cli: Cli, tree: Path) -> None:
     # Given jobs in two directories whose names begin alike
-    flat(tree / "directory-000010", 2000)
+    flat(tree / "directory-000010", 6000)
     names = ("directory-00001", "directory-000010")
     jobs = [start_slowly(cli, tree / name) for name in names]
     # Then both are at work at one moment, and both end well

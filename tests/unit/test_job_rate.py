@@ -71,3 +71,13 @@ def test_a_pause_does_not_end_in_a_burst() -> None:
     # When they go on / Then in the first second they remove hardly more than in any other
     tools.run(1)
     assert tools.removed - before < 1_000 * (1 + LONGEST_SAVING_S) * 1.2
+
+
+def test_after_slow_tools_the_next_ones_are_looked_at_soon() -> None:
+    # Given tools that remove little, so that the looks are far apart
+    tools = Tools(1000, 10.0)
+    tools.run(2.0)
+    assert tools.limit.look_again_s == LONGEST_LOOK_S
+    # When the next step's tools begin / Then nobody knows how fast they are
+    tools.limit.step_begins()
+    assert tools.limit.look_again_s == SHORTEST_LOOK_S

@@ -74,6 +74,8 @@ class Pacing:
         """Forget why the tools of the last step stood: those of the next one run."""
         self._let_go()
         self._reasons -= {_RATE}
+        if self._rate is not None:
+            self._rate.step_begins()
 
     def change(self, command: Command) -> str | None:
         """Change the pace as a person asks; return why it cannot be done."""

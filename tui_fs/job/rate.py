@@ -43,6 +43,10 @@ class RateLimit:
             return 0.0
         return max(SHORTEST_LOOK_S, (1 - self._tokens) / self._per_s)
 
+    def step_begins(self) -> None:
+        """Forget how fast the last tools were; other ones may remove thousands before a look."""
+        self._speed_per_s = 0.0
+
     @property
     def look_again_s(self) -> float:
         """How long the tools may run before the next look."""
