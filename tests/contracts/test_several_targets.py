@@ -1,54 +1,23 @@
-"""One job deletes several directories, and keeps every promise for each of them."""
+"""One job deletes several directories, and says of each what became of it."""
 
-import json
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, Json, entries_in, wait_until
-from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
+from tests.conftest import Cli, entries_in
+from tests.contracts.several import delete, gone
 from tests.needs import needs_root, needs_tool
 from tests.trees import Manifest, Sentinel, census, flat, hostile_names, manifest
 
 NAMES = (b"-rf", b"new\nline \xff", b"z z'\"*")
-FILES = 8000
-SLOWLY = ("--rate", "1000")
 
 
 def named(place: Path, name: bytes) -> Path:
     """Give a path of any bytes."""
     return Path(os.fsdecode(os.path.join(os.fsencode(place), name)))
-
-
-def delete(cli: Cli, strategy: str, targets: list[Path], *options: str) -> Finished:
-    """Delete several directories in the foreground without asking."""
-    words = ("--strategy", strategy, "--yes", "--json", *options, "--")
-    return cli.run("delete", *words, *targets)
-
-
-def start(cli: Cli, strategy: str, targets: list[Path], *options: str) -> str:
-    """Start a job that lasts, and return its id when it has removed something of the first."""
-    words = ("--strategy", strategy, "--yes", "--json", "--detach", *SLOWLY, *options, "--")
-    before = entries_in(targets[0])
-    job = str(cli.run("delete", *words, *targets).expect(0).object()["id"])
-    wait_until(lambda: entries_in(targets[0]) < before, "a deletion at work")
-    assert entries_in(targets[0]) > 0, "too fast to be disturbed"
-    return job
-
-
-def finish(cli: Cli, job: str, code: int) -> Json:
-    """Let a job go as fast as it can, and give its report."""
-    cli.run("rate", job, "off")
-    return cli.run("attach", job, "--json").expect(code).report()
-
-
-def gone(report: Json) -> list[bool]:
-    """Tell which targets are gone, as a report says it."""
-    return [target["gone"] for target in report["targets"]]
 
 
 class Row:
@@ -139,59 +108,6 @@ def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
         assert names == {"below", "three.txt", "below/four.txt"}
 
 
-def test_one_exchanged_before_its_step_is_left_untouched(
-    cli: Cli, tmpfs: Path, strategy: str
-) -> None:
-    # Given targets that anybody can exchange, so that each has steps of its own
-    place = tmpfs / "place"
-    place.mkdir()
-    place.chmod(0o777)
-    targets = [place / name for name in ("a", "b", "c")]
-    for target in targets:
-        flat(target, FILES)
-    sentinel = Sentinel(place)
-    job = start(cli, strategy, targets, "--accept-races")
-    # When the second becomes another directory while the first one is deleted
-    targets[1].rename(place / "moved")
-    (targets[1] / "other").mkdir(parents=True)
-    (targets[1] / "other" / "file").write_text("never confirmed")
-    before = manifest(targets[1])
-    # Then the first is gone, and the others are as they were
-    report = finish(cli, job, 1)
-    assert not targets[0].exists()
-    assert manifest(targets[1]) == before
-    assert entries_in(place / "moved") == entries_in(targets[2]) == FILES
-    sentinel.assert_whole()
-    # And it says which and why
-    assert report["outcome"] == "partial"
-    assert gone(report) == [True, False, False]
-    assert f"{targets[1]} is not the directory that was confirmed" in report["explanation"]
-    assert f"{targets[1]} was moved" in report["explanation"]
-
-
-def test_something_mounted_in_one_before_its_step_is_left_untouched(cli: Cli, tmpfs: Path) -> None:
-    # Given a job at work on the first of two targets, each with steps of its own
-    needs_root("mounting")
-    targets = [tmpfs / name for name in ("a", "b")]
-    for target in targets:
-        flat(target, FILES)
-    job = start(cli, "rsync", targets)
-    # When something is mounted in the second
-    (targets[1] / "inside").mkdir()
-    mounted = mount_tmpfs(targets[1] / "inside")
-    (mounted / "file").touch()
-    try:
-        # Then the second is not touched, and it says why
-        report = cli.run("attach", job, "--json").report()
-        assert report["outcome"] in ("partial", "cancelled")
-        assert "inside" in report["explanation"]
-        assert gone(report)[1] is False
-        assert entries_in(targets[1]) == FILES + 1
-        assert (mounted / "file").exists()
-    finally:
-        unmount_below(mounted)
-
-
 @pytest.fixture
 def locked(ext4: Path) -> Iterator[Path]:
     """Give a place with three targets, of which the second holds an entry that must stay."""
@@ -233,152 +149,6 @@ def test_an_entry_that_stays_is_named_and_its_target_with_it(
         assert target.exists() is keep_root
 
 
-def test_one_that_is_not_there_refuses_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given three targets, of which one is not there / When deleted / Then nothing is
-    for name in "ac":
-        flat(tmpfs / name, 3)
-    finished = delete(cli, strategy, [tmpfs / name for name in "abc"]).expect(2)
-    finished.assert_one_sentence()
-    assert str(tmpfs / "b") in finished.stderr
-    assert [entries_in(tmpfs / name) for name in "ac"] == [3, 3]
-
-
-@pytest.mark.parametrize("what", ("link", "mount point", "system"))
-def test_one_that_is_forbidden_refuses_all(cli: Cli, tmpfs: Path, what: str) -> None:
-    # Given targets, of which one may not be deleted
-    flat(tmpfs / "a", 3)
-    forbidden = tmpfs / "b"
-    if what == "link":
-        forbidden.symlink_to("a")
-    elif what == "mount point":
-        needs_root("mounting")
-        forbidden.mkdir()
-        mount_tmpfs(forbidden)
-    else:
-        forbidden = Path("/usr")
-    # When deleted, with nothing at hand that could do harm / Then refused
-    try:
-        delete(cli, "rm", [tmpfs / "a", forbidden], "--dry-run").expect(3)
-        delete(cli, "rm", [forbidden, tmpfs / "a"], "--dry-run").expect(3)
-    finally:
-        if what == "mount point":
-            unmount_below(forbidden)
-    assert entries_in(tmpfs / "a") == 3
-
-
-@pytest.mark.parametrize(
-    ("one", "two"), ((".", "."), (".", "below"), ("below", "."), ("x/../", ""))
-)
-def test_targets_in_each_other_are_refused(cli: Cli, tmpfs: Path, one: str, two: str) -> None:
-    # Given a directory named twice, or with one inside it / When deleted / Then refused
-    (tmpfs / "a" / "x").mkdir(parents=True)
-    flat(tmpfs / "a" / "below", 3)
-    targets = [Path(os.path.join(tmpfs / "a", name).removesuffix("/.")) for name in (one, two)]
-    for command in ("delete", "estimate"):
-        options = ("--strategy", "rm", "--yes") if command == "delete" else ()
-        names = [os.path.realpath(target) for target in targets]
-        finished = cli.run(command, *options, "--json", "--", *names).expect(3)
-        finished.assert_one_sentence()
-    assert entries_in(tmpfs / "a" / "below") == 3
-
-
-def test_one_directory_under_two_names_is_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given a place that is mounted a second time
-    needs_root("mounting")
-    (tmpfs / "place").mkdir()
-    flat(tmpfs / "place" / "a", 3)
-    again = mount_bind(tmpfs / "place", tmpfs / "again")
-    try:
-        # When a directory in it is named by both names / Then refused
-        targets = [tmpfs / "place" / "a", again / "a"]
-        assert "same directory" in delete(cli, "rm", targets).expect(3).stderr
-    finally:
-        unmount_below(again)
-    assert entries_in(tmpfs / "place" / "a") == 3
-
-
-def test_another_job_in_one_of_them_is_in_the_way(cli: Cli, tmpfs: Path) -> None:
-    # Given a job at work on two directories
-    targets = [tmpfs / name for name in ("a", "b")]
-    for target in (*targets, tmpfs / "c"):
-        flat(target, FILES)
-    job = start(cli, "rsync", targets)
-    # When another one wants the one that is not begun yet, and a third / Then refused
-    report = delete(cli, "rm", [tmpfs / "c", targets[1]]).expect(3).report()
-    assert report["refusal"]["rule"] == "busy"
-    assert entries_in(tmpfs / "c") == FILES
-    assert finish(cli, job, 0)["outcome"] == "done"
-
-
-def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
-    # Given a job that died when the first target was gone and the second was not
-    targets = [tmpfs / name for name in ("a", "b", "c")]
-    flat(targets[0], 3)
-    flat(targets[1], FILES)
-    flat(targets[2], 3)
-    words = ("--strategy", "rsync", "--yes", "--json", "--detach", *SLOWLY, "--")
-    job = str(cli.run("delete", *words, *targets).expect(0).object()["id"])
-    wait_until(lambda: entries_in(targets[1]) < FILES, "the second target's deletion")
-    os.kill(cli.supervisor_of(job), signal.SIGKILL)
-    cli.wait_for_state(job, "died")
-    left = entries_in(targets[1])
-    assert left > 0 and not targets[0].exists()
-    report = cli.run("attach", job, "--json").expect(5).report()
-    assert gone(report) == [None, None, None]
-    # When it is resumed / Then the rest is deleted, and it says what was gone already
-    finished = cli.run("resume", job, "--yes", "--json").expect(0)
-    report = finished.report()
-    assert report["outcome"] == "done"
-    assert [target["path"] for target in report["targets"]] == list(map(str, targets[1:]))
-    assert report["expected"]["totals"]["files"] == left + 3
-    assert f"1 of 3 directories is gone or another one by now: {targets[0]}" in finished.stderr
-    assert os.listdir(tmpfs) == []
-
-
-def test_a_pause_and_resume_bear_that_some_are_gone(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given a job of firm targets that is paused when the first is gone
-    targets = [tmpfs / name for name in ("a", "b", "c")]
-    flat(targets[0], 5)
-    flat(targets[1], FILES)
-    flat(targets[2], 5)
-    words = ("--strategy", strategy, "--yes", "--json", "--detach", *SLOWLY, "--")
-    job = str(cli.run("delete", *words, *targets).expect(0).object()["id"])
-    wait_until(lambda: entries_in(targets[1]) < FILES, "the second target's deletion")
-    cli.run("pause", job).expect(0)
-    # When it goes on / Then to the end
-    cli.run("resume", job).expect(0)
-    assert finish(cli, job, 0)["outcome"] == "done"
-    assert os.listdir(tmpfs) == []
-
-
-def test_a_large_total_needs_a_word_that_is_no_name(cli: Cli, tmpfs: Path) -> None:
-    # Given targets of which each is small, and a policy for their sum
-    for name in "ab":
-        flat(tmpfs / name, 60)
-    policy = Path(os.environ["XDG_CONFIG_HOME"], "tui-fs", "policy.toml")
-    policy.parent.mkdir(parents=True)
-    policy.write_text("type_name_above_entries = 100\n")
-    targets = [tmpfs / "a", tmpfs / "b"]
-    # When deleted without it, or with a name / Then refused
-    assert "--confirm 'delete'" in delete(cli, "rm", targets).expect(3).stderr
-    delete(cli, "rm", targets, "--confirm", "a").expect(3)
-    assert [entries_in(target) for target in targets] == [60, 60]
-    # And with it deleted
-    delete(cli, "rm", targets, "--confirm", "delete").expect(0)
-    assert entries_in(tmpfs) == 0
-
-
-def test_a_policy_holds_for_each(cli: Cli, tmpfs: Path) -> None:
-    # Given a policy that forbids one of two / When deleted / Then neither is
-    for name in "ab":
-        flat(tmpfs / name, 3)
-    policy = Path(os.environ["XDG_CONFIG_HOME"], "tui-fs", "policy.toml")
-    policy.parent.mkdir(parents=True)
-    policy.write_text(f"never = [{json.dumps(str(tmpfs / 'b'))}]\n")
-    delete(cli, "rm", [tmpfs / "a", tmpfs / "b"]).expect(3).assert_one_sentence()
-    assert [entries_in(tmpfs / name) for name in "ab"] == [3, 3]
-
-
 def test_three_hundred_of_one_name_go_at_once(cli: Cli, tmpfs: Path) -> None:
     # Given many directories of one name, each beside something that must stay
     targets = [tmpfs / f"project-{number}" / "node_modules" for number in range(300)]
@@ -397,52 +167,6 @@ def test_three_hundred_of_one_name_go_at_once(cli: Cli, tmpfs: Path) -> None:
     finished = delete(cli, "rsync", targets).expect(2)
     assert "at most 100" in finished.stderr
     assert all(target.exists() for target in targets)
-
-
-def test_one_exchanged_while_the_tools_have_yet_to_come_to_it_ends_the_job(
-    cli: Cli, tmpfs: Path
-) -> None:
-    # Given so many firm targets that several share a run
-    targets = [tmpfs / f"t{number:02}" for number in range(50)]
-    for number, target in enumerate(targets):
-        flat(target, FILES if number == 0 else 2)
-    job = start(cli, "rm", targets)
-    # When the second one is exchanged while the first is deleted by the same run
-    targets[1].rename(tmpfs / "kept")
-    targets[1].mkdir()
-    (targets[1] / "never confirmed").touch()
-    # Then the job ends before it comes there, and says why
-    report = cli.run("attach", job, "--json").expect(130).report()
-    assert (targets[1] / "never confirmed").exists()
-    assert entries_in(tmpfs / "kept") == 2
-    assert report["outcome"] == "cancelled"
-    assert f"{targets[1]} is not the directory any more" in report["explanation"]
-
-
-def test_more_than_a_thousand_are_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given more directories than one job takes / When deleted / Then refused at once
-    targets = [tmpfs / str(number) for number in range(1001)]
-    for target in targets:
-        target.mkdir()
-    finished = delete(cli, "rm", targets).expect(3)
-    finished.assert_one_sentence()
-    assert "1,001" in finished.stderr
-    assert entries_in(tmpfs) == 1001
-
-
-def test_paths_too_long_for_a_journal_are_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given directories with long paths of names that JSON makes six times longer
-    above = tmpfs.joinpath(*["\x01" * 250] * 10)
-    few, many = (above / name for name in ("few", "many"))
-    for place, number in ((few, 70), (many, 90)):
-        for at in range(number):
-            (place / str(at)).mkdir(parents=True)
-    # When too many are deleted / Then refused; and when as many as may be / Then followed
-    finished = delete(cli, "xargs", sorted(many.iterdir())).expect(3)
-    assert "bytes" in finished.stderr
-    assert entries_in(many) == 90
-    report = delete(cli, "xargs", sorted(few.iterdir())).expect(0).report()
-    assert (report["outcome"], entries_in(few)) == ("done", 0)
 
 
 def test_one_of_another_file_system_counts_too(cli: Cli, tmpfs: Path, ext4: Path) -> None:

@@ -1,5 +1,6 @@
-"""What a look at the targets says when counting itself fails."""
+"""What a look at the targets says when the look itself fails."""
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,3 +41,26 @@ def test_what_could_not_be_counted_is_left(
     assert aftermath.left == (str(target),)
     assert aftermath.survivors is None
     assert not aftermath.is_all_gone
+
+
+def test_a_place_too_deep_to_be_told_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a target that was moved to where its path is longer than the kernel tells
+    target = tmp_path / "t"
+    target.mkdir()
+    moved = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
+    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target.rename(tmp_path / "elsewhere")
+
+    def too_long(_: str) -> str:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+
+    monkeypatch.setattr(os, "readlink", too_long)
+    try:
+        # When looked at / Then it is left, and the sentence says so without the path
+        aftermath = look(moved, [held])
+    finally:
+        os.close(held)
+    assert aftermath.left == (str(target),)
+    assert "a place whose path cannot be told" in aftermath.note

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.test_linux_mounts import ROOT, table
 from tui_fs.linux import filesystem
 from tui_fs.linux.filesystem import file_system_of, one_of_each, space_of
+from tui_fs.linux.mounts import read_mounts
 
 
 def statvfs(blocks: int, free: int, available: int, files: int, free_files: int) -> object:
@@ -95,3 +96,14 @@ def test_subvolumes_of_one_file_system_are_watched_once(tmp_path: Path) -> None:
     # When asked / Then one place of each, the first that was named
     places = ["/one/x", "/two/y", "/tank", "/pool/z", "/home"]
     assert one_of_each(places, str(mountinfo)) == ("/one/x", "/tank", "/home")
+
+
+def test_a_place_that_was_moved_away_settles_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory on a file system that counts late, and that is gone by now
+    line = f"40 22 0:40 / {tmp_path} rw - btrfs /dev/sdb1 rw\n".encode()
+    mounts = read_mounts(table(tmp_path, ROOT, line))
+    monkeypatch.setattr(filesystem, "read_mounts", lambda: mounts)
+    # When it is to settle / Then nothing is raised: the end of a job must be told
+    filesystem.settle(str(tmp_path / "gone"))

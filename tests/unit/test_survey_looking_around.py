@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from tests.trees import flat
+from tui_fs.linux.process_files import ancestry
 from tui_fs.model.survey import Finding, Severity
+from tui_fs.survey import findings_place
 from tui_fs.survey.findings_place import who_holds
 from tui_fs.survey.scandir import ScandirSurvey
 
@@ -67,6 +69,22 @@ def test_who_writes_from_the_same_session_is_no_warning(tmp_path: Path, writer: 
     finding = _kinds(tmp_path)["in-use"]
     assert (finding.severity, finding.numbers["written_files"]) == (Severity.INFO, 1)
     assert f"({writer})" in finding.meaning
+
+
+@pytest.mark.parametrize("writer", [False], indirect=True)
+def test_a_session_from_outside_a_container_is_known_by_its_ancestors(
+    tmp_path: Path, writer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a container that was entered from outside: all sessions there have the number 0
+    monkeypatch.setattr(os, "getsid", lambda _: 0)
+    # When a process writes that descends from one of this process's own / Then it is no warning
+    assert _kinds(tmp_path)["in-use"].severity is Severity.INFO
+    # When it descends from none of them / Then it is one
+    real = ancestry
+    monkeypatch.setattr(
+        findings_place, "ancestry", lambda proc, pid: {1, pid} if pid == writer else real(proc, pid)
+    )
+    assert _kinds(tmp_path)["in-use"].severity is Severity.WARNING
 
 
 def test_a_directory_that_changes_while_it_is_read_is_told_once(

@@ -8,7 +8,6 @@ kills those. A step has ended only when the last process of its group has.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -20,6 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from tui_fs.linux.parent import end_with_parent, set_child_subreaper
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.tracing.perf import COUNTERS_PER_PROCESS
@@ -32,7 +32,6 @@ _ENVIRONMENT = {
 """All that a tool sees: no variable of the person's may change what it does."""
 
 _NOT_STARTED = 127
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _FEWEST_PROCESSES = 5
 """Of which room is left for the counters, and for what else is opened later."""
 
@@ -298,18 +297,6 @@ class _Process:
                 os.killpg(self._waiting[0], number)
 
 
-def set_child_subreaper() -> None:
-    """Become the parent of descendants whose own parents end (prctl(2))."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-
-
 def _on_a_high_descriptor(connection: socket.socket, processes: int) -> socket.socket:
     """Move a socket above all counters that so many processes will have.
 
@@ -341,7 +328,7 @@ def _become(
     """In the forked child: wait at the gate, then execute the tool."""
     try:
         signal.set_wakeup_fd(-1)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent()
         if os.getppid() != launcher:
             os._exit(_NOT_STARTED)
         os.setpgid(0, group)

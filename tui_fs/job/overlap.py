@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tui_fs.job.lock import SupervisorLock, holder_of
 from tui_fs.job.store import NO_ROOM, JobFolder, all_jobs, load_plan, state_directories
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, upwards
 from tui_fs.model.target import Target
 
 _Identity = tuple[int, int]
@@ -100,17 +100,14 @@ def _identity(target: Target) -> _Identity:
     return target.pin.device, target.pin.inode
 
 
-def _upwards(path: PathStr | str) -> Iterator[tuple[PathStr, _Identity]]:
+def _upwards(path: str) -> Iterator[tuple[PathStr, _Identity]]:
     """Yield a directory and all above it, with their identities as far as they can be seen."""
-    while True:
+    for place in upwards(path):
         identity = _NOBODY
         with contextlib.suppress(OSError):  # gone by now
-            status = os.lstat(path)
+            status = os.lstat(place)
             identity = status.st_dev, status.st_ino
-        yield PathStr(path), identity
-        if path == "/":
-            return
-        path = os.path.dirname(path)
+        yield PathStr(place), identity
 
 
 @contextlib.contextmanager

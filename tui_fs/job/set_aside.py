@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tui_fs.cures.renames import cut_name
-from tui_fs.job.races import is_firm
-from tui_fs.job.store import NO_ROOM, read_json, state_directories, write_json
-from tui_fs.linux.ways import resolve
+from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable
@@ -185,12 +183,7 @@ def _is_own(place: str) -> bool:
 
 def _make_private(place: str) -> None:
     """Make the directory of the records; Refused if anybody else can write there."""
-    above = os.path.dirname(place)
-    os.makedirs(os.path.dirname(above), mode=0o755, exist_ok=True)
-    for directory in (above, place):
-        if not os.path.isdir(directory):
-            os.mkdir(directory, 0o700)
-    if not _is_own(place) or not is_firm(resolve(place)):
+    if not made_private(place):
         raise Refused(
             f"{displayable(place)} is not this user's alone: somebody else could change the "
             "records.",

@@ -180,15 +180,24 @@ def _trusted_places() -> Iterator[str]:
             yield place
 
 
-def _make_private(jobs: str) -> None:
-    """Make the directory of the jobs; JobFailed if anybody else can write there."""
-    os.makedirs(os.path.dirname(os.path.dirname(jobs)), mode=0o755, exist_ok=True)
-    for directory in (os.path.dirname(jobs), jobs):
+def made_private(place: str) -> bool:
+    """Make a directory in the state directory; tell whether it is this user's alone.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    os.makedirs(os.path.dirname(os.path.dirname(place)), mode=0o755, exist_ok=True)
+    for directory in (os.path.dirname(place), place):
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
-    status = os.lstat(jobs)
+    status = os.lstat(place)
     is_ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
-    if not stat.S_ISDIR(status.st_mode) or not is_ours or not _is_firm(jobs):
+    return stat.S_ISDIR(status.st_mode) and is_ours and _is_firm(place)
+
+
+def _make_private(jobs: str) -> None:
+    """Make the directory of the jobs; JobFailed if anybody else can write there."""
+    if not made_private(jobs):
         raise JobFailed(
             f"{displayable(jobs)} is not this user's alone: somebody else could change the jobs.",
             "Give it to this user with mode 0700, or set XDG_STATE_HOME to a directory that "

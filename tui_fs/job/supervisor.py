@@ -3,41 +3,35 @@
 Run as ``python -m tui_fs.job.supervisor FOLDER``.
 """
 
-import contextlib
 import os
 import selectors
 import signal
 import sys
 import time
 import traceback
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import replace
 
-from tui_fs.job.aftermath import Aftermath, is_deleted, look
+from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.control import ControlServer
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
-from tui_fs.job.launcher import Launcher, StepEnd
+from tui_fs.job.launcher import StepEnd
 from tui_fs.job.overlap import enlist
-from tui_fs.job.pacing import Pacing, ranks_of
-from tui_fs.job.permission import check_again_all, check_plan
-from tui_fs.job.races import StagedStep, open_pinned, refuse_race, stage, why_too_many_steps
+from tui_fs.job.pacing import Pacing
+from tui_fs.job.preparation import Prepared, job_started, prepare
 from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
 from tui_fs.job.space_watch import SpaceWatch
-from tui_fs.job.start import GO, READY
+from tui_fs.job.start import may_begin, tell_ready
 from tui_fs.job.store import JobFolder, load_plan, write_json
-from tui_fs.job.tool_output import ToolOutput
-from tui_fs.linux.boot import boot_id
+from tui_fs.job.target_watch import TargetWatch
 from tui_fs.linux.filesystem import one_of_each, settle
-from tui_fs.linux.mounts import MountWatch, read_mounts
+from tui_fs.linux.mounts import MountWatch
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import Command
-from tui_fs.model.errors import Missing, Refused, TuiFsError
+from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.events import (
     Audited,
     CancelRequested,
@@ -45,28 +39,16 @@ from tui_fs.model.events import (
     Event,
     JobFinished,
     JobRefused,
-    JobStarted,
     Paused,
     Resumed,
     StepFinished,
     StepStarted,
 )
 from tui_fs.model.outcome import JobState, Outcome
-from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.model.strategy import flatten
-from tui_fs.model.target import Target
-from tui_fs.strategies.base import Strategy
-from tui_fs.strategies.registry import STRATEGIES
-from tui_fs.tracing.ladder import open_source
-from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.source import CallSource
 
-_CHECKING_S = 0.05
-"""Checking a target takes some milliseconds, and commands must not wait for many."""
-
-_SPARE_DESCRIPTORS = 128
 _LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
 
 
@@ -79,7 +61,6 @@ class Supervisor:
         self._began = time.monotonic()
         self._record = Record(JournalWriter(folder.journal))
         self._snapshot = Snapshot()
-        self._strategy: Strategy = STRATEGIES[plan.strategy]
         self._errors: list[EntryFailed] = []
         self._selector = selectors.DefaultSelector()
         self._is_cancelled = self._is_terminated = False
@@ -87,8 +68,6 @@ class Supervisor:
         self._wall_s = 0.0
         self._step_began: float | None = None
         self._ends: list[StepEnd] = []
-        self._held: list[int] = []
-        self._doubtful: deque[Target] = deque()
         self._has_begun = False
         self._own_nice = rank_above_the_tools()
 
@@ -101,13 +80,16 @@ class Supervisor:
         try:
             if forbidden is not None:
                 raise forbidden
-            source, staged, launcher = self._make_ready()
+            ready = prepare(self._plan, self._folder.empty_directory, self._own_nice)
         except TuiFsError as why:
             self._refuse(why)
             tell_ready()
             return
         server = ControlServer(self._folder, self._obey)
-        self._launcher, self._source, self._staged = launcher, source, staged
+        source, launcher = ready.source, ready.launcher
+        self._launcher, self._source, self._staged = launcher, source, ready.staged
+        self._output, self._held = ready.output, ready.held
+        self._targets = TargetWatch(self._plan, ready.staged, ready.held)
         mounts = MountWatch()
         self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
         self._selector.register(server, selectors.EVENT_READ, server.answer)
@@ -126,7 +108,7 @@ class Supervisor:
             self._now,
         )
         self._space_watch = SpaceWatch(self._plan, places, watched)
-        self._note_start(source)
+        self._note_start(ready)
         if self._record.is_behind:
             self._launcher.close()
             raise OSError(f"the journal could not be begun: {self._record.problem}")
@@ -134,7 +116,7 @@ class Supervisor:
         problem: TuiFsError | None = None
         if not may_begin():
             problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
-        for number in range(len(staged)):
+        for number in range(len(self._staged)):
             problem = problem or self._run_step(number)
             if problem is not None or self._is_cancelled:
                 break
@@ -151,96 +133,8 @@ class Supervisor:
         self._note(JobRefused(self._now(), rule, why.sentence, why.advice))
         self._write_report()
 
-    def _make_ready(self) -> tuple[CallSource, tuple[StagedStep, ...], Launcher]:
-        """Check everything again and prepare the counters; nothing is touched yet."""
-        plan = self._plan
-        check_plan(plan)
-        refuse_race(self._strategy, plan.options, plan.paths, plan.writable_by_others)
-        for tool in plan.tools.values():
-            if not os.access(tool, os.X_OK):
-                raise Missing(f"{tool} is not there any more.", "Plan the job again.")
-        try:
-            allow_more_descriptors(2 * len(plan.targets) + _SPARE_DESCRIPTORS)
-            pinned = [open_pinned(target) for target in plan.targets]
-            self._held = [held for _, held in pinned]
-            source, staged = self._stage()
-            directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
-            ranks = ranks_of(plan.options.pace, self._own_nice)
-            launcher = Launcher(tuple(one.step for one in staged), directories, *ranks)
-            for parent, _ in pinned:
-                os.close(parent)  # the launcher has its own
-            source.prepare(launcher.pid)
-        except OSError as error:
-            raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error
-        return source, staged, launcher
-
-    def _stage(self) -> tuple[CallSource, tuple[StagedStep, ...]]:
-        plan, empty = self._plan, self._folder.empty_directory
-        staged = stage(self._strategy, plan.paths, plan.options, plan.tools, empty)
-        why = why_too_many_steps(self._strategy, staged)
-        if why is not None:
-            raise Refused(f"{why}.", rule="too-many")
-        source = open_source(plan.trace, sum(len(one.step) for one in staged))
-        if source.kind is TraceSource.OUTPUT:
-            staged = stage(
-                self._strategy, plan.paths, plan.options, plan.tools, empty, with_output=True
-            )
-        self._output = ToolOutput(self._strategy, plan.paths[0])
-        return source, tuple(
-            replace(one, step=tuple(source.wrap(argv) for argv in one.step)) for one in staged
-        )
-
-    def _check_targets_of(self, step: StagedStep) -> None:
-        """Raise unless its targets are still what was confirmed, with nothing mounted in them."""
-        check_again_all(self._plan, (self._plan.targets[number] for number in step.targets))
-
-    def _targets_ahead(self) -> list[int]:
-        """Return the targets on which a running or coming step works, by their places."""
-        coming = self._staged[len(self._ends) :]
-        return sorted({number for one in coming for number in one.targets})
-
-    def _watch_exchanged(self) -> None:
-        """End the job if a target that the running tools have yet to come to was exchanged.
-
-        One that is deleted they are done with, whatever stands in its place by now.
-        """
-        step = self._staged[len(self._ends)]
-        if step.is_inside or len(step.targets) == 1:
-            return  # compared in the moment before
-        for number in step.targets:
-            target = self._plan.targets[number]
-            if is_deleted(self._held[number]):
-                continue
-            with contextlib.suppress(FileNotFoundError):  # nothing that could be deleted
-                now = os.lstat(target.path)
-                if (now.st_dev, now.st_ino) != (target.pin.device, target.pin.inode):
-                    shown = displayable(target.path)
-                    self._cancel(f"{shown} is not the directory any more that was confirmed")
-
-    def _note_start(self, source: CallSource) -> None:
-        plan, predicted = self._plan, self._plan.predicted
-        self._note(
-            JobStarted(
-                at_s=self._now(),
-                job_id=plan.job_id,
-                started_at=time.time(),
-                supervisor_pid=os.getpid(),
-                targets=plan.paths,
-                strategy=plan.strategy,
-                keep_root=plan.options.keep_root,
-                command=flatten(tuple(one.step for one in self._staged)),
-                expected=plan.expected,
-                predicted_calls=predicted.syscalls if predicted else {},
-                predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
-                if predicted
-                else None,
-                source=source.kind,
-                source_note=source.note,
-                space=self._sampler.space,
-                pace=plan.options.pace,
-                boot_id=boot_id(),
-            )
-        )
+    def _note_start(self, ready: Prepared) -> None:
+        self._note(job_started(self._plan, ready, self._sampler.space, self._now()))
         self._audit(None)
         self._record.sync()
 
@@ -257,7 +151,7 @@ class Supervisor:
             pids = self._launcher.fork_step(number)
             for pid in pids:
                 self._source.attach(pid)
-            self._check_targets_of(step)  # as late as possible: the tools wait at their gate
+            self._targets.check_before(step)  # as late as possible: the tools wait at their gate
         except (EOFError, OSError):
             return TuiFsError(_LAUNCHER_KILLED)
         except TuiFsError as why:
@@ -275,7 +169,7 @@ class Supervisor:
                 look_again_s = self._pacing.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
-                    self._watch_exchanged()
+                    self._cancel_if(self._targets.why_exchanged(number))
                     self._sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, BrokenPipeError):
@@ -284,7 +178,7 @@ class Supervisor:
         finally:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
-        self._doubtful.clear()  # before another step its targets are checked in any case
+        self._targets.step_ended()
         self._read_what_is_said()
         self._output.step_ended(step.step, end.statuses)
         self._source.step_ended()
@@ -304,9 +198,9 @@ class Supervisor:
         return None
 
     def _wait(self, timeout_s: float) -> None:
-        for key, _ in self._selector.select(0 if self._doubtful else timeout_s):
+        for key, _ in self._selector.select(0 if self._targets.has_doubts else timeout_s):
             key.data()
-        self._check_doubtful()
+        self._cancel_if(self._targets.why_to_end())
         if self._is_terminated:
             self._cancel("the supervisor was told to end")
         if self._record.is_lost:
@@ -320,26 +214,7 @@ class Supervisor:
         mounts.seen()
         if self._pacing.is_paused:
             return  # nothing goes on now, and resuming checks again
-        # those of coming steps are compared in the moment before their step
-        running = (
-            self._staged[len(self._ends)].targets if len(self._ends) < len(self._staged) else ()
-        )
-        ahead = [self._plan.targets[number] for number in running]
-        if len(ahead) > 1:
-            holders = {place for mount in read_mounts() for place in _upwards(mount.mount_point)}
-            ahead.sort(key=lambda target: target.path not in holders)
-        self._doubtful = deque(ahead)
-
-    def _check_doubtful(self) -> None:
-        """End the job if a target is not what was confirmed; look at them for a short time."""
-        deadline = time.monotonic() + _CHECKING_S
-        while self._doubtful and time.monotonic() < deadline:
-            try:
-                check_again_all(self._plan, [self._doubtful.popleft()])
-            except TuiFsError as why:
-                # what the tools have begun to remove themselves is no reason
-                if isinstance(why, Refused) and why.rule.startswith(("mount", "changed")):
-                    self._cancel(why.sentence)
+        self._targets.mounts_changed(len(self._ends))
 
     def _step_ended(self) -> None:
         self._ends.append(self._launcher.ended())
@@ -369,15 +244,8 @@ class Supervisor:
     def _resume(self) -> str | None:
         if not self._pacing.is_paused:
             return "The job is not paused."
-        ahead = [
-            self._plan.targets[number]
-            for number in self._targets_ahead()
-            # the step may have removed some of its targets, but not the name of another directory
-            if not is_deleted(self._held[number])
-            or os.path.lexists(self._plan.targets[number].path)
-        ]
         try:
-            check_again_all(self._plan, ahead)
+            self._targets.check_ahead(len(self._ends))
         except TuiFsError as why:
             return f"{why} The job stays paused; cancel it."
         self._pacing.resume()
@@ -389,6 +257,10 @@ class Supervisor:
             self._is_cancelled = True
             self._launcher.signal_tools(signal.SIGKILL)
             self._note(CancelRequested(self._now(), reason))
+
+    def _cancel_if(self, reason: str | None) -> None:
+        if reason is not None:
+            self._cancel(reason)
 
     def _sample(self) -> None:
         for event in self._output.counted_failures(self._now()):
@@ -477,13 +349,6 @@ class Supervisor:
         return round(time.monotonic() - self._began, 4)
 
 
-def _upwards(path: str) -> Iterator[str]:
-    """Yield a path and those of all directories above it."""
-    while path != "/":
-        yield path
-        path = os.path.dirname(path)
-
-
 def _sum(*numbers: int | None) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
@@ -495,18 +360,6 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 1 << 20)
     except BlockingIOError:
         return b""
-
-
-def tell_ready() -> None:
-    """Tell the starter that the journal has its first line; nobody may be listening any more."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, READY)
-    os.dup2(2, 1)
-
-
-def may_begin() -> bool:
-    """Wait for the starter's word; False if it has gone without giving it."""
-    return os.read(0, 1) == GO
 
 
 def main() -> None:

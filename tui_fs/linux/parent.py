@@ -1,18 +1,27 @@
-"""Processes that must not outlive the one that started them."""
+"""Processes that end with the one that started them, and those that take over orphans."""
 
 import ctypes
 import os
 import signal
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
-def end_with_parent(parent: int | None = None) -> None:
+def end_with_parent() -> None:
     """Have the kernel kill this process when its parent ends, even while it is stopped.
 
-    Args:
-        parent: who it was when this process was forked; None where that cannot be told.
+    The parent may have ended before this; whoever forked compares os.getppid() afterwards.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if parent is not None and os.getppid() != parent:
-        os._exit(1)  # it had ended before the kernel was asked
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def set_child_subreaper() -> None:
+    """Become the parent of descendants whose own parents end (prctl(2))."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

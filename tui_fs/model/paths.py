@@ -4,6 +4,7 @@ import base64
 import os
 import shlex
 import unicodedata
+from collections.abc import Iterator
 from typing import NewType
 
 PathStr = NewType("PathStr", str)
@@ -47,6 +48,14 @@ def is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def upwards(path: str) -> Iterator[str]:
+    """Yield an absolute path and those of all directories above it, ``/`` last."""
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+    yield path
 
 
 def is_utf8(path: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
 
@@ -266,10 +266,10 @@ def _relation(target: Target, place: PathStr, mounts: tuple[Mount, ...]) -> str 
         if is_within(form, target.path):
             return "holds"
     pinned = (target.pin.device, target.pin.inode)
-    if any(_identity(above) == pinned for form in (place, real) for above in _upwards(form)):
+    if any(_identity(above) == pinned for form in (place, real) for above in upwards(form)):
         return "is, under another name, or holds"
     stays = _identity(real)
-    if stays is not None and any(_identity(above) == stays for above in _upwards(target.path)):
+    if stays is not None and any(_identity(above) == stays for above in upwards(target.path)):
         return "lies, under another name, in"
     return _relation_by_mounts(target, real, mounts)
 
@@ -293,13 +293,6 @@ def _relation_by_mounts(target: Target, real: str, mounts: tuple[Mount, ...]) ->
 def _inside(mount: Mount, path: str) -> str:
     below = os.path.relpath(path, mount.mount_point)
     return os.path.normpath(os.path.join(mount.root, below))
-
-
-def _upwards(path: str) -> Iterator[str]:
-    while path != "/":
-        yield path
-        path = os.path.dirname(path)
-    yield path
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -201,7 +201,9 @@ def _fork(work: Callable[[int, int], None], roots: Sequence[OpenRoot]) -> _Membe
 
 def _become_walker(parent: int, kept: Collection[int]) -> None:
     """Let go of everything that belongs to the parent, and end with it."""
-    end_with_parent(parent)
+    end_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)  # it had ended before the kernel was asked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     low = 3  # standard error stays, for a traceback

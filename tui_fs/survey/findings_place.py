@@ -73,13 +73,27 @@ def who_holds(paths: Sequence[str], device: int, families: Collection[int]) -> O
     )
 
 
-def _own_sessions() -> frozenset[int]:
-    """Return the sessions of this process and of all it descends from: the person's own shell."""
-    return frozenset(filter(None, map(_session, ancestry("/proc", os.getpid()))))
+class _OwnSessions:
+    """What the person has started: the sessions of this process and of all it descends from.
+
+    In a container that was entered from outside, a session that began there has the number 0,
+    which says nothing: then it counts whether two processes share an ancestor besides the first
+    process of all.
+    """
+
+    def __init__(self) -> None:
+        self._ancestors = ancestry("/proc", os.getpid()) - {1}
+        self._sessions = frozenset(filter(None, map(_session, self._ancestors)))
+
+    def __contains__(self, pid: int) -> bool:
+        session = _session(pid)
+        if session:
+            return session in self._sessions
+        return not self._ancestors.isdisjoint(ancestry("/proc", pid))
 
 
 def _session(pid: int) -> int:
-    """Return the session of a process, 0 if it has ended."""
+    """Return the session of a process, 0 if it has ended or if the session began outside."""
     try:
         return os.getsid(pid)
     except ProcessLookupError:
@@ -147,8 +161,8 @@ def _in_use(occupation: Occupation, root: PathStr) -> list[Finding]:
         for holder in file.holders
         if holder.writes and not holder.is_own
     ]
-    sessions = _own_sessions()
-    is_grave = any(_session(holder.pid) not in sessions for _, holder in written)
+    own = _OwnSessions()
+    is_grave = any(holder.pid not in own for _, holder in written)
     names = [f"{displayable(one.command)} ({one.pid})" for one in holders.values()]
     shown = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
     meaning = f"{counted(len(holders), 'process', 'processes')} at work in it: {shown}."

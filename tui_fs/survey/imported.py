@@ -4,7 +4,6 @@ What the file names is never looked at on this machine. Only directories are kep
 one of them is read from the file again when it is asked for.
 """
 
-import math
 import os
 import select
 import stat
@@ -35,6 +34,7 @@ from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.table import NO_ROW
 from tui_fs.survey.tally import DirectoryTally
+from tui_fs.survey.telling import Telling
 
 BACKEND = "ncdu-import"
 
@@ -74,9 +74,7 @@ class ImportedSurvey:
     ) -> None:
         self.collector = Collector(filtered=False)
         self._file = NcduFile(path)
-        self._interval_s = interval_s
-        self._clock = clock
-        self._started = self._reported = clock()
+        self._telling = Telling(interval_s, clock)
         self._starts, self._ends = array("Q"), array("Q")
         self._stack: list[_Directory] = []
         self._untold: dict[int, _Directory] = {}
@@ -89,7 +87,7 @@ class ImportedSurvey:
 
     def tell_at_once(self) -> None:
         """Let `run` yield without waiting for the next interval."""
-        self._reported = -math.inf
+        self._telling.at_once()
 
     def run(self, questions: tuple[int, Callable[[], None]] | None = None) -> Iterator[Survey]:
         """Yield the counts so far every `interval_s`, and at the end the complete ones.
@@ -114,11 +112,9 @@ class ImportedSurvey:
             self._tell()
             if questions is not None and select.select([questions[0]], [], [], 0)[0]:
                 questions[1]()
-            if self._clock() - self._reported >= self._interval_s:
-                began = self._reported = self._clock()
-                yield self._result(finished=False)
-                # Telling may take one part in ten of the time, not more.
-                self._interval_s = max(self._interval_s, 10 * (self._clock() - began))
+            if self._telling.until_due_s() <= 0:
+                with self._telling.turn():
+                    yield self._result(finished=False)
         reader.read_end()
         self._tell()
         self.collector.forget_numbers()
@@ -291,11 +287,11 @@ class ImportedSurvey:
         self._big_files: list[tuple[object, ...]] = []
 
     def _result(self, finished: bool) -> Survey:
-        now_s, counted = self._clock(), self.collector
+        elapsed_s, counted = self._telling.elapsed_s, self.collector
         root = PathStr(os.fsdecode(self._root))
         rows = [row for row in self._mounts[:100] if row < len(counted.table)]
         tree = Tree(counted, root, [counted.table.path(row) for row in rows], finished)
-        survey = survey_of(tree, now_s - self._started, self._left_out(root))
+        survey = survey_of(tree, elapsed_s, self._left_out(root))
         is_complete = survey.complete and not self._excluded
         return replace(survey, complete=is_complete, backend=BACKEND)
 

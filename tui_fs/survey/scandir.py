@@ -1,6 +1,5 @@
 """The pure-Python survey backend: one pass, all processors, symbolic links never followed."""
 
-import math
 import os
 import stat
 import time
@@ -20,6 +19,7 @@ from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.tally import Predicate
+from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
 
 
@@ -49,9 +49,7 @@ class ScandirSurvey:
     ) -> None:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
-        self._interval_s = interval_s
-        self._clock = clock
-        self._started = self._reported = clock()
+        self._telling = Telling(interval_s, clock)
         self._walkers = walkers
         self._matches = _predicate(filters) if filters is not None and filters.active else None
         self.collector = Collector(filtered=self._matches is not None)
@@ -69,7 +67,7 @@ class ScandirSurvey:
 
     def tell_at_once(self) -> None:
         """Let `run` yield without waiting for the next interval."""
-        self._reported = -math.inf
+        self._telling.at_once()
 
     def run(self, questions: tuple[int, Callable[[], None]] | None = None) -> Iterator[Survey]:
         """Yield the counts so far every `interval_s`, and at the end the complete ones.
@@ -91,21 +89,19 @@ class ScandirSurvey:
         finally:
             for root in roots:
                 os.close(root.descriptor)
-        if questions is not None:
-            crew.register(*questions)
         try:
+            if questions is not None:
+                crew.register(*questions)
             if self._looks_around:  # the walkers are at work meanwhile
                 self._occupation = who_holds(
                     self._paths, self._roots[0].device, {*crew.pids, self._family}
                 )
-            for batch in crew.batches(self._until_next):
+            for batch in crew.batches(self._telling.until_due_s):
                 if batch is not None:
                     self.collector.take(batch)
-                if self._until_next() <= 0:
-                    began = self._reported = self._clock()
-                    yield self._result(finished=False)
-                    # Telling may take one part in ten of the time, not more.
-                    self._interval_s = max(self._interval_s, 10 * (self._clock() - began))
+                if self._telling.until_due_s() <= 0:
+                    with self._telling.turn():
+                        yield self._result(finished=False)
         finally:
             crew.close()
         self.collector.forget_numbers()
@@ -117,16 +113,13 @@ class ScandirSurvey:
         self._roots.append(Root(PathStr(path), status.st_dev, status.st_ino))
         return OpenRoot(os.fsencode(path), descriptor, status.st_dev)
 
-    def _until_next(self) -> float:
-        return self._interval_s - (self._clock() - self._reported)
-
     def _result(self, finished: bool) -> Survey:
-        now_s, counted = self._clock(), self.collector
+        elapsed_s, counted = self._telling.elapsed_s, self.collector
         further: list[Finding] = []
         if finished and self._occupation is not None:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
-        return replace(survey_of(tree, now_s - self._started, further), roots=tuple(self._roots))
+        return replace(survey_of(tree, elapsed_s, further), roots=tuple(self._roots))
 
 
 def _predicate(filters: Filters) -> Predicate:

@@ -1,0 +1,146 @@
+"""``aside`` as a person meets it: there and back, what it prints and leaves alone."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.contracts.curing import STANDING, full, put_aside, refused, spool
+
+__all__ = ["full", "spool"]
+
+
+def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
+    """Given a full directory, it is gone from its place at once, recorded, and comes back."""
+    # Given
+    inode = full.stat().st_ino
+    # When
+    told = put_aside(cli, full)
+    # Then
+    aside = Path(told["aside"])
+    assert re.fullmatch(r"\.spool\.tui-fs-aside-[0-9a-f]{8}", aside.name)
+    assert (aside.parent, aside.stat().st_ino) == (full.parent, inode)
+    assert not full.exists()
+    assert told["delete_command"] == [
+        ["tui-fs", "delete", str(aside), "--strategy", "rm", "--gentle"]
+    ]
+    (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
+    assert (listed["id"], listed["state"], listed["path"]) == (told["id"], "aside", str(full))
+    # When
+    cli.run(*told["undo_command"][1:], "--yes").expect(0)
+    # Then
+    assert full.stat().st_ino == inode
+    assert os.listdir(full.parent) == ["spool"]
+    assert cli.run("aside", "--list", "--json").expect(0).array() == []
+
+
+def test_a_twin_takes_the_place(cli: Cli, full: Path) -> None:
+    """Given --twin, an empty directory of the same kind stands there, and goes at the undo."""
+    inode, mode = full.stat().st_ino, full.stat().st_mode
+
+    told = put_aside(cli, full, "--twin")
+
+    assert told["twin"] is True
+    assert (os.listdir(full), full.stat().st_mode) == ([], mode)
+    assert set(os.listdir(full.parent)) == {"spool", Path(told["aside"]).name}
+    cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+    assert full.stat().st_ino == inode
+    assert os.listdir(full.parent) == ["spool"]
+
+
+def test_what_is_printed_can_be_pasted(cli: Cli, tmpfs: Path) -> None:
+    """Given a name with quotes, spaces and escapes, the printed command names it exactly."""
+    spool = tmpfs / "it's a \x1b[31m 'spool'"
+    spool.mkdir()
+
+    printed = cli.run("aside", spool, "--yes").expect(0).stdout.decode()
+
+    assert "\x1b" not in printed
+    command = next(line for line in printed.splitlines() if line.startswith("To delete it:"))
+    pasted = command.removeprefix("To delete it:").strip().replace("tui-fs", "printf '%s\\n'", 1)
+    words = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True).stdout
+    assert words.decode().splitlines()[1] == str(next(iter(tmpfs.iterdir())))
+
+
+def test_the_printed_command_deletes_it(cli: Cli, full: Path) -> None:
+    """Given the printed command, it deletes what was put aside, and then nothing is left."""
+    told = put_aside(cli, full)
+
+    cli.run(*told["delete_command"][0][1:], "--yes").expect(0)
+
+    (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
+    assert listed["state"] == "gone"
+    order = ("aside", "--undo", told["id"], "--yes")
+    assert "Nothing is left" in refused(cli.run(*order))
+    assert "Nothing was put aside" in refused(cli.run(*order), 2)
+
+
+@pytest.mark.parametrize("instead", ["file", "empty", "full", "link"])
+def test_what_stands_in_the_way_stays(cli: Cli, full: Path, instead: str) -> None:
+    """Given something else at the old place, it is not replaced, and what to do is told."""
+    told = put_aside(cli, full)
+    if instead == "file":
+        full.touch()
+    elif instead == "link":
+        full.symlink_to(Path(told["aside"]).name)
+    else:
+        full.mkdir()
+        if instead == "full":
+            (full / "new").touch()
+
+    sentence = refused(cli.run("aside", "--undo", told["id"], "--yes"))
+
+    assert "Something else stands" in sentence
+    assert f"mv -T {shlex.quote(str(full))}" in sentence
+    assert sorted(os.listdir(told["aside"])) == ["a", "b", "c"]
+    assert set(os.listdir(full.parent)) == {"spool", Path(told["aside"]).name}
+
+
+@pytest.mark.parametrize("change", ["entry", "mode", "occupant"])
+def test_a_twin_in_use_stays(cli: Cli, full: Path, change: str) -> None:
+    """Given a twin that was written into, changed or entered, it is not removed."""
+    told = put_aside(cli, full, "--twin")
+    twin = full.stat().st_ino
+    process = None
+    if change == "entry":
+        (full / "new").touch()
+    elif change == "mode":
+        full.chmod(0o700)
+    else:
+        command = [sys.executable, "-I", "-c", STANDING]
+        process = subprocess.Popen(command, cwd=full, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+
+    refused(cli.run("aside", "--undo", told["id"], "--yes"))
+
+    if process is not None:
+        process.communicate()
+    assert full.stat().st_ino == twin
+    assert sorted(os.listdir(told["aside"])) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--list", "--undo", "x"), ("P", "--list"), ("--twin", "--list"), ("P", "-x")]
+)
+def test_arguments_that_make_no_sense(cli: Cli, arguments: tuple[str, ...]) -> None:
+    """Given contradicting arguments, it is a usage error."""
+    refused(cli.run("aside", *arguments), 2)
+
+
+def test_a_long_name_can_be_put_aside(cli: Cli, tmpfs: Path) -> None:
+    """Given a name of 255 bytes that are not UTF-8, it comes and goes."""
+    name = b"\xff" * 255
+    os.mkdir(os.path.join(os.fsencode(tmpfs), name))
+
+    told = put_aside(cli, Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), name))))
+
+    assert len(os.listdir(os.fsencode(tmpfs))[0]) <= 255
+    assert "path_b64" in told
+    cli.run("aside", "--undo", told["id"], "--yes").expect(0)
+    assert os.listdir(os.fsencode(tmpfs)) == [name]

@@ -1,0 +1,100 @@
+"""Filters delete just what find selects."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.trees import (
+    manifest,
+    many_directories,
+)
+
+
+def aged_and_sized(root: Path) -> None:
+    """Make files of many names, sizes and ages, on both sides of every limit below."""
+    many_directories(root, 2, 3)
+    (root / "empty.log").mkdir()
+    (root / "empty.log" / "keep.txt").touch()
+    for name in ("a.log", "b.log.gz", ".log", "c.LOG", "log", "new\nline.log", "*.log", "[a].log"):
+        (root / name).write_bytes(b"log")
+        (root / "directory-00001" / name).write_bytes(b"log")
+    (root / "link.log").symlink_to("a.log")
+    for size in (0, 1, 1023, 1024, 1025, 2**20 - 1, 2**20, 2**20 + 1, 5_000_000):
+        with (root / f"size-{size}").open("wb") as file:
+            file.truncate(size)
+    now = time.time()
+    for hours in (0, 1, 24 * 20, 24 * 30 - 1, 24 * 30 + 1, 24 * 31 + 1, 24 * 400):
+        path = root / "directory-00000" / f"age-{hours}"
+        path.write_bytes(b"aged")
+        os.utime(path, (now, now - hours * 3600))
+
+
+@pytest.mark.parametrize("strategy", ("find", "xargs"))
+@pytest.mark.parametrize(
+    ("options", "selects"),
+    (
+        (("--name", "*.log"), ("-name", "*.log")),
+        (("--name", "[[]a].log"), ("-name", "[[]a].log")),
+        (("--name", "-x"), ("-name", "-x")),
+        (("--min-size", "1M"), ("-type", "f", "-size", "+1048575c")),
+        (("--min-size", "1k"), ("-type", "f", "-size", "+1023c")),
+        (("--min-size", "1024"), ("-type", "f", "-size", "+1023c")),
+        (("--older-than", "30d"), ("!", "-newermt", "30 days ago")),
+        (("--older-than", "12h"), ("!", "-newermt", "12 hours ago")),
+        (
+            ("--older-than", "30d", "--name", "age-7*"),
+            ("!", "-newermt", "30 days ago", "-name", "age-7*"),
+        ),
+        (("--name", "size-*", "--min-size", "1M"), ("-name", "size-*", "-size", "+1048575c")),
+    ),
+    ids=lambda words: " ".join(words) if words[0].startswith("--") else "find",
+)
+def test_filters_delete_what_find_selects(
+    cli: Cli, tmpfs: Path, strategy: str, options: tuple[str, ...], selects: tuple[str, ...]
+) -> None:
+    # Given files of many names, sizes and ages, and what find selects among them
+    target = tmpfs / "target"
+    aged_and_sized(target)
+    (target / "-x").touch()
+    selected = subprocess.run(
+        ["find", ".", "!", "-type", "d", *selects, "-printf", "%P\\0"],
+        cwd=target,
+        capture_output=True,
+        check=True,
+    ).stdout.split(b"\0")[:-1]
+    assert selected
+    names = [f"{options[n]}={options[n + 1]}" for n in range(0, len(options), 2)]
+    before = set(manifest(target))
+    # When the strategy deletes with that filter
+    report = cli.delete(target, strategy, *names).expect(0).report()
+    # Then just those are gone, and no directory is
+    assert before - set(manifest(target)) == set(selected)
+    assert report["outcome"] == "done"
+    assert report["deleted_files"] == len(selected)
+    assert report["deleted_directories"] == 0
+
+
+def test_a_filtered_deletion_does_not_claim_that_all_is_gone(cli: Cli, tmpfs: Path) -> None:
+    # Given a tree of which a filter selects a part, and then nothing
+    aged_and_sized(tmpfs / "target")
+    for pattern in ("*.log", "no such name"):
+        # When the part is deleted
+        report = cli.delete(tmpfs / "target", "find", f"--name={pattern}").expect(0).report()
+        # Then the report does not say in words what is not so
+        assert (tmpfs / "target" / "size-0").exists()
+        assert "nothing of it is left" not in report["explanation"].lower()
+
+
+@pytest.mark.parametrize("strategy", ("rm", "rsync"))
+@pytest.mark.parametrize("option", ("--name=*.log", "--min-size=1M", "--older-than=30d"))
+def test_strategies_that_cannot_filter_say_so(
+    cli: Cli, tmpfs: Path, strategy: str, option: str
+) -> None:
+    aged_and_sized(tmpfs / "target")
+    before = manifest(tmpfs)
+    cli.delete(tmpfs / "target", strategy, option).expect(2).assert_one_sentence()
+    assert manifest(tmpfs) == before

@@ -1,0 +1,153 @@
+"""``survey`` counts what find and du count, and says it as its contract says."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Cli
+from tests.needs import needs_root, needs_tool
+from tests.trees import (
+    Sentinel,
+    chain,
+    hostile_names,
+    many_directories,
+)
+
+# From coreutils 9.2 on, du --apparent-size leaves directories out.
+DU_WITH_DIRECTORIES = (9, 1)
+
+
+def shell_output(*command: str | Path) -> str:
+    """Run a naive tool, and give what it prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def found(root: Path, *tests: str) -> int:
+    """Count what find selects, one byte each, as names may hold newlines."""
+    return len(shell_output("find", root, *tests, "-printf", "."))
+
+
+def survey(cli: Cli, path: Path) -> dict[str, Any]:
+    return cli.run("survey", "--json", path).expect(0).object()
+
+
+def assert_survey_equals_the_naive_tools(cli: Cli, root: Path) -> None:
+    """Compare the totals with find and du."""
+    told = survey(cli, root)
+    assert told["schema"] == 1
+    assert told["complete"] is True
+    assert told["entries"] == found(root)
+    assert told["files"] == found(root, "-type", "f")
+    assert told["directories"] == found(root, "-type", "d")
+    assert told["symlinks"] == found(root, "-type", "l")
+    assert told["other"] == found(root, "!", "-type", "f", "!", "-type", "d", "!", "-type", "l")
+    depths = shell_output("find", root, "-printf", "%d ").split()
+    assert told["max_depth"] == max(map(int, depths))
+    assert told["allocated_bytes"] == int(shell_output("du", "-s", "-B1", root).split()[0])
+    inodes = shell_output("find", root, "-printf", "%i %s\\n").split("\n")
+    assert told["apparent_bytes"] == sum(int(line.split()[1]) for line in set(inodes) if line)
+    version = re.search(r"(\d+)\.(\d+)", shell_output("du", "--version"))
+    assert version is not None
+    if (int(version[1]), int(version[2])) <= DU_WITH_DIRECTORIES:
+        apparent = shell_output("du", "-s", "--apparent-size", "-B1", root).split()[0]
+        assert told["apparent_bytes"] == int(apparent)
+
+
+def test_survey_equals_find_and_du(cli: Cli, filesystem: Path) -> None:
+    # Given hostile names, every type of name, holes, and hard links inside and to outside
+    root = filesystem / "root"
+    hostile_names(root)
+    Sentinel(filesystem).plant(root)
+    many_directories(root / "many", 10, 50)
+    (root / "data").write_bytes(b"x" * 100_000)
+    os.link(root / "data", root / "many" / "data-again")
+    with (root / "sparse").open("wb") as sparse:
+        sparse.truncate(50_000_000)
+    os.sync()
+    # When it is surveyed, then the totals are those of find and du
+    assert_survey_equals_the_naive_tools(cli, root)
+
+
+def test_survey_of_an_empty_directory(cli: Cli, filesystem: Path) -> None:
+    root = filesystem / "root"
+    root.mkdir()
+    assert_survey_equals_the_naive_tools(cli, root)
+
+
+def test_survey_of_a_tree_deeper_than_a_path(cli: Cli, ext4: Path) -> None:
+    chain(ext4 / "deep", 3_000)
+    assert_survey_equals_the_naive_tools(cli, ext4 / "deep")
+
+
+def test_survey_bounds_what_hard_links_free(cli: Cli, ext4: Path) -> None:
+    # Given a file with two links in the tree, and one with a link outside
+    root = ext4 / "root"
+    root.mkdir()
+    (root / "inside").write_bytes(b"x" * 40_000)
+    os.link(root / "inside", root / "inside-again")
+    (root / "shared").write_bytes(b"x" * 80_000)
+    os.link(root / "shared", ext4 / "outside")
+    os.sync()
+    shared_bytes = (root / "shared").stat().st_blocks * 512
+    # When it is surveyed
+    told = survey(cli, root)
+    # Then only the second one is uncertain
+    assert told["freed_bytes_max"] == told["allocated_bytes"]
+    assert told["freed_bytes_max"] - told["freed_bytes_min"] == shared_bytes > 0
+
+
+def test_survey_is_certain_where_no_link_leaves_the_tree(cli: Cli, ext4: Path) -> None:
+    many_directories(ext4 / "root", 3, 3)
+    os.link(ext4 / "root/directory-00000/file-0000000", ext4 / "root/again")
+    told = survey(cli, ext4 / "root")
+    assert told["freed_bytes_min"] == told["freed_bytes_max"] == told["allocated_bytes"]
+
+
+def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
+    many_directories(tmpfs / "root", 3, 5)
+    told = survey(cli, tmpfs / "root")
+    promised = """schema entries files directories symlinks other apparent_bytes allocated_bytes
+        freed_bytes_min freed_bytes_max max_depth max_entries_in_directory pathologies elapsed_s
+        complete backend"""
+    assert set(promised.split()) <= told.keys()
+    assert told["max_entries_in_directory"] == 5
+    assert told["pathologies"] == []
+
+
+def test_survey_shows_as_many_directories_as_asked(cli: Cli, tmpfs: Path) -> None:
+    many_directories(tmpfs / "root", 9, 5)
+    shown = cli.run("survey", "--json", "--top", "4", tmpfs / "root").expect(0).object()
+    assert len(shown["largest"]) == 4
+
+
+def test_survey_reports_a_pathology_in_the_promised_shape(cli: Cli, ext4: Path) -> None:
+    # Given two signs of trouble: something mounted inside, and a hard link to outside
+    needs_root("mounting")
+    root = ext4 / "root"
+    point = root / "point"
+    point.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tui-fs-test", point], check=True)
+    (root / "shared").write_bytes(b"x" * 10_000)
+    os.link(root / "shared", ext4 / "outside")
+    # When it is surveyed
+    findings = survey(cli, root)["pathologies"]
+    # Then each has the shape of a finding, and one of them is about the mount
+    for finding in findings:
+        assert {"kind", "severity", "path", "numbers", "meaning", "advice"} <= finding.keys()
+        assert finding["severity"] in {"info", "warning", "critical"}
+        assert isinstance(finding["numbers"], dict)
+    assert any(finding["path"] == str(point) for finding in findings), findings
+
+
+def test_survey_counts_what_it_cannot_change(cli: Cli, ext4: Path) -> None:
+    # Given an immutable directory
+    needs_root("chattr +i")
+    needs_tool("chattr", package="e2fsprogs")
+    frozen = ext4 / "root" / "frozen"
+    frozen.mkdir(parents=True)
+    subprocess.run(["chattr", "+i", frozen], check=True)
+    # When its parent is surveyed, then a finding names it
+    findings = survey(cli, ext4 / "root")["pathologies"]
+    assert any(finding["path"] == str(frozen) for finding in findings), findings

@@ -1,0 +1,112 @@
+"""What happens on the terminal while the program asks for the confirmation."""
+
+import os
+import pty
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, wait_until
+from tests.trees import Sentinel, manifest, many_directories
+
+
+def _swap_for_a_directory(target: Path, sentinel: Sentinel) -> None:
+    sentinel.root.rename(target)
+
+
+def _swap_for_a_symlink(target: Path, sentinel: Sentinel) -> None:
+    target.symlink_to(sentinel.root)
+
+
+@pytest.mark.parametrize("swap", (_swap_for_a_directory, _swap_for_a_symlink))
+def test_refuses_when_the_target_is_swapped_while_it_asks(
+    cli: Cli, tmpfs: Path, swap: Callable[[Path, Sentinel], None]
+) -> None:
+    # Given a terminal on which the program asks about a target
+    sentinel = Sentinel(tmpfs)
+    before = manifest(sentinel.root)
+    target = tmpfs / "target"
+    many_directories(target, 2, 2)
+    with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+        terminal.wait_for(b"yes")
+        # When another directory takes its name before the answer
+        target.rename(tmpfs / "moved-away")
+        swap(target, sentinel)
+        terminal.answer(b"yes\n")
+        code = terminal.wait()
+    # Then the program refuses, and neither directory was touched
+    assert code == 3, terminal.seen
+    assert b"Traceback" not in terminal.seen
+    assert manifest(target.resolve()) == before
+    assert len(manifest(tmpfs / "moved-away")) == 7
+
+
+@pytest.mark.parametrize("answer", (b"\n", b"n\n", b"no\n", b"\x04"))
+def test_the_default_answer_is_no(cli: Cli, tmpfs: Path, answer: bytes) -> None:
+    # Given a terminal on which the program asks
+    target = tmpfs / "target"
+    many_directories(target, 2, 2)
+    before = manifest(target)
+    with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+        terminal.wait_for(b"yes")
+        # When the answer is empty, no, or the end of input
+        terminal.answer(answer)
+        code = terminal.wait()
+    # Then nothing was deleted
+    assert code != 0
+    assert b"Traceback" not in terminal.seen
+    assert manifest(target) == before
+    assert cli.jobs() == []
+
+
+class Terminal:
+    """The program on a pseudo-terminal."""
+
+    def __init__(self, cli: Cli, *arguments: str) -> None:
+        self.seen = b""
+        self._ours, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            [cli.program, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        os.set_blocking(self._ours, False)
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+
+    def wait_for(self, text: bytes) -> None:
+        """Wait until the program has printed a text."""
+        wait_until(lambda: text in self._read(), f"{text!r} on the terminal")
+
+    def answer(self, text: bytes) -> None:
+        """Type an answer."""
+        os.write(self._ours, text)
+
+    def wait(self) -> int:
+        """Wait for the program's end, and give its exit code."""
+        wait_until(lambda: self._has_ended(), "the program's end")
+        return self._process.returncode
+
+    def _has_ended(self) -> bool:
+        self._read()
+        return self._process.poll() is not None
+
+    def _read(self) -> bytes:
+        # EIO says that the other end is closed, EAGAIN that there is nothing yet.
+        with suppress(OSError):
+            while chunk := os.read(self._ours, 4096):
+                self.seen += chunk
+        return self.seen

@@ -1,0 +1,113 @@
+"""``recreate`` as a person meets it: what it prints, refuses and leaves behind."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.contracts.curing import STANDING, full, refused, spool
+from tests.needs import needs_root
+from tests.trees import flat
+
+__all__ = ["full", "spool"]
+
+INDEXED_FILES = 30_000
+
+
+@pytest.fixture
+def standing(spool: Path) -> Iterator[int]:
+    """Give a process that stands in the directory."""
+    command = [sys.executable, "-I", "-c", STANDING]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=spool, **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.readline()
+        yield process.pid
+        process.communicate()
+
+
+def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
+    """Given an ext4 directory that had 30,000 entries, its index is one block afterwards."""
+    # Given
+    spool = ext4 / "spool"
+    flat(spool, INDEXED_FILES)
+    for entry in list(os.scandir(spool)):
+        os.unlink(entry.path)
+    before = spool.stat()
+    assert before.st_size > 1 << 19
+    # When
+    told = cli.run("recreate", spool, "--yes", "--json").expect(0).object()
+    # Then
+    after = spool.stat()
+    assert (told["type"], told["path"], told["moved_entries"]) == ("recreate", str(spool), 0)
+    assert told["index_bytes_before"] == before.st_size
+    assert told["index_bytes_after"] == after.st_size == 4096
+    assert after.st_ino != before.st_ino
+    assert os.listdir(ext4) == ["spool"]
+    assert cli.run("aside", "--list", "--json").expect(0).array() == []
+
+
+def test_recreating_tells_what_it_did(cli: Cli, spool: Path) -> None:
+    """Given no --json, one sentence tells the size before and after."""
+    finished = cli.run("recreate", spool, "--yes").expect(0)
+
+    assert re.search(rf"{spool} is recreated: .* took .*, now ", finished.stdout.decode())
+
+
+def test_recreating_refuses_what_it_must(cli: Cli, full: Path) -> None:
+    """Given entries, nothing there, a link or a file, it is refused with the right exit code."""
+    link = full.parent / "link"
+    link.symlink_to("spool")
+
+    assert "not empty" in refused(cli.run("recreate", full, "--yes"))
+    assert "symbolic link" in refused(cli.run("recreate", link, "--yes"))
+    assert "not a directory" in refused(cli.run("recreate", full / "a", "--yes"))
+    assert "does not exist" in refused(cli.run("recreate", full / "nothing", "--yes"), 2)
+    assert "--help" in refused(cli.run("recreate", "--yes"), 2)
+    assert sorted(os.listdir(full)) == ["a", "b", "c"]
+
+
+def test_who_stands_in_it_is_named(cli: Cli, spool: Path, standing: int) -> None:
+    """Given a process in the directory, it is named, and only --accept-occupants leaves it."""
+    sentence = refused(cli.run("recreate", spool, "--yes"))
+    assert f"Process {standing} " in sentence
+    assert "--accept-occupants" in sentence
+
+    finished = cli.run("recreate", spool, "--yes", "--json", "--accept-occupants").expect(0)
+
+    assert [one["pid"] for one in finished.object()["occupants"]] == [standing]
+    assert str(standing) in finished.stderr
+
+
+@pytest.fixture
+def mounted_on(spool: Path) -> Iterator[int]:
+    """Give a process in another mount namespace that has a file system mounted on it."""
+    needs_root("a mount namespace")
+    script = 'mount -t tmpfs none "$0" && exec "$@"'
+    command = [
+        "unshare", "-m", "sh", "-c", script, str(spool), sys.executable, "-I", "-c", STANDING,
+    ]  # fmt: skip
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.readline()
+        yield process.pid
+        table = Path(f"/proc/{process.pid}/mountinfo").read_text()
+        process.communicate()
+    assert f" {spool} " in table
+
+
+def test_a_mount_of_a_container_stays(cli: Cli, spool: Path, mounted_on: int) -> None:
+    """Given something mounted on it in another namespace, no option lets it be removed."""
+    inode = spool.stat().st_ino
+
+    for option in ((), ("--accept-occupants",)):
+        sentence = refused(cli.run("recreate", spool, "--yes", *option))
+        assert f"Process {mounted_on} " in sentence
+        assert "would detach" in sentence
+        assert "--accept-occupants" not in sentence
+
+    assert spool.stat().st_ino == inode

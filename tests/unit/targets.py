@@ -1,0 +1,52 @@
+"""A target that nothing forbids, surroundings without anybody, and refusals."""
+
+from pathlib import Path
+
+import pytest
+
+from tui_fs.model.errors import Refused
+from tui_fs.model.paths import PathStr
+from tui_fs.safety.refusals import (
+    Surroundings,
+    check,
+)
+
+ROOT_MOUNT = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Surroundings:
+    """Give surroundings in which nobody stands anywhere and only the root is mounted."""
+    table = tmp_path / "mountinfo"
+    table.write_bytes(ROOT_MOUNT)
+    return Surroundings(
+        standing_in=PathStr(""),
+        program=(),
+        interpreter=(),
+        state=PathStr(str(tmp_path / "state-of-jobs")),
+        mountinfo=str(table),
+    )
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Give a directory that nothing forbids."""
+    path = tmp_path / "place" / "target"
+    path.mkdir(parents=True)
+    return path
+
+
+def mounted(here: Surroundings, point: str | Path, kind: str = "ext4", options: str = "rw") -> None:
+    """Add a line to the mount table."""
+    escaped = str(point).replace("\\", "\\134").replace(" ", "\\040").replace("\n", "\\012")
+    with open(here.mountinfo, "a", encoding="utf-8", errors="surrogateescape") as table:
+        table.write(f"50 22 0:50 / {escaped} {options} - {kind} source rw\n")
+
+
+def refusal(path: str | Path, here: Surroundings) -> Refused:
+    """Give the refusal of a target, which must be a sentence with an advice."""
+    with pytest.raises(Refused) as refused:
+        check(str(path), here)
+    assert refused.value.sentence.endswith(".")
+    assert refused.value.advice
+    return refused.value

@@ -1,0 +1,62 @@
+"""What is told of the space when the looks at it fail, or lie on several devices."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.test_job_store import plan
+from tui_fs.job import space_watch
+from tui_fs.job.space_watch import SpaceWatch
+from tui_fs.linux.open_files import LIMIT_S, HeldFile, Holder, How, Occupation
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import PathStr
+from tui_fs.model.space import CauseKind
+
+MIB = 1 << 20
+
+
+def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a mount table that nobody understands any more
+    def failing(_: str) -> None:
+        raise BadInput("The mount table is damaged.")
+
+    monkeypatch.setattr(space_watch, "file_system_of", failing)
+    watch = SpaceWatch(plan(), {1: "/place"}, ["/place"])
+    # When the end of a job asks / Then it hears so, and gets on
+    (cause,) = watch.causes(None, None, 0, is_finished=True)
+    assert cause.kind is CauseKind.NOT_LOOKED_AT
+    assert "/place" in cause.sentence and "damaged" in cause.sentence
+
+
+def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a /proc that cannot be read / When asked before and after / Then nothing is raised
+    def failing(*_: object, **__: object) -> Occupation:
+        raise OSError("no /proc")
+
+    monkeypatch.setattr(space_watch, "look_who_holds", failing)
+    assert SpaceWatch(plan(), {1: "/"}, ["/"]).causes(None, None, 0, is_finished=False) == ()
+
+
+def test_holders_on_all_devices_of_one_file_system_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given two subvolumes of one file system, on each a deleted file that is held since
+    looks: list[int] = []
+
+    def looking(_: Sequence[str], device: int, limit_s: float) -> Occupation:
+        assert 0 < limit_s < LIMIT_S  # shared
+        looks.append(device)
+        if len(looks) <= 2:
+            return Occupation()
+        holder = Holder(device, "daemon", 0, 3, How.DESCRIPTOR, writes=True, is_own=False)
+        return Occupation(
+            deleted=(HeldFile(PathStr(f"{plan().paths[0]}/x"), device, 7, 64 * MIB, (holder,)),)
+        )
+
+    monkeypatch.setattr(space_watch, "look_who_holds", looking)
+    watch = SpaceWatch(plan(), {11: "/", 12: "/"}, ["/"])
+    # When the job has ended / Then both holders are named
+    causes = watch.causes(None, None, 0, is_finished=True)
+    assert {cause.pid for cause in causes} == {11, 12}

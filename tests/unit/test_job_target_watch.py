@@ -1,0 +1,88 @@
+"""Whether targets that share a run are still what was confirmed while it works."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_job_store import plan
+from tui_fs.job.races import StagedStep
+from tui_fs.job.target_watch import TargetWatch
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Target
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[Path]:
+    """Give two directories."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        path.mkdir()
+    return paths
+
+
+@pytest.fixture
+def watch(places: list[Path]) -> Iterator[TargetWatch]:
+    """Watch both, which share the first step; the second step has one of them."""
+    targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in places)
+    held = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in places]
+    staged = (StagedStep(((),), (0, 1), False), StagedStep(((),), (1,), False))
+    yield TargetWatch(replace(plan(), targets=targets), staged, held)
+    for descriptor in held:
+        os.close(descriptor)
+
+
+def exchange(path: Path) -> None:
+    """Put another directory in the place of one that stays elsewhere."""
+    path.rename(path.parent / "kept")
+    path.mkdir()
+
+
+def test_what_is_in_its_place_is_no_reason(watch: TargetWatch) -> None:
+    # Given two targets in their places / When looked at / Then the job goes on
+    assert watch.why_exchanged(0) is None
+
+
+def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -> None:
+    # Given a target that was exchanged / When looked at / Then the reason names it
+    exchange(places[1])
+    why = watch.why_exchanged(0)
+    assert why is not None and str(places[1]) in why
+
+
+def test_what_stands_where_one_was_deleted_is_no_reason(
+    watch: TargetWatch, places: list[Path]
+) -> None:
+    # Given a target that the tools have deleted, and that its service has made again
+    shutil.rmtree(places[0])
+    places[0].mkdir()
+    # When looked at / Then the job goes on: the tools are past it
+    assert watch.why_exchanged(0) is None
+
+
+def test_one_that_is_only_gone_is_no_reason(watch: TargetWatch, places: list[Path]) -> None:
+    # Given a target that was moved away, and a file above where another one stood
+    places[1].rename(places[1].parent / "kept")
+    # When looked at / Then the job goes on: nothing stands there that could be deleted
+    assert watch.why_exchanged(0) is None
+
+
+def test_what_cannot_be_looked_at_costs_no_job_its_end(
+    watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a way that leads nowhere any more / When looked at / Then nothing is raised
+    def refusing(path: str) -> os.stat_result:
+        raise NotADirectoryError(path)
+
+    monkeypatch.setattr(os, "lstat", refusing)
+    assert watch.why_exchanged(0) is None
+
+
+def test_one_alone_was_compared_before_its_step(watch: TargetWatch, places: list[Path]) -> None:
+    # Given a step with one target / When that is exchanged / Then it was the step's own look
+    exchange(places[1])
+    assert watch.why_exchanged(1) is None

@@ -1,0 +1,86 @@
+"""What is mounted on, in, above or from a target, and what of it is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.needs import lacks
+from tests.unit.targets import here, mounted, refusal, target
+from tui_fs.linux.mounts import read_mounts
+from tui_fs.safety.refusals import (
+    SYSTEM_DIRECTORIES,
+    Surroundings,
+    check,
+)
+
+__all__ = ["here", "target"]
+
+
+def test_a_mount_point_is_refused(here: Surroundings, target: Path) -> None:
+    # Given something mounted on the target / When checked / Then refused
+    mounted(here, target)
+    assert refusal(target, here).rule == "mount-point"
+
+
+def test_a_mount_that_the_table_lacks_is_refused(here: Surroundings) -> None:
+    # Given a real mount point that is missing in the table, so that only its pin betrays it
+    real = [
+        mount.mount_point
+        for mount in read_mounts()
+        if os.path.ismount(mount.mount_point) and mount.mount_point not in SYSTEM_DIRECTORIES
+    ]
+    places = [place for place in real if place != "/" and os.path.isdir(place)]
+    if not places:
+        lacks("no mount point besides those of the system; enable it with: mount -t tmpfs …")
+    # When checked / Then refused
+    assert refusal(places[0], here).rule == "mount-point"
+
+
+@pytest.mark.parametrize("name", ["inside", "deep/er", "with blank", "new\nline", "back\\slash"])
+def test_a_mount_inside_is_refused(here: Surroundings, target: Path, name: str) -> None:
+    # Given a mount below the target / When checked / Then refused
+    mounted(here, target / name)
+    assert refusal(target, here).rule == "mount-inside"
+
+
+def test_the_number_of_mounts_inside_is_told(here: Surroundings, target: Path) -> None:
+    # Given three mounts below / When checked / Then the first is named and the others counted
+    for name in "abc":
+        mounted(here, target / name)
+    assert "(and 2 more)" in refusal(target, here).sentence
+
+
+def test_a_mount_beside_the_target_does_not_matter(here: Surroundings, target: Path) -> None:
+    # Given a mount on a longer name / When checked / Then allowed
+    mounted(here, f"{target}2")
+    assert check(str(target), here).path == str(target)
+
+
+def test_objects_of_the_kernel_are_refused(here: Surroundings, target: Path) -> None:
+    # Given a target on a pseudo file system / When checked / Then refused
+    mounted(here, target.parent, kind="cgroup2")
+    assert refusal(target, here).rule == "pseudo"
+
+
+def test_a_read_only_mount_is_refused(here: Surroundings, target: Path) -> None:
+    # Given a target that is mounted read-only / When checked / Then refused
+    mounted(here, target.parent, options="ro,nosuid")
+    assert refusal(target, here).rule == "read-only"
+
+
+def test_what_is_mounted_elsewhere_is_refused(here: Surroundings, target: Path) -> None:
+    # Given a part of the target that is bind-mounted at another place
+    with open(here.mountinfo, "a", encoding="utf-8") as table:
+        table.write(f"51 22 8:1 {target}/part /srv/shown rw - ext4 /dev/sda1 rw\n")
+    # When checked / Then refused: it would vanish there too
+    refused = refusal(target, here)
+    assert refused.rule == "mount-source"
+    assert "/srv/shown" in refused.sentence
+
+
+def test_the_same_path_on_another_device_does_not_matter(here: Surroundings, target: Path) -> None:
+    # Given another file system, of which the same path is mounted / When checked / Then allowed
+    with open(here.mountinfo, "a", encoding="utf-8") as table:
+        table.write(f"51 22 8:2 {target} /srv/shown rw - ext4 /dev/sda2 rw\n")
+    assert check(str(target), here).path == str(target)

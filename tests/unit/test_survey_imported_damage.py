@@ -1,0 +1,195 @@
+"""Whatever is in a file that is imported does no harm."""
+
+import gzip
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.import_files import DIRECTORY, last, listing, tree_file, written
+from tui_fs.model.errors import BadInput
+from tui_fs.model.survey import Ranking, Totals
+from tui_fs.survey.imported import ImportedSurvey
+from tui_fs.survey.process import SurveyProcess
+
+HOSTILE = {
+    "empty": "",
+    "no JSON": "hello",
+    "another JSON": '{"a": 1}',
+    "another array": "[1, 2, 3]",
+    "version 2": '[2,0,{},[{"name":"/t"}]]',
+    "no directory": "[1,2,{}]",
+    "a file on top": '[1,2,{},{"name":"/t"}]',
+    "an array without a name": "[1,2,{},[[]]]",
+    "only brackets": "[1,2,{}," + "[" * 100_000,
+    "cut off": DIRECTORY + ',{"name":"a"}',
+    "cut off in a name": DIRECTORY + ',{"name":"a',
+    "cut off behind a comma": DIRECTORY + ",",
+    "cut off at the end": DIRECTORY + "]",
+    "something behind it": DIRECTORY + "]] x",
+    "one more element": DIRECTORY + "],1]",
+    "two directories": DIRECTORY + '],[{"name":"/u"}]]',
+    "a number as an entry": DIRECTORY + ",1]]",
+    "a comma too many": DIRECTORY + ",]]",
+    "no comma": DIRECTORY + '{"name":"a"}]]',
+    "a missing name": DIRECTORY + ',{"asize":1}]]',
+    "a name that is a number": DIRECTORY + ',{"name":1}]]',
+    "a slash": DIRECTORY + ',{"name":"a/b"}]]',
+    "an escaped slash": DIRECTORY + ',{"name":"a\\u002fb"}]]',
+    "a NUL": DIRECTORY + ',{"name":"a\\u0000b"}]]',
+    "the directory above": DIRECTORY + ',[{"name":".."}]]]',
+    "the directory itself": DIRECTORY + ',{"name":"."}]]',
+    "an empty name": DIRECTORY + ',{"name":""}]]',
+    "a name of a megabyte": DIRECTORY + ',{"name":"' + "a" * 1_000_000 + '"}]]',
+    "a name without end": DIRECTORY + ',{"name":"' + "a" * 5_000_000,
+    "backslashes without end": DIRECTORY + ',{"name":"' + "\\" * 5_000_000,
+    "fields without end": DIRECTORY + ',{"name":"a",' + '"b":1,' * 1_000_000,
+    "brackets in an entry": DIRECTORY + ',{"name":' + "[" * 3_000_000,
+    "pairs in an entry": DIRECTORY + ',{"name":' + "[]" * 2_000_000,
+    "nesting in an entry": DIRECTORY + ',{"name":"a","b":' + "[" * 50_000 + "]" * 50_000 + "}]]",
+    "spaces without end": DIRECTORY + " " * 5_000_000,
+    "a huge size": DIRECTORY + ',{"name":"a","asize":' + "9" * 300 + '},{"name":"b","asize":1}]]',
+    "a number of 5,000 digits": DIRECTORY + ',{"name":"a","asize":' + "9" * 5_000 + "}]]",
+    "not a number": DIRECTORY + ',{"name":"a","asize":NaN}]]',
+    "a bare word": DIRECTORY + ',{"name":"a","asize":what}]]',
+    "single quotes": DIRECTORY + ",{'name':'a'}]]",
+    "a line break in a name": DIRECTORY + ',{"name":"a\nb"}]]',
+    "the top without a name": "[1,2,{},[{}]]",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_is_no_such_file_is_one_sentence(tmp_path: Path, what: str, compressed: bool) -> None:
+    # Given a file that is damaged, or something else / When imported / Then one sentence says so
+    data = HOSTILE[what].encode()
+    path = written(tmp_path, gzip.compress(data) if compressed else data)
+    with pytest.raises(BadInput) as told:
+        last(ImportedSurvey(path))
+    assert len(str(told.value)) < 400
+    assert str(told.value).isprintable()
+
+
+DAMAGED = {
+    "without its end": gzip.compress(DIRECTORY.encode())[:-12],
+    "only a head": gzip.compress(DIRECTORY.encode())[:5],
+    "exchanged bytes": gzip.compress(b"x" * 1000)[:20] + b"damage" * 10,
+    "the binary format of ncdu": b"\xbfncduEX1" + b"\0" * 100,
+    "zeros": b"\0" * 10_000,
+    "any bytes": bytes(range(256)) * 100,
+}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_damaged_compression_and_other_formats(tmp_path: Path, what: str) -> None:
+    with pytest.raises(BadInput):
+        last(ImportedSurvey(written(tmp_path, DAMAGED[what])))
+
+
+@pytest.mark.parametrize("what", ["nothing", "directory", "fifo", "NUL"])
+def test_what_is_no_file_is_one_sentence(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "file"
+    match what:
+        case "directory":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+    with pytest.raises(BadInput):
+        ImportedSurvey("a\0b" if what == "NUL" else str(path))
+
+
+def test_odd_values_are_clamped(tmp_path: Path) -> None:
+    # Given numbers and words where others belong
+    path = tree_file(
+        tmp_path,
+        {"name": "negative", "asize": -5, "dsize": -512, "mtime": -1, "ino": -1, "nlink": -3},
+        {"name": "words", "asize": "1", "dsize": None, "mtime": [], "dev": {}, "mode": "x"},
+        {"name": "truth", "asize": True, "hlnkc": "yes", "notreg": 1, "read_error": "no"},
+        {"name": "infinite", "asize": 1, "mtime": 10**200, "nlink": 10**30, "ino": 10**30},
+        {"name": "same"},
+        {"name": "same"},
+        [{"name": "same"}, {"name": "x", "asize": 4}],
+        [{"name": "same"}],
+        {"name": "half \ud800", "uid": -7},
+        {"name": "mode", "mode": 10**12},
+        top={"mode": 10**40, "dev": -1, "uid": 1e300},
+    )
+    survey = ImportedSurvey(path)
+    told = last(survey)
+    # Then they count as nothing, and everything can be shown
+    assert told.totals == Totals(8, 3, 0, 1, 5, 0)
+    assert len(listing(survey, "/top").children) >= 7
+    for by in Ranking:
+        assert len(survey.collector.ranked(by, 10)) >= 1
+
+
+def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:
+    # Given directories in directories, as deep as no other tool likes them
+    levels = 100_000
+    text = DIRECTORY + ',[{"name":"d"}' * levels + ',{"name":"f","asize":3}' + "]" * (levels + 2)
+    survey = ImportedSurvey(written(tmp_path, text))
+    told = last(survey)
+    # Then they are counted, and the lowest can be listed
+    assert (told.totals.directories, told.max_depth) == (levels + 1, levels + 1)
+    assert [child.name for child in survey.names("/t" + "/d" * levels).others] == ["f"]
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=200)
+def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
+    # Given a good file in which some bytes are exchanged
+    good = (
+        b'[1,2,{"progname":"ncdu"},[{"name":"/t","asize":4096,"dev":1},'
+        b'{"name":"a\\u0001\xff","asize":10,"dsize":512,"ino":3,"nlink":2,"hlnkc":true},\n'
+        b'[{"name":"d","read_error":true},{"name":"x","mode":33188,"mtime":5}],[{"name":"e"}]]]'
+    )
+    damaged = bytearray(good)
+    alphabet = st.sampled_from(b'[]{},:"\\0-.e/\0\xff \n')
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(good) - 1))] = data.draw(alphabet)
+    with tempfile.TemporaryDirectory() as place:
+        path = written(Path(place), bytes(damaged))
+        # When it is imported and listed / Then it works or one sentence says why not
+        try:
+            survey = ImportedSurvey(path)
+            told = last(survey)
+        except BadInput:
+            return
+        listing(survey, told.path)
+
+
+def test_nothing_that_the_file_names_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file that names a directory of this machine
+    (tmp_path / "real" / "inside").mkdir(parents=True)
+    top = {"name": str(tmp_path / "real")}
+    path = tree_file(tmp_path, [{"name": "inside"}, {"name": "no"}], {"name": "f"}, top=top)
+    touched: list[object] = []
+    for function in ("open", "stat", "lstat", "scandir", "listdir", "access", "readlink"):
+        true = getattr(os, function)
+
+        def watching(place: object, *rest: Any, _true: Any = true, **named: Any) -> Any:
+            touched.append(place)
+            return _true(place, *rest, **named)
+
+        monkeypatch.setattr(os, function, watching)
+    # When it is imported and listed
+    survey = ImportedSurvey(path)
+    told = last(survey)
+    assert len(listing(survey, told.path).children) == 2
+    # Then only the file itself has been opened
+    assert touched == [path]
+
+
+def test_a_process_of_its_own_tells_what_is_wrong(tmp_path: Path) -> None:
+    process = SurveyProcess([], imported=written(tmp_path, "hello"))
+    try:
+        with pytest.raises(BadInput, match="not in the export format"):
+            list(process.updates())
+    finally:
+        process.stop()

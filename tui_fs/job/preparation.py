@@ -1,0 +1,111 @@
+"""Everything a job needs before its tools may be started; nothing is touched yet."""
+
+import os
+import time
+from dataclasses import dataclass, replace
+
+from tui_fs.job.launcher import Launcher
+from tui_fs.job.pacing import ranks_of
+from tui_fs.job.permission import check_plan
+from tui_fs.job.races import StagedStep, open_pinned, refuse_race, stage, why_too_many_steps
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.linux.boot import boot_id
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Missing, Refused, TuiFsError
+from tui_fs.model.events import JobStarted
+from tui_fs.model.plan import Plan
+from tui_fs.model.space import Space
+from tui_fs.model.strategy import flatten
+from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.perf import allow_more_descriptors
+from tui_fs.tracing.source import CallSource
+
+_SPARE_DESCRIPTORS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What stands ready.
+
+    Attributes:
+        held: an open descriptor of each target.
+        output: reads what the tools say.
+    """
+
+    source: CallSource
+    staged: tuple[StagedStep, ...]
+    launcher: Launcher
+    held: tuple[int, ...]
+    output: ToolOutput
+
+
+def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
+    """Check everything again, and prepare the tools and their counters.
+
+    Args:
+        empty_directory: an empty directory of the job's own.
+        own_nice: niceness of the supervisor.
+
+    Raises:
+        TuiFsError: the plan may not or cannot be run any more.
+    """
+    strategy = STRATEGIES[plan.strategy]
+    check_plan(plan)
+    refuse_race(strategy, plan.options, plan.paths, plan.writable_by_others)
+    for tool in plan.tools.values():
+        if not os.access(tool, os.X_OK):
+            raise Missing(f"{tool} is not there any more.", "Plan the job again.")
+    try:
+        allow_more_descriptors(2 * len(plan.targets) + _SPARE_DESCRIPTORS)
+        pinned = [open_pinned(target) for target in plan.targets]
+        source, staged = _stage(plan, empty_directory)
+        directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
+        ranks = ranks_of(plan.options.pace, own_nice)
+        launcher = Launcher(tuple(one.step for one in staged), directories, *ranks)
+        for parent, _ in pinned:
+            os.close(parent)  # the launcher has its own
+        source.prepare(launcher.pid)
+    except OSError as error:
+        raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error
+    held = tuple(descriptor for _, descriptor in pinned)
+    return Prepared(source, staged, launcher, held, ToolOutput(strategy, plan.paths[0]))
+
+
+def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -> JobStarted:
+    """Return the event that begins the journal."""
+    predicted = plan.predicted
+    return JobStarted(
+        at_s=at_s,
+        job_id=plan.job_id,
+        started_at=time.time(),
+        supervisor_pid=os.getpid(),
+        targets=plan.paths,
+        strategy=plan.strategy,
+        keep_root=plan.options.keep_root,
+        command=flatten(tuple(one.step for one in ready.staged)),
+        expected=plan.expected,
+        predicted_calls=predicted.syscalls if predicted else {},
+        predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
+        if predicted
+        else None,
+        source=ready.source.kind,
+        source_note=ready.source.note,
+        space=space,
+        pace=plan.options.pace,
+        boot_id=boot_id(),
+    )
+
+
+def _stage(plan: Plan, empty: str) -> tuple[CallSource, tuple[StagedStep, ...]]:
+    strategy = STRATEGIES[plan.strategy]
+    staged = stage(strategy, plan.paths, plan.options, plan.tools, empty)
+    why = why_too_many_steps(strategy, staged)
+    if why is not None:
+        raise Refused(f"{why}.", rule="too-many")
+    source = open_source(plan.trace, sum(len(one.step) for one in staged))
+    if source.kind is TraceSource.OUTPUT:
+        staged = stage(strategy, plan.paths, plan.options, plan.tools, empty, with_output=True)
+    return source, tuple(
+        replace(one, step=tuple(source.wrap(argv) for argv in one.step)) for one in staged
+    )
