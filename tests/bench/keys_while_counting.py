@@ -1,11 +1,15 @@
 """How long the browser takes to answer a key while it counts.
 
+    python tests/bench/keys_while_counting.py --dir DIR --build
     python tests/bench/keys_while_counting.py --dir DIR [--keys N] [--columns C] [--lines L]
 
-opens the real program on DIR in a pseudo-terminal, sorts by name (so that rows stay where they
-are), and presses down and up while the program counts and, if it finishes first, afterwards.
-Prints the time from the key to the cursor being drawn on another line: median, 95th percentile
-and longest, for both. --inside NAME enters that directory first.
+The first makes the tree in DIR, which must be empty, and ends: 100,000 subdirectories in `many`,
+and 900 directories of 1,000 files each. It needs about 1,000,000 inodes.
+
+The second opens the real program on DIR in a pseudo-terminal, sorts by name (so that rows stay
+where they are), and presses down and up while the program counts and, if it finishes first,
+afterwards. Prints the time from the key to the cursor being drawn on another line: median, 95th
+percentile and longest, for both. --inside NAME enters that directory first; `many` is one.
 """
 
 import argparse
@@ -17,6 +21,7 @@ import select
 import signal
 import statistics
 import struct
+import sys
 import sysconfig
 import tempfile
 import termios
@@ -25,6 +30,8 @@ from pathlib import Path
 
 CURSOR = "›"
 DEADLINE_S = 60.0
+SUBDIRECTORIES = 100_000
+DIRECTORIES, FILES_EACH = 900, 1_000
 _TOKEN = re.compile(r"\x1b\[(\d+);(\d+)H|\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b[^\[]|[^\x1b]+")
 
 
@@ -65,6 +72,22 @@ class Screen:
     def forget(self) -> None:
         """Forget what was drawn."""
         self.text = ""
+
+
+def build(place: Path) -> None:
+    """Make the tree to count in an empty directory."""
+    if any(place.iterdir()):
+        sys.exit(f"{place} is not empty; the tree is made only in an empty directory")
+    for number in range(SUBDIRECTORIES):
+        (place / "many" / f"sub-{number:06}").mkdir(parents=number == 0)
+    for directory in range(DIRECTORIES):
+        path = place / f"dir-{directory:03}"
+        path.mkdir()
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        for number in range(FILES_EACH):
+            os.close(os.open(f"file-{number}", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+        os.close(descriptor)
+    os.sync()
 
 
 def start(directory: str, columns: int, lines: int, state: str) -> tuple[int, int]:
@@ -108,13 +131,17 @@ def told(what: str, delays_s: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dir", required=True)
+    parser.add_argument("--dir", required=True, help="the directory to open")
     parser.add_argument("--keys", type=int, default=300)
     parser.add_argument("--columns", type=int, default=80)
     parser.add_argument("--lines", type=int, default=24)
     parser.add_argument("--inside", default="")
     parser.add_argument("--pace", type=float, default=0.05, help="seconds between two keys")
+    parser.add_argument("--build", action="store_true", help="make the tree, then end")
     asked = parser.parse_args()
+    if asked.build:
+        build(Path(asked.dir))
+        return
     with tempfile.TemporaryDirectory() as state:
         pid, terminal = start(asked.dir, asked.columns, asked.lines, state)
         try:

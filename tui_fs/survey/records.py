@@ -12,7 +12,7 @@ NO_PARENT = -1
 class DirectoryFlag:
     """What is special about a directory or about names in it: bits of an int.
 
-    Plain numbers: the operators of enum.IntFlag take a microsecond each.
+    Plain numbers: the operators of enum.IntFlag take half a microsecond each.
     """
 
     UNREADABLE = 1 << 0

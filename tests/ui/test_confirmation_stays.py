@@ -1,0 +1,163 @@
+"""What an open confirmation asks about stays what it is, and what is confirmed is what starts."""
+
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, Static
+
+from tests.ui.recorded import MAILDROP, STARTED, Host, maildrop_survey, record
+from tests.ui.test_screens import SMALL, a_quiet_machine, alive, settle, wait_for
+from tui_fs.job.planning import Forecast, forecast
+from tui_fs.job.store import JobFolder
+from tui_fs.model.plan import Plan
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import Root
+from tui_fs.model.target import Pin, command_lines
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.messages import SurveyUpdated
+from tui_fs.screens.preview import PreviewScreen
+from widgets.bar_list import BarList
+from widgets.confirm_dialog import ConfirmDialog
+
+__all__ = ["a_quiet_machine", "alive"]
+
+pytestmark = pytest.mark.usefixtures("alive")
+
+SURVEY = replace(maildrop_survey(), roots=(Root(MAILDROP, 1, 2),))
+# They answer the question, or belong to the whole program: quit, command palette.
+NOT_PRESSED = {"enter", "escape", "ctrl+q", "ctrl+p"}
+
+
+@pytest.fixture(autouse=True)
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """Give the plans that are started, instead of starting them."""
+    begun: list[Plan] = []
+
+    def start(plan: Plan) -> JobFolder:
+        begun.append(plan)
+        return record([STARTED])
+
+    monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
+    monkeypatch.setattr("tui_fs.screens.preview.start", start)
+    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    return begun
+
+
+@pytest.fixture(params=[None, "it is large"], ids=["no word", "by name"])
+def by_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Tell whether the name has to be typed."""
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: request.param)
+    return request.param is not None
+
+
+def found() -> Forecast:
+    """Return the forecast that the preview shows."""
+    return forecast((MAILDROP,), SURVEY, Options())
+
+
+async def ask(pilot: Pilot[None], preview: PreviewScreen, strategy: StrategyName) -> set[str]:
+    """Choose a strategy and ask for it; return the keys that did something before."""
+    await settle(pilot)
+    preview.post_message(SurveyUpdated(SURVEY, found()))
+    await settle(pilot)
+    for _ in StrategyName:
+        if chosen(preview) != strategy:
+            await pilot.press("down")
+    assert chosen(preview) == strategy
+    active = set(preview.active_bindings)
+    await pilot.press("enter")
+    await settle(pilot)
+    assert isinstance(pilot.app.screen, ConfirmDialog)
+    return active
+
+
+def chosen(preview: PreviewScreen) -> str:
+    """Return the strategy under the cursor."""
+    row = preview.query_one(BarList).cursor_row
+    assert row is not None
+    return row.key
+
+
+def shown_command(preview: PreviewScreen) -> str:
+    """Return what stands below the table of strategies."""
+    return str(preview.query_one("#command", Static).render())
+
+
+async def confirm(pilot: Pilot[None], *, by_name: bool) -> None:
+    """Say yes, wherever the focus is, and wait for the job's screen."""
+    if by_name:
+        entry = pilot.app.screen.query_one("#confirm-word", Input)
+        entry.clear()
+        entry.focus()
+        await pilot.press(*"maildrop", "enter")
+    else:
+        pilot.app.screen.query_one("#confirm-yes", Button).focus()
+        await pilot.press("enter")
+    await wait_for(pilot, "deleting")
+
+
+def assert_started(plans: list[Plan], strategy: StrategyName, shown: str) -> None:
+    """Fail unless one plan was started, with this strategy and the command lines shown."""
+    (plan,) = plans
+    assert (plan.strategy, plan.options) == (strategy, Options())
+    assert [(target.path, target.pin) for target in plan.targets] == [(MAILDROP, Pin(1, 2, 3))]
+    assert plan.predicted is not None
+    command = command_lines(plan.predicted.command, found().directories)
+    lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
+    if strategy is StrategyName.RSYNC:  # its empty directory has a name only when it is started
+        empty = f"/nowhere/state/tui-fs/jobs/{plan.job_id}/empty/"
+        command = [line.replace(empty, "EMPTY/") for line in command]
+    assert lines == command
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+async def test_what_starts_is_the_command_shown(
+    strategy: StrategyName, by_name: bool, plans: list[Plan]
+) -> None:
+    # Given the confirmation of a strategy / When confirmed / Then the command shown is started
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await ask(pilot, preview, strategy)
+        shown = shown_command(preview)
+        await confirm(pilot, by_name=by_name)
+    assert_started(plans, strategy, shown)
+
+
+async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Plan]) -> None:
+    # Given the confirmation of a strategy that has others above and below it
+    strategy = StrategyName.XARGS
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        keys = await ask(pilot, preview, strategy)
+        question, shown = pilot.app.screen, shown_command(preview)
+        # When each key is pressed that does something in the preview, and each line clicked
+        assert {"up", "down", "j", "k", "g", "G", "o", "c", "q", "space"} <= keys
+        for key in sorted(keys - NOT_PRESSED):
+            await pilot.press(key)
+            assert (chosen(preview), shown_command(preview)) == (strategy, shown), key
+            assert pilot.app.screen is question, key
+        rows = preview.query_one(BarList).region
+        for line in range(rows.y, rows.bottom):
+            await pilot.click(offset=(1, line))
+            assert (chosen(preview), shown_command(preview)) == (strategy, shown), line
+        # Then it is still asked about the same, and that is what starts
+        assert plans == []
+        await confirm(pilot, by_name=by_name)
+    assert_started(plans, strategy, shown)
+
+
+async def test_what_is_counted_meanwhile_does_not_change_what_starts(
+    by_name: bool, plans: list[Plan]
+) -> None:
+    # Given the confirmation of the strategy that is recommended, which nobody has chosen
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        assert found().recommended is StrategyName.RM
+        await ask(pilot, preview, StrategyName.RM)
+        shown = shown_command(preview)
+        # When the counts go on and another one is recommended / Then the one shown starts
+        preview.post_message(SurveyUpdated(SURVEY, replace(found(), recommended=StrategyName.FIND)))
+        await settle(pilot)
+        await confirm(pilot, by_name=by_name)
+    assert_started(plans, StrategyName.RM, shown)
