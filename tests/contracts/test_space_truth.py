@@ -11,11 +11,12 @@ import pytest
 
 from tests.filesystems import unmount_below
 from tests.needs import needs_root, needs_tool
+from tui_fs.job.planning import expected_of
 from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of, settle, space_of
 from tui_fs.linux.open_files import Occupation, look_who_holds
-from tui_fs.model.plan import Expected
 from tui_fs.model.space import Cause, CauseKind, Space
+from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
 from tui_fs.survey.scandir import ScandirSurvey
 
@@ -51,9 +52,7 @@ class Before:
         return space_causes(
             before=self.space,
             after=space_of(place),
-            expected=Expected(
-                survey.totals, survey.freed_bytes_min, survey.freed_bytes_max, survey.complete
-            ),
+            expected=expected_of(survey, Options(), file_system_of(place).kind),
             finished=True,
             deleted_entries=survey.totals.entries,
             file_system=file_system_of(place),

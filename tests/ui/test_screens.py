@@ -6,6 +6,7 @@ before you commit them.
 
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from textual.pilot import Pilot
 
 from tests.ui.recorded import (
     FAILING,
+    MAIL_GLANCE,
     MAILDROP,
     PAUSED,
     REFUSED,
@@ -39,10 +41,11 @@ from tui_fs.job.planning import forecast
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
+from tui_fs.model.glance import Interval
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options
-from tui_fs.model.survey import Survey
+from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.frame import FramedScreen, Settings
@@ -83,6 +86,11 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.races._replaceable", lambda _: None)
     target = Target(MAILDROP, Pin(1, 2, 3))
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: (target,))
+    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter(()))
+    monkeypatch.setattr("tui_fs.screens.preview.needs_measuring", lambda *_: False)
+    monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda _: TraceSource.OFF)
+    monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
+    monkeypatch.setattr("tui_fs.job.planning.installed_versions", dict)
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
 
@@ -161,6 +169,53 @@ async def test_preview_complete(picture: SnapshotAssertion) -> None:
 
 async def test_preview_while_counting(picture: SnapshotAssertion) -> None:
     assert await look(preview(), counted(maildrop_survey(finished=False))) == picture
+
+
+async def test_preview_at_a_glance(
+    picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a look that knows more than what is counted so far / When shown / Then as a range
+    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter((MAIL_GLANCE,)))
+    begun = replace(
+        maildrop_survey(finished=False), totals=Totals(120_300, 1), max_entries_in_directory=120_300
+    )
+    assert await look(preview(), counted(begun)) == picture
+
+
+async def test_a_glance_gives_way_to_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a look / When all is counted / Then nothing of it is shown any more
+    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter((MAIL_GLANCE,)))
+    shown = await look(preview(), counted(maildrop_survey()))
+    assert "1,204,112 files" in shown and "nine times of ten" not in shown
+
+
+async def test_a_count_above_a_glance_is_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a look that said too little / When more is counted than that / Then the count is shown
+    few = replace(MAIL_GLANCE, entries=Interval(9_000, 10_000, 11_000))
+    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter((few,)))
+    shown = await look(preview(), counted(maildrop_survey(finished=False)))
+    assert "~1,204,112 files" in shown and "nine times of ten" not in shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [(Settings(), "nobody may"), (Settings(read_only=True), "--read-only")],
+)
+async def test_what_could_not_be_measured_is_said(
+    settings: Settings, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file system that was never measured / When counted / Then it is measured, or said why
+    asked: list[str] = []
+
+    def measure(target: str, _: Callable[[], bool]) -> str:
+        asked.append(target)
+        return "nobody may"
+
+    monkeypatch.setattr("tui_fs.screens.preview.needs_measuring", lambda *_: True)
+    monkeypatch.setattr("tui_fs.screens.preview.measure", measure)
+    screen = PreviewScreen((MAILDROP,), settings)
+    assert said in await look(screen, then(counted(maildrop_survey()), shows(said)))
+    assert asked == ([] if settings.read_only else [MAILDROP])
 
 
 async def test_preview_of_xargs(picture: SnapshotAssertion) -> None:

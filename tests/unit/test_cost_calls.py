@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tui_fs.cost.calls import XARGS_COMMAND_BYTES, batches_of, predicted_calls
+from tui_fs.cost.calls import RMDIR_CALLS, batches_of, predicted_calls, processes_started
+from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES
+from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Options, StrategyName
-from tui_fs.model.survey import Survey, Totals
+from tui_fs.model.survey import LargeDirectory, Survey, Totals
 
 TEN_TIMES_100 = Survey(
     path=PathStr("/mnt/t"),
@@ -18,6 +20,9 @@ TEN_TIMES_100 = Survey(
     parent_directories=1,
     directory_reads=22,
     non_directory_path_bytes=1000 * len("/mnt/t/d0001/f0001"),
+    non_directory_name_bytes=1000 * len("f0001"),
+    top_directories=10,
+    non_empty_levels=10,
     finished=True,
     complete=True,
 )
@@ -74,6 +79,7 @@ EMPTY = Survey(
             StrategyName.RSYNC,
             {
                 "unlinkat": 1000,
+                "unlink": 0,
                 "rmdir": 11,
                 "getdents64": 24,
                 "openat": 54,
@@ -111,7 +117,7 @@ def test_what_removes_adds_up_to_the_entries(
 ) -> None:
     # Given any strategy and tree / When predicted / Then each entry is removed once
     predicted = predicted_calls(survey, strategy, Options(keep_root=keep_root))
-    removing = predicted.get("unlinkat", 0) + predicted.get("rmdir", 0)
+    removing = sum(predicted.get(name, 0) for name in REMOVING_CALLS)
     assert removing == survey.totals.entries - keep_root
 
 
@@ -148,15 +154,23 @@ def test_batches_are_by_count(batch_size: int, batches: int) -> None:
 def test_batches_are_by_length_where_names_are_long() -> None:
     # Given paths of 4,000 bytes / When xargs fills its command line / Then 32 fit in one
     survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * 4000)
-    fitting = (XARGS_COMMAND_BYTES - 32) // 4001
+    fitting = (COMMAND_BYTES - RM_ARGV_BYTES) // 4001
     assert fitting == 32
     assert batches_of(survey, Options(batch_size=5000)) == 32
 
 
 def test_a_name_longer_than_a_command_is_still_a_batch() -> None:
     # Given impossible lengths / When counted / Then one name a batch, not a division by zero
-    survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * (XARGS_COMMAND_BYTES + 1))
+    survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * (COMMAND_BYTES + 1))
     assert batches_of(survey, Options()) == 1000
+
+
+def test_each_run_of_xargs_has_a_batch_of_its_own() -> None:
+    # Given files that fit in one command line / When three xargs share them / Then three rm
+    assert batches_of(TEN_TIMES_100, Options(), 3) == 3
+    calls = predicted_calls(TEN_TIMES_100, StrategyName.XARGS, Options(), targets=3, runs=3)
+    assert calls["clone"] == 3
+    assert processes_started(TEN_TIMES_100, StrategyName.XARGS, Options(), 3) == 3 * 3 + 3
 
 
 def test_no_files_need_no_batch() -> None:
@@ -203,3 +217,107 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
 
 
 RM_KEEPS = (StrategyName.RM, True)
+
+
+def test_rsync_takes_what_lies_in_the_target_by_unlink_and_the_rest_by_descriptors() -> None:
+    # Given five files and two directories in the target, of which one holds three files
+    survey = Survey(
+        PathStr("/t"), Totals(files=8, directories=3), top_non_directories=5, top_directories=2
+    )
+    # When predicted / Then unlink for the five, rmdir for the two and the target, and unlinkat
+    calls = predicted_calls(survey, StrategyName.RSYNC, Options())
+    assert (calls["unlink"], calls["rmdir"], calls["unlinkat"]) == (5, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "field"),
+    [
+        (StrategyName.RM, "tall_full_directories"),
+        (StrategyName.FIND, "tall_directories"),
+        (StrategyName.XARGS, "tall_directories"),
+    ],
+)
+def test_what_is_too_tall_for_the_ring_is_opened_on_the_way_back(
+    strategy: StrategyName, field: str
+) -> None:
+    # Given seven directories to which fts does not hold the way back / When predicted
+    # Then each costs an open, a status and a close more; twice where two find run
+    times = 2 if strategy is StrategyName.XARGS else 1
+    flat = predicted_calls(TEN_TIMES_100, strategy, Options())
+    tall = predicted_calls(replace(TEN_TIMES_100, **{field: 7}), strategy, Options())  # type: ignore[arg-type]
+    differences = {name: tall[name] - flat[name] for name in tall if tall[name] != flat[name]}
+    assert differences == dict.fromkeys(("openat", "newfstatat", "close"), 7 * times)
+
+
+def test_find_starts_as_many_rm_as_the_names_need() -> None:
+    # Given 30,000 names of eight bytes in the target / When it is to be kept
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=30_000, directories=1),
+        top_non_directories=30_000,
+        top_directories=0,
+        non_directory_name_bytes=30_000 * 8,
+    )
+    calls = predicted_calls(survey, StrategyName.RM, Options(keep_root=True))
+    # Then "./name" and a NUL are eleven bytes, of which 11,912 fit in a command line: three rm
+    assert (calls["clone"], calls["execve"]) == (3, 4)
+    assert processes_started(survey, StrategyName.RM, Options(keep_root=True)) == 4
+
+
+@pytest.mark.parametrize(
+    ("strategy", "keep_root", "processes"),
+    [
+        (StrategyName.RM, False, 1),
+        (StrategyName.RM, True, 2),
+        (StrategyName.FIND, True, 1),
+        (StrategyName.XARGS, False, 4),
+        (StrategyName.RSYNC, False, 4),
+        (StrategyName.RSYNC, True, 3),
+        (StrategyName.RMTREE, False, 1),
+    ],
+)
+def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:
+    # Given a strategy / When asked / Then it starts so many
+    options = Options(keep_root=keep_root)
+    assert processes_started(TEN_TIMES_100, strategy, options) == processes
+
+
+def test_an_empty_target_that_is_kept_needs_find_only() -> None:
+    # Given nothing to hand to rm / When asked / Then find runs alone
+    options = Options(keep_root=True)
+    assert processes_started(EMPTY, StrategyName.RM, options) == 1
+    assert predicted_calls(EMPTY, StrategyName.RM, options)["execve"] == 1
+
+
+def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
+    # Given paths that fill six command lines / When named from the target / Then five are enough
+    path = PathStr("/" + "t" * 59)
+    survey = replace(TEN_TIMES_100, path=path, non_directory_path_bytes=1000 * 700)
+    options = Options(batch_size=5000)
+    assert batches_of(survey, options) == 6
+    assert batches_of(survey, options, is_inside=True) == 5
+
+
+def test_the_heap_moves_once_where_a_large_directory_is_sorted() -> None:
+    # Given three directories of 12,000 names / When predicted for ext4 and for tmpfs
+    large = tuple(LargeDirectory(PathStr(f"/mnt/t/{n}"), 12_000, 0) for n in "abc")
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=36_000, directories=4),
+        non_empty_directories=4,
+        max_entries_in_directory=12_000,
+        non_directory_name_bytes=36_000 * 8,
+        largest=(*large, LargeDirectory(PathStr("/mnt/t"), 3, 0)),
+    )
+    moves = {
+        kind: predicted_calls(survey, StrategyName.RM, Options(), filesystem=kind)["brk"]
+        for kind in ("ext4", "tmpfs")
+    }
+    # Then tmpfs, where nothing is sorted, costs all three; 30 and 81 were counted
+    assert moves["ext4"] == pytest.approx(30, abs=5)
+    assert moves["tmpfs"] == pytest.approx(81, abs=5)
+
+
+def test_rmdir_is_a_process_of_its_own() -> None:
+    # Given rmdir(1) / When counted / Then it executes once and removes once
+    assert (RMDIR_CALLS["execve"], RMDIR_CALLS["rmdir"]) == (1, 1)

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.test_cost_calls import EMPTY, TEN_TIMES_100
-from tui_fs.cost.calls import FTS_BYTES_PER_ENTRY, FTS_ENTRIES_AT_ONCE
-from tui_fs.cost.estimate import Candidate, estimate_all, recommended
-from tui_fs.cost.time import UNCERTAINTY, first_estimate
+from tui_fs.cost.advice import advice, recommended
+from tui_fs.cost.calibration import Experience
+from tui_fs.cost.estimate import Basis, Candidate, estimate_all
+from tui_fs.cost.time import predicted_seconds, typical
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Guarantees, Options, StrategyName
 from tui_fs.model.survey import Survey
@@ -22,14 +24,25 @@ CANDIDATES = {
     StrategyName.RMTREE: Candidate(replace(SAFE, max_levels=900), (("python",),), ()),
 }
 
+UNMEASURED = Basis(typical("ext4"), is_of_this=False, words="what is typical")
+MEASURED = Basis(
+    replace(typical("ext4"), measured_at=1.0, experience={"rm": Experience(4, 3.0)}),
+    is_of_this=True,
+    words="what was measured",
+    trace=TraceSource.PERF,
+)
+
 
 def estimates(
     survey: Survey = TEN_TIMES_100,
     options: Options | None = None,
     candidates: dict[StrategyName, Candidate] | None = None,
+    basis: Basis | None = None,
 ) -> dict[StrategyName, Estimate]:
-    """Estimate all candidates on ext4."""
-    found = estimate_all(survey, options or Options(), "ext4", candidates or CANDIDATES)
+    """Estimate all candidates on ext4, of which nothing is known."""
+    found = estimate_all(
+        survey, options or Options(), basis or UNMEASURED, candidates or CANDIDATES
+    )
     return {one.strategy: one for one in found}
 
 
@@ -41,11 +54,36 @@ def test_each_candidate_is_estimated_in_order() -> None:
 
 
 @pytest.mark.parametrize("strategy", StrategyName)
-def test_low_and_high_lie_around_the_expected(strategy: StrategyName) -> None:
-    # Given any estimate / When looked at / Then low < expected < high, by the known uncertainty
-    one = estimates()[strategy]
+@pytest.mark.parametrize("basis", (UNMEASURED, MEASURED))
+def test_the_time_is_what_the_basis_says(basis: Basis, strategy: StrategyName) -> None:
+    # Given any basis, and tools that are started twice / When estimated
+    twice = {name: replace(one, runs=2) for name, one in CANDIDATES.items()}
+    one = estimates(candidates=twice, basis=basis)[strategy]
+    # Then it is what its calibration predicts, and it says what that rests on
+    seconds = predicted_seconds(
+        TEN_TIMES_100,
+        strategy,
+        Options(),
+        basis.calibration,
+        is_of_this=basis.is_of_this,
+        runs=2,
+        trace=basis.trace,
+    )
+    assert (one.seconds_low, one.seconds, one.seconds_high) == (
+        seconds.low,
+        seconds.expected,
+        seconds.high,
+    )
     assert one.seconds_low < one.seconds < one.seconds_high
-    assert one.seconds_high / one.seconds_low == pytest.approx(UNCERTAINTY**2)
+    assert one.rests_on == basis.words
+
+
+def test_each_has_the_sentence_of_the_advice() -> None:
+    # Given estimates / When looked at / Then each has the sentence that compares it with the others
+    found = estimates()
+    sentences = advice(TEN_TIMES_100, "ext4", tuple(found.values()))
+    assert {name: one.advice for name, one in found.items()} == sentences
+    assert all(sentences.values())
 
 
 @pytest.mark.parametrize(("levels", "feasible"), [(900, True), (901, False)])
@@ -58,37 +96,28 @@ def test_a_strategy_that_calls_itself_has_a_limit_of_levels(levels: int, feasibl
 
 def test_more_entries_take_longer() -> None:
     # Given a larger tree / When estimated / Then it takes longer
-    assert (
-        first_estimate(TEN_TIMES_100, StrategyName.RM, Options(), "ext4").expected
-        > first_estimate(EMPTY, StrategyName.RM, Options(), "ext4").expected
-    )
+    larger, smaller = estimates(), estimates(EMPTY)
+    assert all(larger[name].seconds > smaller[name].seconds for name in StrategyName)
 
 
 def test_small_batches_take_longer_and_parallel_ones_less() -> None:
     # Given batches of one / When estimated / Then slower; with two processes faster again
     def expected(options: Options) -> float:
-        return first_estimate(TEN_TIMES_100, StrategyName.XARGS, options, "ext4").expected
+        return estimates(options=options)[StrategyName.XARGS].seconds
 
     one_by_one = expected(Options(batch_size=1))
     assert one_by_one > expected(Options())
     assert expected(Options(batch_size=1, processes=2)) < one_by_one
 
 
-def test_the_kind_of_a_fuse_file_system_is_before_its_dot() -> None:
-    # Given fuse.sshfs / When estimated / Then it is estimated as fuse
-    sshfs, fuse = (
-        first_estimate(TEN_TIMES_100, StrategyName.RM, Options(), kind)
-        for kind in ("fuse.sshfs", "fuse")
-    )
-    assert sshfs == fuse
-
-
-def test_deep_paths_make_strategies_by_path_infeasible() -> None:
-    # Given a path of PATH_MAX / When estimated / Then those by path cannot run, and say why
+def test_deep_paths_make_a_strategy_by_path_infeasible() -> None:
+    # Given a path of PATH_MAX / When estimated / Then xargs, which hands paths on, says why not
     found = estimates(replace(TEN_TIMES_100, max_path_bytes=4096))
-    feasible = {name for name, one in found.items() if one.feasible}
-    assert feasible == {StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE}
-    assert "4,096" in found[StrategyName.RSYNC].reasons[0]
+    assert {StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE} <= {
+        name for name, one in found.items() if one.feasible
+    }
+    assert not found[StrategyName.XARGS].feasible
+    assert "4,096" in found[StrategyName.XARGS].reasons[0]
 
 
 def test_the_longest_allowed_path_is_feasible() -> None:
@@ -148,14 +177,17 @@ def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processe
     assert estimates(options=Options(keep_root=keep_root))[strategy].processes == processes
 
 
-def test_memory_grows_with_the_largest_directory_up_to_what_fts_reads_at_once() -> None:
-    # Given directories of a million and ten million / When estimated / Then rm needs the same
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> None:
+    # Given directories of ever more entries / When estimated / Then no process needs less
     def memory(entries: int) -> int:
-        survey = replace(TEN_TIMES_100, max_entries_in_directory=entries)
-        return estimates(survey)[StrategyName.RM].peak_memory_bytes
+        totals = replace(TEN_TIMES_100.totals, files=entries)
+        survey = replace(TEN_TIMES_100, totals=totals, max_entries_in_directory=entries)
+        return estimates(survey)[strategy].peak_memory_bytes
 
-    assert memory(1_000_000) == memory(10_000_000)
-    assert memory(FTS_ENTRIES_AT_ONCE) - memory(0) == FTS_ENTRIES_AT_ONCE * FTS_BYTES_PER_ENTRY
+    needed = [memory(entries) for entries in (0, 1_000, 100_000, 10_000_000)]
+    assert needed == sorted(needed)
+    assert needed[0] > 0
 
 
 def test_all_calls_add_up() -> None:

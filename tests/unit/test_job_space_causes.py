@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
@@ -51,7 +52,11 @@ def causes(
         "before": Space(10 * GIB, 5000),
         "after": Space(10 * GIB + got, 5000 + inodes),
         "expected": Expected(
-            Totals(990, 10), most if least is None else least, most, complete=True
+            Totals(990, 10),
+            most if least is None else least,
+            most,
+            complete=True,
+            metadata_bytes_max=metadata_bytes_max(kind, 1000),
         ),
         "finished": True,
         "deleted_entries": 1000,

@@ -41,7 +41,7 @@ from tui_fs.model.snapshot import (
     fold,
 )
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import StrategyName
+from tui_fs.model.strategy import Pace, StrategyName
 from tui_fs.model.survey import Totals
 
 SPACE = Space(free_bytes=1000, free_inodes=10)
@@ -204,9 +204,26 @@ def test_the_time_left_lies_between_the_recent_and_the_mean_rate() -> None:
     assert snapshot.eta_s == pytest.approx((6.0, 600 / (400 / 13)))
 
 
-def test_no_time_left_is_claimed_without_a_rate() -> None:
-    # Given nothing removed yet / When folded / Then no time is claimed
-    assert folded(*RUNNING, sampled(1, 0)).eta_s is None
+def test_without_a_rate_the_prediction_counts_until_it_is_past() -> None:
+    # Given nothing removed yet, and 1 to 3 seconds predicted / When folded / Then that is left
+    assert folded(*RUNNING, sampled(1, 0)).eta_s == (1.0, 3.0)
+    assert folded(*RUNNING, sampled(2.5, 0)).eta_s == (0.5, 3.0)
+    # Given that they have passed / Then the prediction was wrong, and nothing is claimed
+    assert folded(*RUNNING, sampled(3, 0)).eta_s is None
+
+
+def test_at_first_the_prediction_counts_more_than_the_rate() -> None:
+    # Given 10 of 1,000 removed in a tenth of a second, and 1 to 3 seconds predicted
+    snapshot = folded(*RUNNING, sampled(0, 0), sampled(0.5, 50))
+    # When folded / Then left are 9.5 s by the rate, believed by a fifth, the rest by the model
+    assert snapshot.eta_s == pytest.approx((0.2 * 9.5 + 0.8 * 0.95, 0.2 * 9.5 + 0.8 * 2.85))
+
+
+def test_a_job_with_a_limit_is_not_expected_to_keep_to_the_prediction() -> None:
+    # Given a limit of entries a second / When folded / Then only the measured rate counts
+    slow = replace(started(), pace=Pace(rate_per_s=50))
+    snapshot = folded(slow, RUNNING[1], sampled(0, 0), sampled(0.5, 50))
+    assert snapshot.eta_s == pytest.approx((9.5, 9.5))
 
 
 def test_no_time_left_is_claimed_with_an_incomplete_survey() -> None:
@@ -242,7 +259,7 @@ def test_pauses_do_not_count_as_work() -> None:
     snapshot = folded(*before, sampled(62, 200))
     assert snapshot.paused_s == 60.0
     assert snapshot.rate_per_s == 100.0
-    assert snapshot.eta_s == (8.0, 8.0)
+    assert snapshot.eta_s == pytest.approx((0.8 * 8.0 + 0.2 * 0.8, 0.8 * 8.0 + 0.2 * 2.4))
 
 
 def test_two_pauses_add_up() -> None:
@@ -303,12 +320,13 @@ def test_usage_is_paired_with_the_entries_of_its_own_moment() -> None:
     assert [one.usage_entries for one in (first, repeated, renewed)] == [100, 100, 200]
 
 
-def test_the_largest_memory_seen_or_reported_is_the_peak() -> None:
-    # Given a sample, a smaller one, and what the kernel says at the end / When folded
-    first = folded(*RUNNING, sampled(1, 0, usage=usage(1, 500)), sampled(2, 0, usage=usage(2, 50)))
-    # Then the largest is kept
-    assert first.peak_memory_bytes == 500
-    assert fold(first, StepFinished(3.0, 0, (0,), 0.1, 0.2, 900)).peak_memory_bytes == 900
+def test_the_largest_process_of_all_steps_is_the_peak() -> None:
+    # Given what all processes together use, and what the largest of each step used
+    first = folded(*RUNNING, sampled(1, 0, usage=usage(1, 5000)))
+    ends = [StepFinished(3.0, number, (0,), 0.1, 0.2, peak) for number, peak in enumerate((9, 7))]
+    # When folded / Then the sum is no peak of one process, and the largest step counts
+    assert first.peak_memory_bytes == 0
+    assert reduce(fold, ends, first).peak_memory_bytes == 9
 
 
 def test_times_and_statuses_of_steps_add_up() -> None:

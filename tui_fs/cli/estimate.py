@@ -8,8 +8,9 @@ from tui_fs.cli.arguments import directory_argument, options_of
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json
 from tui_fs.cli.survey import count_tree
+from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
-from tui_fs.job.planning import Forecast, forecast
+from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance, freed_in_words
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import argv_fields
 from tui_fs.model.errors import BadInput
@@ -17,14 +18,19 @@ from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.survey.glance import glance
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Survey the trees and print the estimates of all strategies."""
     paths = [directory_argument(path) for path in parsed.paths]
     _refuse_nested(paths)
+    if parsed.quick:
+        return _quick(paths, parsed)
     survey = count_tree(paths)
-    found = forecast(paths, survey, options_of(parsed))
+    entries = survey.totals.entries
+    wanted = not parsed.no_measuring and needs_measuring(paths[0], entries)
+    found = forecast(paths, survey, options_of(parsed), note=measure(paths[0]) if wanted else "")
     if parsed.json:
         print_json(
             {
@@ -32,12 +38,53 @@ def run(parsed: argparse.Namespace) -> int:
                 **target_fields(paths),
                 "entries": survey.totals.entries,
                 "complete": survey.complete,
+                "freed_bytes_min": found.expected.freed_bytes_min,
+                "freed_bytes_max": found.expected.freed_bytes_most,
+                "freed_inodes_min": survey.freed_inodes_min,
+                "freed_inodes_max": survey.inodes,
                 "strategies": [estimate_as_json(one) for one in found.estimates],
                 "recommended": found.recommended,
             }
         )
     else:
-        print(f"{in_words(paths)}: {count(survey.totals.entries)} entries")
+        print(
+            f"{in_words(paths)}: {count(entries)} entries, frees {freed_in_words(found.expected)}"
+        )
+        print(estimates_as_text(found))
+    return DONE
+
+
+def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
+    """Look for a second, and print what that says of the whole."""
+    try:
+        seen = glance(paths)
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise BadInput(f"{in_words(paths)} cannot be looked at: {why}.") from error
+    found = forecast_at_a_glance(paths, seen, options_of(parsed))
+    entries = seen.entries
+    if parsed.json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                **target_fields(paths),
+                "entries": entries.expected,
+                "entries_low": entries.low,
+                "entries_high": entries.high,
+                "directories": seen.directories.expected,
+                "allocated_bytes": seen.allocated_bytes.expected,
+                "complete": False,
+                "elapsed_s": round(seen.elapsed_s, 3),
+                "rests_on": seen.rests_on,
+                "strategies": [estimate_as_json(one) for one in found.estimates],
+                "recommended": found.recommended,
+            }
+        )
+    else:
+        print(
+            f"{in_words(paths)}: about {count(entries.expected)} entries, {count(entries.low)} to "
+            f"{count(entries.high)} nine times of ten"
+        )
         print(estimates_as_text(found))
     return DONE
 
@@ -66,6 +113,8 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
         "reasons": list(estimate.reasons),
         **argv_fields("command", estimate.command),
         "rests_on": estimate.rests_on,
+        "calls_rest_on": estimate.calls_rest_on,
+        "advice": estimate.advice,
     }
 
 
@@ -87,8 +136,10 @@ def estimates_as_text(found: Forecast) -> str:
             )
         )
     lines = [columns(rows, frozenset({1, 2, 3, 4})), ""]
-    lines += [f"{one.strategy}: {reason}" for one in found.estimates for reason in one.reasons]
-    lines += [""] if len(lines) > 2 else []
+    for one in found.estimates:
+        lines.append(f"{one.strategy}: {one.advice}")
+        lines += [f"    {reason}" for reason in one.reasons if one.feasible]
+    lines.append("")
     for one in found.estimates:
         lines += [f"$ {line}" for line in command_lines(one.command)]
     lines += ["", f"Times rest on {found.estimates[0].rests_on}."]

@@ -90,6 +90,16 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
         case "estimate":
             parser.description = "Predict what each strategy would cost."
             parser.add_argument("paths", metavar="PATH", nargs="+")
+            parser.add_argument(
+                "--quick",
+                action="store_true",
+                help="look for a second instead of counting: figures with the range they lie in",
+            )
+            parser.add_argument(
+                "--no-measuring",
+                action="store_true",
+                help="use what is known: make no small trees beside PATH to measure with",
+            )
             _add_options(parser)
             parser.set_defaults(run="estimate.run")
         case "delete":

@@ -131,4 +131,4 @@ def _day(moment_s: int | None) -> str:
 
 def _freed(survey: Survey) -> str:
     low, high = bytes_iec(survey.freed_bytes_min), bytes_iec(survey.freed_bytes_max)
-    return high if low == high else f"{low} to {high} (hard links outside)"
+    return high if low == high else f"{low} to {high} (linked outside or held open)"

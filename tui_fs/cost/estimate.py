@@ -2,37 +2,38 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from tui_fs.cost.calls import (
-    FTS_BYTES_PER_ENTRY,
-    FTS_ENTRIES_AT_ONCE,
-    RMDIR_CALLS,
-    batches_of,
-    predicted_calls,
-)
-from tui_fs.cost.time import first_estimate, rests_on
+from tui_fs.cost.advice import advice
+from tui_fs.cost.calibration import Calibration
+from tui_fs.cost.calls import RMDIR_CALLS, predicted_calls, processes_started
+from tui_fs.cost.counted import CallModel
+from tui_fs.cost.feasible import Surroundings, feasibility
+from tui_fs.cost.memory import peak_memory_bytes
+from tui_fs.cost.time import experience_factor, predicted_seconds
+from tui_fs.cost.versions import formulas_hold, versions_used
+from tui_fs.model.calls import REMOVING_CALLS, TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Argv, Guarantees, Options, StrategyName
 from tui_fs.model.survey import Survey
 
-PATH_MAX_BYTES = 4_096
-_RSYNC_BYTES_PER_ENTRY = 80
-_PYTHON_BYTES_PER_ENTRY = 160
-_BASE_MEMORY = {
-    StrategyName.RM: 2 << 20,
-    StrategyName.FIND: 4 << 20,
-    StrategyName.XARGS: 4 << 20,
-    StrategyName.RSYNC: 5 << 20,
-    StrategyName.RMTREE: 10 << 20,
-}
-_SAFEST_FIRST = (
-    StrategyName.RM,
-    StrategyName.FIND,
-    StrategyName.RMTREE,
-    StrategyName.RSYNC,
-    StrategyName.XARGS,
-)
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What the time of all candidates rests on.
+
+    Attributes:
+        is_of_this: the calibration was made on the targets' own file system.
+        words: the same for a person.
+        trace: what will count the calls, which takes time.
+        place: what else matters there.
+    """
+
+    calibration: Calibration
+    is_of_this: bool
+    words: str
+    trace: TraceSource = TraceSource.OFF
+    place: Surroundings = field(default_factory=Surroundings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,15 @@ class Candidate:
 def estimate_all(
     survey: Survey,
     options: Options,
-    filesystem: str,
+    basis: Basis,
     candidates: Mapping[StrategyName, Candidate],
 ) -> tuple[Estimate, ...]:
     """Return an estimate for each candidate, in their order."""
-    return tuple(
-        _estimate(survey, options, filesystem, name, candidate)
-        for name, candidate in candidates.items()
+    estimates = tuple(
+        _estimate(survey, options, basis, name, candidate) for name, candidate in candidates.items()
     )
+    sentences = advice(survey, basis.calibration.kind, estimates)
+    return tuple(replace(one, advice=sentences[one.strategy]) for one in estimates)
 
 
 def with_rmdir(estimate: Estimate, number: int) -> Estimate:
@@ -74,69 +76,65 @@ def with_rmdir(estimate: Estimate, number: int) -> Estimate:
     return replace(estimate, syscalls=dict(sorted(calls.items())), processes=processes)
 
 
-def recommended(estimates: tuple[Estimate, ...]) -> StrategyName | None:
-    """Return the safest of the strategies that can run; rm and find are equally fast."""
-    feasible = {estimate.strategy for estimate in estimates if estimate.feasible}
-    for name in _SAFEST_FIRST:
-        if name in feasible:
-            return name
-    return None
-
-
 def _estimate(
-    survey: Survey, options: Options, filesystem: str, name: StrategyName, candidate: Candidate
+    survey: Survey, options: Options, basis: Basis, name: StrategyName, candidate: Candidate
 ) -> Estimate:
-    guarantees = candidate.guarantees
-    hindrances = list(candidate.unfit)
-    if survey.max_path_bytes >= PATH_MAX_BYTES and not guarantees.any_depth:
-        hindrances.append(
-            f"{name} works by path and stops at 4,096 bytes; "
-            f"the longest here has {survey.max_path_bytes:,}"
-        )
-    most = guarantees.max_levels
-    if most is not None and survey.max_depth > most:
-        hindrances.append(
-            f"{name} calls itself for each level and stops at about {most}; "
-            f"this tree has {survey.max_depth:,}"
-        )
-    notes = [] if guarantees.race_safe else ["not safe where somebody else can write in the tree"]
+    guarantees, kind = candidate.guarantees, basis.calibration.kind
+    peak_bytes = peak_memory_bytes(survey, name, options, kind)
+    found = feasibility(survey, name, options, guarantees, peak_bytes, basis.place)
+    hindrances = (*candidate.unfit, *found.hindrances)
+    notes = found.notes
+    if not guarantees.race_safe:
+        notes = (*notes, "not safe where somebody else can write in the tree")
+    calls, calls_rest_on = _calls(survey, options, basis, name, candidate)
     runs = candidate.runs
-    seconds = first_estimate(survey, name, options, filesystem, runs)
+    seconds = predicted_seconds(
+        survey,
+        name,
+        options,
+        basis.calibration,
+        is_of_this=basis.is_of_this,
+        runs=runs,
+        trace=basis.trace,
+    )
     return Estimate(
         strategy=name,
         seconds_low=seconds.low,
         seconds=seconds.expected,
         seconds_high=seconds.high,
-        syscalls=predicted_calls(survey, name, options, candidate.targets, runs),
-        processes=_processes(survey, options, name, runs),
-        peak_memory_bytes=_peak_memory_bytes(survey, name),
+        syscalls=calls,
+        calls_rest_on=calls_rest_on,
+        processes=processes_started(survey, name, options, runs, is_inside=basis.place.is_inside),
+        peak_memory_bytes=peak_bytes,
         feasible=not hindrances,
         race_safe=guarantees.race_safe,
         mount_safe=guarantees.mount_safe,
         reasons=(*hindrances, *notes),
         command=candidate.command,
-        rests_on=rests_on(filesystem),
+        rests_on=basis.words,
+        advice="",
+        measured_at=basis.calibration.measured_at if basis.is_of_this else 0.0,
+        experience_factor=experience_factor(basis.calibration, name, is_of_this=basis.is_of_this),
     )
 
 
-def _processes(survey: Survey, options: Options, name: StrategyName, runs: int) -> int:
-    match name:
-        case StrategyName.RM:
-            return 2 * runs if options.keep_root else runs
-        case StrategyName.FIND:
-            return runs
-        case StrategyName.XARGS:
-            return 3 * runs + batches_of(survey, options)
-        case StrategyName.RSYNC:
-            return 3 * runs if options.keep_root else 4 * runs
-        case StrategyName.RMTREE:
-            return runs
-
-
-def _peak_memory_bytes(survey: Survey, name: StrategyName) -> int:
-    largest = survey.max_entries_in_directory
-    if name is StrategyName.RSYNC:
-        return _BASE_MEMORY[name] + largest * _RSYNC_BYTES_PER_ENTRY
-    if name is StrategyName.RMTREE:
-        return _BASE_MEMORY[name] + largest * _PYTHON_BYTES_PER_ENTRY
-    return _BASE_MEMORY[name] + min(largest, FTS_ENTRIES_AT_ONCE) * FTS_BYTES_PER_ENTRY
+def _calls(
+    survey: Survey, options: Options, basis: Basis, name: StrategyName, candidate: Candidate
+) -> tuple[dict[str, int], str]:
+    """Return the predicted calls, and what they rest on."""
+    kind, is_inside, runs = basis.calibration.kind, basis.place.is_inside, candidate.runs
+    by_formula = predicted_calls(
+        survey, name, options, candidate.targets, runs, filesystem=kind, is_inside=is_inside
+    )
+    versions = basis.place.versions or {}
+    if formulas_hold(name, versions) or survey.matched is not None:
+        return by_formula, "formulas for the installed versions"
+    counted = basis.calibration.counted.get(name.value)
+    if counted is None or options.keep_root or counted.versions != versions_used(name, versions):
+        return by_formula, "formulas for other versions of the tools: some calls may be off"
+    model = CallModel(name, keep_root=False, shares=counted.shares)
+    calls = Counter(model.predicted(survey, options, is_inside=is_inside))
+    start = Counter(model.predicted(Survey(survey.path), options))
+    for call, number in start.items():
+        calls[call] += (runs - 1) * number if call not in REMOVING_CALLS else 0
+    return dict(sorted(calls.items())), "small trees deleted under counters with the tools here"

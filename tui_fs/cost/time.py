@@ -1,32 +1,49 @@
-"""A first estimate of time: typical figures for the file system, not measured on this one."""
+"""How long a deletion will take: counts of the survey times what each of them costs here."""
 
+import math
 from dataclasses import dataclass
 
-from tui_fs.cost.calls import batches_of
+from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices
+from tui_fs.cost.calls import batches_of, predicted_calls
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
 
-START_S = 0.02
-"""Starting the tools themselves."""
-
-UNCERTAINTY = 2.5
+UNCERTAINTY_UNMEASURED = 2.5
 """Between caches warm and cold, a fast disk and a busy one, lies more than this factor."""
+UNCERTAINTY_ELSEWHERE = 2.0
+"""Measured on another file system of the same type."""
+NOISE_BORNE = 1.15
+"""Times of the same that lie no further apart say nothing against what was measured."""
+UNCERTAINTY_MEASURED = 1.4
+"""Nine of ten trees of a second or more took no more than this factor off (docs/testing.md)."""
 
-_MICROSECONDS_PER_ENTRY = {
-    "ext4": 12.0,
-    "ext3": 12.0,
-    "ext2": 10.0,
-    "xfs": 20.0,
-    "btrfs": 25.0,
-    "tmpfs": 4.0,
-    "overlay": 20.0,
-    "zfs": 30.0,
-    "nfs": 400.0,
-    "nfs4": 400.0,
-    "fuse": 100.0,
-    "cifs": 800.0,
+GROWTH_PER_DOUBLING = 0.03
+GROWTH_FROM_ENTRIES = 10_000
+"""Trees larger than this miss the processor's caches more often: each doubling costs 3 % more
+(measured on ext4 and xfs up to 300,000 entries; none on tmpfs)."""
+STRACE_CALL_S = 40e-6
+"""Each call stops twice: 100,000 files on ext4 took 9.2 s instead of 1.2 s, 200,000 calls."""
+LEVEL_S = 0.2e-6
+"""A path is walked anew for each file, by rm for its status and for its removal."""
+_BY_PATH = frozenset((StrategyName.XARGS, StrategyName.RSYNC))
+_NO_GROWTH = frozenset(("tmpfs", "ramfs"))
+
+_NAME_S = {
+    "ext4": 12e-6,
+    "ext3": 12e-6,
+    "ext2": 10e-6,
+    "xfs": 17e-6,
+    "btrfs": 25e-6,
+    "tmpfs": 5e-6,
+    "overlay": 20e-6,
+    "zfs": 30e-6,
+    "nfs": 400e-6,
+    "nfs4": 400e-6,
+    "fuse": 100e-6,
+    "cifs": 800e-6,
 }
-_MICROSECONDS_ELSEWHERE = 30.0
+_NAME_ELSEWHERE_S = 30e-6
 _RELATIVE_TO_RM = {
     StrategyName.RM: 1.0,
     StrategyName.FIND: 1.0,
@@ -34,10 +51,13 @@ _RELATIVE_TO_RM = {
     StrategyName.RSYNC: 1.15,
     StrategyName.RMTREE: 1.3,
 }
-_SECONDS_PER_BATCH = 0.0012
-"""One more rm process: fork, execve, its libraries (measured: 200,000 files, batches of 1)."""
-_SECONDS_PER_DELETED_BYTE = 1.0 / (40 << 30)
-"""Giving back extents: about 40 GiB/s on ext4 with large files."""
+_START_S = {
+    StrategyName.RM: 0.001,
+    StrategyName.FIND: 0.0015,
+    StrategyName.XARGS: 0.004,
+    StrategyName.RSYNC: 0.01,
+    StrategyName.RMTREE: 0.03,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +69,84 @@ class Seconds:
     high: float
 
 
-def first_estimate(
-    survey: Survey, strategy: StrategyName, options: Options, filesystem: str, runs: int = 1
+def typical(kind: str) -> Calibration:
+    """Return what deleting costs on file systems of a type, as measured elsewhere."""
+    name_s = _NAME_S.get(kind.partition(".")[0], _NAME_ELSEWHERE_S)
+    prices = {
+        name.value: Prices(_START_S[name], name_s * relative, name_s * relative)
+        for name, relative in _RELATIVE_TO_RM.items()
+    }
+    return Calibration(
+        kind,
+        measured_at=0.0,
+        kernel="",
+        prices=prices,
+        batch_s=0.0008,  # fork, execve, its libraries (200,000 files, batches of 1)
+        counted_process_s=0.0009,
+        block_s=name_s * 0.2,
+        byte_s=1.0 / (40 << 30),  # extents of large files on ext4
+        link_s=name_s * 0.4,
+    )
+
+
+def predicted_seconds(
+    survey: Survey,
+    strategy: StrategyName,
+    options: Options,
+    calibration: Calibration,
+    *,
+    is_of_this: bool = True,
+    runs: int = 1,
+    trace: TraceSource = TraceSource.OFF,
 ) -> Seconds:
-    """Return how long the strategy may take on a file system of this type.
+    """Return how long the strategy will take.
 
     Args:
+        is_of_this: the calibration was made on the target's own file system.
         runs: how often its tools are started.
+        trace: what counts its calls, which is not free.
     """
-    family = filesystem.partition(".")[0]
-    each_s = _MICROSECONDS_PER_ENTRY.get(family, _MICROSECONDS_ELSEWHERE) / 1e6
-    seconds = START_S * runs + survey.totals.entries * each_s * _RELATIVE_TO_RM[strategy]
-    seconds += survey.totals.allocated_bytes * _SECONDS_PER_DELETED_BYTE
+    price = calibration.prices[strategy.value]
+    seconds = price.start_s * runs + _entries_s(survey, price, calibration)
+    if strategy in _BY_PATH:
+        seconds += survey.non_directory_levels * LEVEL_S
     if strategy is StrategyName.XARGS:
-        seconds += batches_of(survey, options) * _SECONDS_PER_BATCH / options.processes
-    return Seconds(seconds / UNCERTAINTY, seconds, seconds * UNCERTAINTY)
+        each_s = calibration.batch_s
+        if trace is TraceSource.PERF:
+            each_s += calibration.counted_process_s
+        seconds += batches_of(survey, options) * each_s / options.processes
+    if trace is TraceSource.STRACE:
+        seconds += sum(predicted_calls(survey, strategy, options).values()) * STRACE_CALL_S
+    seconds *= experience_factor(calibration, strategy, is_of_this=is_of_this)
+    spread = UNCERTAINTY_UNMEASURED
+    if calibration.measured_at:
+        spread = UNCERTAINTY_MEASURED if is_of_this else UNCERTAINTY_ELSEWHERE
+        spread *= max(1.0, calibration.noise / NOISE_BORNE)
+    return Seconds(seconds / spread, seconds, seconds * spread)
 
 
-def rests_on(filesystem: str) -> str:
-    """Return in words where these figures come from."""
-    known = filesystem.partition(".")[0] in _MICROSECONDS_PER_ENTRY
-    where = f"typical figures for {filesystem}" if known else "typical figures for a disk"
-    return f"{where}; not measured on this machine"
+def experience_factor(
+    calibration: Calibration, strategy: StrategyName, *, is_of_this: bool
+) -> float:
+    """Return what finished jobs there have taken, by what was measured; 1 without any."""
+    experience = calibration.experience.get(strategy.value)
+    return experience.factor if experience is not None and is_of_this else 1.0
+
+
+def _entries_s(survey: Survey, price: Prices, calibration: Calibration) -> float:
+    totals = survey.totals
+    names, directories = totals.non_directories, totals.directories
+    inodes = survey.inodes - directories if survey.inodes else names
+    seconds = names * price.name_s + directories * price.directory_s
+    seconds -= max(0, names - inodes) * calibration.link_s
+    of_files = max(0, totals.allocated_bytes - directories * BLOCK_BYTES)
+    with_blocks = min(inodes, of_files // BLOCK_BYTES)
+    seconds += with_blocks * calibration.block_s
+    seconds += (of_files - with_blocks * BLOCK_BYTES) * calibration.byte_s
+    return seconds * _growth(totals.entries, calibration.kind)
+
+
+def _growth(entries: int, kind: str) -> float:
+    if kind in _NO_GROWTH or entries <= GROWTH_FROM_ENTRIES:
+        return 1.0
+    return 1.0 + GROWTH_PER_DOUBLING * math.log2(entries / GROWTH_FROM_ENTRIES)

@@ -19,6 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from tui_fs.job.peak_memory import PeakMemory
 from tui_fs.linux.parent import end_with_parent, set_child_subreaper
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
@@ -38,7 +39,10 @@ _FEWEST_PROCESSES = 5
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """How a step went: see `StepFinished`; wall_s is from its release to its last exit."""
+    """How a step went: see `StepFinished`; wall_s is from its release to its last exit.
+
+    peak_memory_bytes is of the largest process, 0 if none was seen in its short life.
+    """
 
     statuses: tuple[int, ...]
     wall_s: float
@@ -168,7 +172,7 @@ class _Process:
         self._waiting: list[int] = []
         self._statuses: dict[int, int] = {}
         self._user_s = self._system_s = 0.0
-        self._peak_memory_bytes = 0
+        self._peak = PeakMemory((), 0)
         self._released_at_s = 0.0
         self._wakeup, wakeup_end = os.pipe()
         os.set_blocking(wakeup_end, False)
@@ -192,7 +196,7 @@ class _Process:
         selector.register(self._socket, selectors.EVENT_READ)
         selector.register(self._wakeup, selectors.EVENT_READ)
         while True:
-            readable = {key.fd for key, _ in selector.select()}
+            readable = {key.fd for key, _ in selector.select(self._peak.wait_s())}
             if self._wakeup in readable:
                 os.read(self._wakeup, 4096)
                 self._reap()
@@ -209,13 +213,14 @@ class _Process:
                     self._ranks = request["nice"], IoPriority(request["io_priority"])
                 else:
                     self._release()
+            self._peak.look()
 
     def _fork(self, number: int) -> None:
         step, directory = self._steps[number], self._directories[number]
         gate, self._gate = os.pipe()
         self._statuses = {}
         self._user_s = self._system_s = 0.0
-        self._peak_memory_bytes = 0
+        own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         source = os.open(os.devnull, os.O_RDONLY)
         launcher, pids = os.getpid(), list[int]()
         for position, argv in enumerate(step):
@@ -241,6 +246,7 @@ class _Process:
             source = following
         os.close(gate)
         self._waiting = pids
+        self._peak = PeakMemory(pids, own_peak_bytes)
         self._socket.send(json.dumps({"forked": pids}).encode())
 
     def _release(self) -> None:
@@ -248,6 +254,7 @@ class _Process:
         os.write(self._gate, b"g" * len(self._waiting))
         os.close(self._gate)
         self._gate = -1
+        self._peak.released()
 
     def _reap(self) -> None:
         """Collect ended tools, the group's first process last: until then its number is ours."""
@@ -269,7 +276,7 @@ class _Process:
             "wall_s": time.monotonic() - self._released_at_s,
             "user_s": self._user_s,
             "system_s": self._system_s,
-            "peak_memory_bytes": self._peak_memory_bytes,
+            "peak_memory_bytes": self._peak.bytes,
         }
         self._waiting = []
         self._socket.send(json.dumps(answer).encode())
@@ -281,7 +288,7 @@ class _Process:
         self._statuses[pid] = os.waitstatus_to_exitcode(status)
         self._user_s += used.ru_utime
         self._system_s += used.ru_stime
-        self._peak_memory_bytes = max(self._peak_memory_bytes, used.ru_maxrss * 1024)
+        self._peak.ended(pid, used.ru_maxrss * 1024)
 
     def _collect_orphans(self) -> None:
         """Wait for the rest of the group, which was killed: a long unlink ends by itself."""

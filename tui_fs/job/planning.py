@@ -1,12 +1,18 @@
 """From a survey to estimates, and from a choice to a plan that can be run."""
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tui_fs.cost.estimate import Candidate, estimate_all, recommended, with_rmdir
+from tui_fs.cost.advice import recommended
+from tui_fs.cost.estimate import Basis, Candidate, estimate_all, with_rmdir
+from tui_fs.cost.feasible import Surroundings
+from tui_fs.cost.space import metadata_bytes_max
+from tui_fs.cost.versions import installed_versions
 from tui_fs.job.aftermath import without_roots
+from tui_fs.job.calibrations import known_of
 from tui_fs.job.races import (
     directories_named_from,
     refuse_race,
@@ -16,18 +22,23 @@ from tui_fs.job.races import (
 )
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.memory import memory_room
 from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.glance import Glance
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Target
+from tui_fs.model.target import Target, common_directory
+from tui_fs.model.units import bytes_iec
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
+from tui_fs.tracing.ladder import likely_source
 
 _EMPTY_SHOWN = "EMPTY"
+_WORTH_TELLING_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +47,13 @@ class Forecast:
 
     Attributes:
         directories: the targets whose tools run in them; command lines name the others in full.
+        expected: what will be deleted, and come back.
     """
 
     estimates: tuple[Estimate, ...]
     recommended: StrategyName | None
-    directories: tuple[PathStr, ...] = ()
+    directories: tuple[PathStr, ...]
+    expected: Expected
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
@@ -48,12 +61,20 @@ class Forecast:
 
 
 def forecast(
-    paths: Sequence[str], survey: Survey, options: Options, job_id: str | None = None
+    paths: Sequence[str],
+    survey: Survey,
+    options: Options,
+    trace: TraceSource | None = None,
+    *,
+    job_id: str | None = None,
+    note: str = "",
 ) -> Forecast:
     """Return what each strategy would cost.
 
     Args:
         paths: the targets, which the survey has counted together.
+        trace: what the person wants to count the calls; None for the best.
+        note: why the times' grounds were not measured now.
         job_id: the job the commands are meant for; None shows rsync's empty directory as a word.
     """
     candidates: dict[StrategyName, Candidate] = {}
@@ -81,13 +102,54 @@ def forecast(
             runs=len({(one.targets, one.is_inside) for one in staged})
             - (0 if keeps else len(inside)),
         )
-    filesystem = file_system_of(paths[0]).kind
-    if len(inside) == len(paths):
+    filesystem = file_system_of(paths[0])
+    expected = expected_of(survey, options, filesystem.kind)
+    known = known_of(filesystem)
+    words = known.rests_on(note)
+    is_inside = len(inside) == len(paths)
+    place = Surroundings(
+        memory_room(), installed_versions(), filesystem.is_read_only, is_inside=is_inside
+    )
+    source = likely_source(trace)
+    basis = Basis(known.calibration, known.is_of_this, words, source, place)
+    if is_inside:
         options = replace(options, keep_root=True)
-    estimates = estimate_all(survey, options, filesystem, candidates)
+    estimates = estimate_all(survey, options, basis, candidates)
     if not keeps:
         estimates = tuple(with_rmdir(estimate, len(inside)) for estimate in estimates)
-    return Forecast(estimates, recommended(estimates), inside)
+    return Forecast(estimates, recommended(estimates), inside, expected)
+
+
+def forecast_at_a_glance(
+    paths: Sequence[str], seen: Glance, options: Options, trace: TraceSource | None = None
+) -> Forecast:
+    """Return what each strategy would cost, by a short look: its range widens that of the time."""
+    found = forecast(paths, seen.as_survey(common_directory(paths)), options, trace)
+    entries = seen.entries
+    expected = max(1, entries.expected)
+    widened = tuple(
+        replace(
+            one,
+            seconds_low=one.seconds_low * entries.low / expected,
+            seconds_high=one.seconds_high * entries.high / expected,
+            rests_on=f"{one.rests_on}. {seen.rests_on.rstrip('.')}",
+        )
+        for one in found.estimates
+    )
+    return replace(found, estimates=widened)
+
+
+def freed_in_words(expected: Expected) -> str:
+    """Return the space that comes back: one figure where it is sure."""
+    least, most, why = expected.freed_bytes_min, expected.freed_bytes_max, []
+    if least < most:
+        why.append("links outside, or held open")
+    if expected.metadata_bytes_max > max(_WORTH_TELLING_BYTES, most // 20):
+        most = expected.freed_bytes_most
+        why.append("metadata")
+    if not why:
+        return bytes_iec(most)
+    return f"{bytes_iec(least)} to {bytes_iec(most)} ({'; '.join(why)})"
 
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:
@@ -122,7 +184,8 @@ def make_plan(
             rule="races",
         )
     job_id = new_job_id()
-    estimate = forecast(paths, survey, options, job_id).of(strategy)
+    found = forecast(paths, survey, options, trace, job_id=job_id)
+    estimate = found.of(strategy)
     if not estimate.feasible:
         raise BadInput(f"{strategy} cannot do this: {'; '.join(estimate.reasons)}.")
     try:
@@ -136,7 +199,7 @@ def make_plan(
         strategy=strategy,
         options=options,
         tools=tools,
-        expected=expected_of(survey, options),
+        expected=found.expected,
         predicted=estimate,
         confirmed_from=PathStr(standing_in),
         requester=requester_here(),
@@ -145,14 +208,26 @@ def make_plan(
     )
 
 
-def expected_of(survey: Survey, options: Options) -> Expected:
-    """Return what will be deleted, by the survey."""
+def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
+    """Return what will be deleted, by the survey.
+
+    Args:
+        filesystem: its type.
+    """
     if survey.matched is not None:
         matched = survey.matched
-        return Expected(matched, 0, matched.allocated_bytes, survey.complete)
-    kept = len(survey.roots) if options.keep_root else 0
+        metadata = metadata_bytes_max(filesystem, matched.entries)
+        return Expected(matched, 0, matched.allocated_bytes, survey.complete, metadata)
+    kept = kept_bytes = 0
+    if options.keep_root:
+        kept = len(survey.roots)
+        for root in survey.roots:
+            with contextlib.suppress(OSError):  # gone by now: the job will say so
+                kept_bytes += os.lstat(root.path).st_blocks * 512
     totals = without_roots(survey.totals, kept)
-    return Expected(totals, survey.freed_bytes_min, survey.freed_bytes_max, survey.complete)
+    least = max(0, survey.freed_bytes_min - kept_bytes)
+    metadata = metadata_bytes_max(filesystem, totals.entries)
+    return Expected(totals, least, survey.freed_bytes_max, survey.complete, metadata)
 
 
 def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:

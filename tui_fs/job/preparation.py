@@ -94,6 +94,8 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         space=space,
         pace=plan.options.pace,
         boot_id=boot_id(),
+        predicted_peak_memory_bytes=predicted.peak_memory_bytes if predicted else None,
+        predicted_processes=predicted.processes if predicted else None,
     )
 
 

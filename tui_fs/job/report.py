@@ -77,7 +77,7 @@ def report_of(
         "paused_s": round(snapshot.paused_s, 3),
         "cpu_user_s": round(user_s, 3),
         "cpu_system_s": round(system_s, 3),
-        "peak_memory_bytes": snapshot.peak_memory_bytes,
+        "peak_memory_bytes": snapshot.peak_memory_bytes or None,  # None: no process was seen
         "syscalls": encode(snapshot.calls),
         "trace_source": started.source.value if started else None,
         "trace_note": started.source_note if started else None,
@@ -91,6 +91,8 @@ def report_of(
             "seconds": seconds[1] if seconds else None,
             "seconds_high": seconds[2] if seconds else None,
             "syscalls": dict(started.predicted_calls) if started else {},
+            "peak_memory_bytes": started.predicted_peak_memory_bytes if started else None,
+            "processes": started.predicted_processes if started else None,
         },
         "error_groups": [
             {

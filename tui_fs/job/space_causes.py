@@ -37,9 +37,6 @@ _SNAPSHOT_LISTS = {
     "zfs": "'zfs list -t snapshot' lists the snapshots.",
     "bcachefs": "'bcachefs subvolume list MOUNTPOINT' lists the snapshots.",
 }
-_METADATA_BYTES = {"xfs": 1024, "btrfs": 2048, "zfs": 2048, "bcachefs": 2048}
-"""What an entry occupies beside its blocks, at most: xfs gave back 513 bytes an entry and btrfs
-750 to 1,230 (50,000 empty and 20,000 small files), ext4 and tmpfs not one."""
 
 
 def space_causes(
@@ -74,7 +71,7 @@ def space_causes(
     kept = [file for file in new if _is_of(file, targets)]
     kept_ones = set(kept)
     others = [file for file in held_after.deleted if file not in kept_ones]
-    account = _Account.of(before, after, expected, finished, file_system.kind)
+    account = _Account.of(before, after, expected, finished)
     causes: list[Cause] = []
     kept_bytes = _sum(kept)
     is_much = kept_bytes >= TOLERANCE_BYTES or len(kept) > TOLERANCE_INODES
@@ -119,13 +116,12 @@ class _Account:
         after: Space | None,
         expected: Expected,
         finished: bool,
-        kind: str,
     ) -> "_Account":
         if before is None or after is None or not finished:
             return cls()
         got, most = after.free_bytes - before.free_bytes, expected.freed_bytes_max
         tolerance = max(TOLERANCE_BYTES, int(most * TOLERANCE_SHARE))
-        metadata = expected.totals.entries * _METADATA_BYTES.get(kind, 0)
+        metadata = expected.metadata_bytes_max
         missing = most - got if most - got > tolerance else 0
         # What an incomplete survey has not counted comes back too: that is no surplus.
         surplus = got - most if expected.complete and got - most > tolerance + metadata else 0

@@ -190,7 +190,15 @@ def made_private(place: str) -> bool:
     for directory in (os.path.dirname(place), place):
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
-    status = os.lstat(place)
+    return is_private(place)
+
+
+def is_private(place: str) -> bool:
+    """Tell whether a directory is there, and nobody else can have written in it."""
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return False
     is_ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
     return stat.S_ISDIR(status.st_mode) and is_ours and _is_firm(place)
 
@@ -236,9 +244,8 @@ def _create_in(jobs: str, plan: Plan) -> JobFolder:
 
 def _take_back(folder: JobFolder) -> None:
     """Remove a job folder that was just made and could not be finished."""
-    for partial in (f"{folder.plan}.partial", folder.plan):
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
+    with contextlib.suppress(OSError):
+        os.unlink(folder.plan)
     for directory in (folder.empty_directory, folder.path):
         with contextlib.suppress(OSError):
             os.rmdir(directory)
@@ -266,11 +273,16 @@ def read_json(path: str) -> dict[str, Any]:
 
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Write a file that is either whole or not there, even after a power failure."""
-    partial = f"{path}.partial"
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(descriptor)
-    os.replace(partial, path)
+    partial = f"{path}.{secrets.token_hex(4)}.partial"  # others may write the same file
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(partial, flags, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(partial, path)
+    except OSError:
+        os.unlink(partial)
+        raise

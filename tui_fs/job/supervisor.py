@@ -12,6 +12,7 @@ import traceback
 
 from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
+from tui_fs.job.calibrations import learn
 from tui_fs.job.control import ControlServer
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
@@ -126,6 +127,13 @@ class Supervisor:
         else:
             self._finish(source, problem)
         server.close()
+
+    def learn(self) -> None:
+        """Let the next estimate know how long it took."""
+        try:
+            learn(self._plan, self._snapshot)
+        except (OSError, TuiFsError) as why:
+            print(f"The job's time could not be kept: {why}", file=sys.stderr)  # in its log
 
     def _refuse(self, why: TuiFsError) -> None:
         rule = why.rule if isinstance(why, Refused) else type(why).__name__.lower()
@@ -374,8 +382,10 @@ def main() -> None:
         os.umask(0o077)
         plan = load_plan(folder)
         lock, overlap = enlist(folder, plan.targets)
-        Supervisor(folder, plan).run(overlap)
+        supervisor = Supervisor(folder, plan)
+        supervisor.run(overlap)
         lock.release()
+        supervisor.learn()
         status = 0
     except BaseException:  # noqa: BLE001  a bug is logged, and below nothing may run on
         traceback.print_exc()

@@ -1,6 +1,7 @@
 """The file system a path lies on: its type, its room, its inodes."""
 
 import ctypes
+import hashlib
 import os
 import threading
 import time
@@ -12,13 +13,18 @@ from tui_fs.model.space import Space
 
 SETTLE_LIMIT_S = 1.0
 _SETTLE_STEP_S = 0.05
+_NUMBERED_BY_DEVICE = frozenset(("xfs", "vfat", "exfat", "msdos"))
 STATVFS_TIMEOUT_S = 2.0
 """statvfs on a dead network mount never returns; this long is waited for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """Type and room of a file system; counts are None where it has none or did not answer."""
+    """Type and room of a file system; counts are None where it has none or did not answer.
+
+    Attributes:
+        identity: a word that tells it from others; empty if it did not answer.
+    """
 
     kind: str
     source: str
@@ -29,6 +35,7 @@ class FileSystem:
     available_bytes: int | None = None
     total_inodes: int | None = None
     free_inodes: int | None = None
+    identity: str = ""
 
 
 def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
@@ -52,7 +59,16 @@ def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
         available_bytes=room.f_bavail * room.f_frsize,
         total_inodes=room.f_files or None,
         free_inodes=room.f_ffree if room.f_files else None,
+        identity=_identity(kind, source, room),
     )
+
+
+def _identity(kind: str, source: str, room: os.statvfs_result) -> str:
+    """Return a word for one file system; that of xfs is the number of its device, NFS has none."""
+    is_telling = room.f_fsid and kind not in _NUMBERED_BY_DEVICE
+    about = room.f_fsid if is_telling else (source, room.f_blocks * room.f_frsize)
+    digest = hashlib.sha256(repr((kind, about)).encode()).hexdigest()
+    return f"{kind.replace('/', '-')}-{digest[:16]}"
 
 
 def one_of_each(paths: Iterable[str], mountinfo: str = MOUNTINFO) -> tuple[str, ...]:

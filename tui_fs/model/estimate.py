@@ -17,6 +17,10 @@ class Estimate:
         feasible: whether the strategy can be run here at all.
         reasons: why it cannot be run, or what to know about it.
         rests_on: where the time comes from, in words.
+        calls_rest_on: where the calls come from, likewise.
+        measured_at: when the prices were measured (epoch seconds), 0 if nobody has.
+        experience_factor: of finished jobs, by which the time was multiplied.
+        advice: why this strategy is the one to take, or why not, in a sentence.
     """
 
     strategy: StrategyName
@@ -32,6 +36,10 @@ class Estimate:
     reasons: tuple[str, ...]
     command: tuple[Argv, ...]
     rests_on: str
+    calls_rest_on: str
+    advice: str
+    measured_at: float = 0.0
+    experience_factor: float = 1.0
 
     @property
     def total_calls(self) -> int:

@@ -62,6 +62,8 @@ class JobStarted:
     space: Space | None
     pace: Pace = field(default_factory=Pace)
     boot_id: str = ""
+    predicted_peak_memory_bytes: int | None = None
+    predicted_processes: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a start of nothing."""

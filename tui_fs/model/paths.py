@@ -7,6 +7,9 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NewType
 
+PATH_MAX_BYTES = 4_096
+"""The longest path that the kernel takes, with its closing NUL (linux/limits.h)."""
+
 PathStr = NewType("PathStr", str)
 """A path decoded with ``surrogateescape``: `os.fsencode` gives back the exact bytes."""
 

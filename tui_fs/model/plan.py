@@ -19,12 +19,19 @@ class Expected:
         totals: with filters, only what matches them; without the target's own directory
             when that is kept.
         complete: the survey had counted everything.
+        metadata_bytes_max: what may come back beside the blocks of the entries.
     """
 
     totals: Totals
     freed_bytes_min: int
     freed_bytes_max: int
     complete: bool
+    metadata_bytes_max: int = 0
+
+    @property
+    def freed_bytes_most(self) -> int:
+        """Everything that may come back."""
+        return self.freed_bytes_max + self.metadata_bytes_max
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from tui_fs.model.calls import CallCount, Removed
+from tui_fs.model.eta import by_model, by_rate, together
 from tui_fs.model.events import (
     Audited,
     CancelRequested,
@@ -221,7 +222,6 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
     calls = {**snapshot.calls, **event.calls}
     if event.usage is not None and event.usage != snapshot.usage and event.removed is not None:
         snapshot = replace(snapshot, usage_entries=event.removed.entries)
-    peak = max(snapshot.peak_memory_bytes, event.usage.rss_bytes if event.usage else 0)
     snapshot = replace(
         snapshot,
         calls=calls,
@@ -229,7 +229,6 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
         usage=event.usage or snapshot.usage,
         space=event.space or snapshot.space,
         io_pressure_percent=event.io_pressure_percent,
-        peak_memory_bytes=peak,
     )
     if snapshot.paused_at_s is not None:
         return snapshot
@@ -262,19 +261,23 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
 def _eta(
     snapshot: Snapshot, working_s: float, removed: int | None, rate: float | None
 ) -> tuple[float, float] | None:
-    """Seconds left, between the recent rate and the mean rate of the whole run."""
-    if (
-        removed is None
-        or not rate
-        or rate < 0
-        or snapshot.fraction is None
-        or working_s <= 0
-        or removed <= 0
-    ):
+    """Return low and high seconds left; None while nothing can be said.
+
+    A job that is held back, or has a limit, goes at another rate than was predicted.
+    """
+    fraction = snapshot.fraction
+    if removed is None or fraction is None or working_s <= 0:
         return None
-    left = max(0, snapshot.expected_entries - removed)
-    mean = removed / working_s
-    return left / max(rate, mean), left / min(rate, mean)
+    measured = None
+    if removed > 0 and rate and rate > 0:
+        left = max(0, snapshot.expected_entries - removed)
+        measured = by_rate(left, rate, removed / working_s)
+    predicted = snapshot.started.predicted_seconds if snapshot.started else None
+    is_free = not (snapshot.held or snapshot.held_s or snapshot.pace.rate_per_s)
+    model = None
+    if predicted and is_free and working_s < predicted[2]:  # later than that, it was wrong
+        model = by_model(predicted, fraction, working_s)
+    return together(measured, model, fraction, working_s)
 
 
 def _fold_failure(

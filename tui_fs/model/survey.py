@@ -165,14 +165,21 @@ class Survey:
         roots: the directories themselves, as far as they have been opened.
         matched: what the filters select; None without filters.
         freed_bytes_min: allocated bytes that certainly come back (hard links whose other
-            names lie outside the tree are left out).
+            names lie outside the tree, and files held open, are left out).
         freed_bytes_max: the same with every inode of the tree.
+        freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
         max_depth: levels below the target; 0 for an empty directory.
         max_path_bytes: the longest absolute path.
         non_empty_directories, parent_directories: directories that hold anything, and those
             that hold directories.
         directory_reads: getdents64 calls that read every directory to its end once.
         non_directory_path_bytes: all absolute paths but those of directories, added up.
+        non_directory_levels: how deep below their root all that are no directories lie, added up.
+        non_directory_name_bytes: the last components of those paths, added up.
+        top_directories, top_non_directories: entries directly in the roots.
+        non_empty_levels: how deep the non-empty directories lie below their root, added up.
+        tall_directories: directories below a root that have four levels of directories below them.
+        tall_full_directories: the same, where the lowest of these four holds something.
         unreadable: directories that could not be read; their content is not counted.
         writable_by_others: directories in which somebody other than this user and root may
             write.
@@ -195,6 +202,13 @@ class Survey:
     directory_reads: int = 0
     parent_directories: int = 0
     non_directory_path_bytes: int = 0
+    non_directory_levels: int = 0
+    non_directory_name_bytes: int = 0
+    top_directories: int = 0
+    top_non_directories: int = 0
+    non_empty_levels: int = 0
+    tall_directories: int = 0
+    tall_full_directories: int = 0
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()
     unreadable: int = 0
@@ -206,4 +220,5 @@ class Survey:
     complete: bool = False
     backend: str = "scandir"
     inodes: int = 0
+    freed_inodes_min: int = 0
     groups: tuple[NamedGroup, ...] = ()

@@ -35,10 +35,10 @@ class CallsScreen(FramedScreen):
         estimate = self._estimate
         self.show_place("Calls of", estimate.strategy)
         table = self.query_one(CallTable)
-        table.title = "system calls · predicted by formula"
+        table.title = "system calls · predicted"
         ordered = sorted(estimate.syscalls.items(), key=lambda item: (-item[1], item[0]))
         table.rows = tuple(
             CallRow(name, count(number), emphasised=name in REMOVING_CALLS)
             for name, number in ordered
         )
-        table.footer = f"{count(estimate.total_calls)} calls in all"
+        table.footer = f"{count(estimate.total_calls)} calls in all, by {estimate.calls_rest_on}"

@@ -11,7 +11,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
+from textual.worker import get_current_worker
 
+from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.continuation import Rest, rest_of
 from tui_fs.job.permission import (
     PLAIN_WORD,
@@ -21,10 +23,11 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import Forecast, forecast, make_plan
+from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance, make_plan
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
+from tui_fs.model.glance import Glance
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import Options, Pace, StrategyName
@@ -39,6 +42,7 @@ from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview_text import (
     COLUMNS,
     about_command,
+    about_glance,
     about_options,
     about_targets,
     confirmation,
@@ -47,6 +51,7 @@ from tui_fs.screens.preview_text import (
     rows_of,
 )
 from tui_fs.screens.run import RunScreen
+from tui_fs.survey.glance import looks
 from widgets.bar_list import BarList
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.typable_text import TYPABLE
@@ -91,9 +96,10 @@ class PreviewScreen(CountingScreen):
         super().__init__(settings)
         self._paths = paths
         self._died = died
-        self._gone = ""
+        self._gone = self._note = ""
         self._targets: tuple[Target, ...] = ()
         self._survey: Survey | None = None
+        self._seen: Glance | None = None
         self._forecast: Forecast | None = None
         self._choices = Choices(Options(pace=Pace(gentle=is_gentle)))
         if died is not None:
@@ -146,6 +152,19 @@ class PreviewScreen(CountingScreen):
         for about in self.query("#targets").results(Static):
             about.update(listed(self._paths))
         self.count(self._paths)
+        self._look(self._paths)
+
+    @work(thread=True, exclusive=True, group="look")
+    def _look(self, paths: tuple[str, ...]) -> None:
+        """Look shortly at the whole, and again, until it is counted."""
+        worker = get_current_worker()
+        try:
+            for seen in looks(paths):
+                if worker.is_cancelled or (self._survey is not None and self._survey.finished):
+                    return
+                self._seen = seen
+        except (OSError, TuiFsError):
+            return  # the survey meets the same, and says so
 
     def _show_targets(self, note: Text | str) -> None:
         number = len(self._paths)
@@ -154,12 +173,46 @@ class PreviewScreen(CountingScreen):
 
     def told(self, survey: Survey) -> SurveyUpdated:
         """Return the survey with what it makes of the strategies."""
-        return SurveyUpdated(survey, forecast(self._paths, survey, self._choices.options))
+        return SurveyUpdated(survey, self._forecast_of(survey))
 
     def on_survey_updated(self, message: SurveyUpdated) -> None:
         """Show the counts so far and what they make of the strategies."""
         self._survey, self._forecast = message.survey, message.forecast
         self._show()
+        if message.survey.finished and self._targets:
+            self._measure(message.survey)
+
+    @work(thread=True, exclusive=True, group="measure")
+    def _measure(self, survey: Survey) -> None:
+        """Measure what deleting costs on this file system, if nobody has lately."""
+        if not needs_measuring(self._paths[0], survey.totals.entries):
+            return
+        if self.settings.read_only:
+            self._note = "--read-only writes nothing"
+        else:
+            self._note = "it is being measured…"
+            self.app.call_from_thread(self._measured)
+            worker = get_current_worker()
+            self._note = measure(self._paths[0], lambda: not worker.is_cancelled)
+        self.app.call_from_thread(self._measured)
+
+    def _measured(self) -> None:
+        if self.is_attached and self._survey is not None:
+            self._forecast = self._forecast_of(self._survey)
+            self._show()
+
+    def _seen_of(self, survey: Survey) -> Glance | None:
+        """Return what a look said, while that is more than what is counted."""
+        if survey.finished or self._seen is None:
+            return None
+        seen = self._seen.narrowed(survey.totals.entries)
+        return seen if seen.entries.expected > survey.totals.entries else None
+
+    def _forecast_of(self, survey: Survey) -> Forecast:
+        choices, seen = self._choices, self._seen_of(survey)
+        if seen is not None:
+            return forecast_at_a_glance(self._paths, seen, choices.options, choices.trace)
+        return forecast(self._paths, survey, choices.options, choices.trace, note=self._note)
 
     def on_failed(self, message: Failed) -> None:
         """Say why it cannot be counted or started."""
@@ -185,7 +238,8 @@ class PreviewScreen(CountingScreen):
         if not survey.finished:
             counted = Text("counting ~", style="bold")
         self._show_targets(counted)
-        about = about_targets(survey, len(self._paths), self._choices.options)
+        seen = self._seen_of(survey)
+        about = about_targets(survey, found) if seen is None else about_glance(survey, seen)
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
         self.query_one("#about", Static).update(about)
@@ -239,6 +293,7 @@ class PreviewScreen(CountingScreen):
         def answered(yes: bool | None) -> None:
             # What was shown is what starts, wherever the cursor is by now.
             if yes:
+                self.workers.cancel_group(self, "measure")  # it would disturb the job
                 self.query_one("#about", Static).update(Text("starting the job…", style="bold"))
                 self._start(targets, survey, strategy, choices, name_typed)
 
@@ -288,7 +343,7 @@ class PreviewScreen(CountingScreen):
             return
         self._choices = replace(choices)
         if self._survey is not None:
-            self._forecast = forecast(self._paths, self._survey, choices.options)
+            self._forecast = self._forecast_of(self._survey)
             self._show()
 
     def action_calls(self) -> None:

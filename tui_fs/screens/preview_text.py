@@ -1,13 +1,14 @@
 """The words and rows of the preview, made from survey and forecast."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
-from tui_fs.job.planning import Forecast
+from tui_fs.job.planning import Forecast, freed_in_words
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.glance import Glance, Interval
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
@@ -29,8 +30,30 @@ _LINES_SHOWN = 6
 _CONFIRMED_SHOWN = 3
 
 
-def about_targets(survey: Survey, number: int, options: Options) -> Text:
-    """Return what is in so many targets together and what comes back, in three lines."""
+def about_glance(survey: Survey, seen: Glance) -> Text:
+    """Return what a short look says of the whole, and what is counted of it, in three lines."""
+    text = Text()
+    text.append(f"about {count(_rounded(seen.entries.expected))} entries", "bold")
+    text.append(f" · {_range(seen.entries, count)}, nine times of ten\n")
+    directories = counted(_rounded(seen.directories.expected), "directory", "directories")
+    text.append(f"in about {directories} · frees about ")
+    text.append(bytes_iec(seen.allocated_bytes.expected), "bold")
+    text.append(f" · {_range(seen.allocated_bytes, bytes_iec)}\n")
+    text.append(f"counted so far: {counted(survey.totals.entries, 'entry', 'entries')}")
+    return text
+
+
+def _range(known: Interval, shown: Callable[[int], str]) -> str:
+    return f"{shown(_rounded(known.low))} to {shown(_rounded(known.high))}"
+
+
+def _rounded(number: int) -> int:
+    """Keep three digits: more would look exact."""
+    return round(number, 3 - len(str(number))) if number else 0
+
+
+def about_targets(survey: Survey, found: Forecast) -> Text:
+    """Return what is in the targets together and what comes back, in three lines."""
     totals = survey.totals
     so_far = "" if survey.finished else "~"
     text = Text()
@@ -40,8 +63,8 @@ def about_targets(survey: Survey, number: int, options: Options) -> Text:
     symlinks = counted(totals.symlinks, "symlink", "symlinks")
     text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
     text.append("frees ")
-    text.append(_freed(survey), "bold")
-    text.append(f" · {count(totals.entries - number * options.keep_root)} names · apparent ")
+    text.append(freed_in_words(found.expected), "bold")
+    text.append(f" · {count(found.expected.totals.entries)} names · apparent ")
     text.append(f"{bytes_iec(totals.apparent_bytes)}\n")
     text.append(
         f"deepest level {count(survey.max_depth)} · largest directory "
@@ -98,7 +121,9 @@ def about_command(estimate: Estimate, found: Forecast) -> Text:
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
     if estimate.strategy is found.recommended:
-        text.append("recommended: safe against races and as fast as any strategy here\n")
+        text.append("recommended: ", "bold")
+    if estimate.feasible:
+        text.append(f"{estimate.advice}\n")
     text.append(f"time rests on {estimate.rests_on}", "dim")
     return text
 
@@ -185,8 +210,3 @@ def _confirmed(paths: Sequence[str]) -> list[Text]:
     if len(paths) > _CONFIRMED_SHOWN:
         lines.append(Text(f"  … and {count(len(paths) - _CONFIRMED_SHOWN)} more"))
     return lines
-
-
-def _freed(survey: Survey) -> str:
-    low, high = bytes_iec(survey.freed_bytes_min), bytes_iec(survey.freed_bytes_max)
-    return high if low == high else f"{low} to {high} (hard links outside)"

@@ -57,7 +57,7 @@ def details(report: dict[str, Any]) -> Text:
         text,
         "cpu",
         f"kernel {report['cpu_system_s']:.1f} s · user {report['cpu_user_s']:.1f} s · "
-        f"peak memory {bytes_iec(report['peak_memory_bytes'])}",
+        f"peak memory {_peak_memory(report)}",
     )
     _line(text, "space", _space(report))
     _line(text, "inodes", _inodes(report))
@@ -119,6 +119,12 @@ def _deleted(report: dict[str, Any], key: str, expected: int) -> str:
         return f"not counted, of {count(expected)} surveyed"
     how = "" if report["counts_are"] == "exact" else f" ({report['counts_are']})"
     return f"{count(number)} of {count(expected)} deleted{how}"
+
+
+def _peak_memory(report: dict[str, Any]) -> str:
+    """A tool that ends within milliseconds is not seen."""
+    peak_bytes = report["peak_memory_bytes"]
+    return bytes_iec(peak_bytes) if peak_bytes else "not seen"
 
 
 def _time(report: dict[str, Any]) -> str:

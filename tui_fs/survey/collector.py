@@ -18,6 +18,9 @@ BIG_FILES_KEPT = 200
 ROWS_NAMED = 100
 """Directories remembered for each flag; the rest is only counted."""
 
+TALL_LEVELS = 4
+"""gnulib's fts keeps so many directories open on its way down (lib/i-ring.h)."""
+
 _GETDENTS_BUFFER_BYTES = 32_768
 """glibc reads directories through a buffer of this size (sysdeps/unix/sysv/linux/opendir.c)."""
 _DOT_RECORDS_BYTES = 48
@@ -32,6 +35,7 @@ class Collector:
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
+        tall, tall_full: rows of directories, see `Survey.tall_directories`.
     """
 
     def __init__(self, filtered: bool) -> None:
@@ -41,6 +45,10 @@ class Collector:
         self.flag_counts: Counter[int] = Counter()
         self.max_depth = self.max_path_bytes = self.max_entries = self.longest_name = 0
         self.non_empty = self.reads = self.parents = self.non_directory_path_bytes = 0
+        self.non_directory_name_bytes = self.non_empty_levels = self.non_directory_levels = 0
+        self.top_directories = self.top_non_directories = 0
+        self.tall: set[int] = set()
+        self.tall_full: set[int] = set()
         self.bytes_linked_outside = self.names_of_links = 0
         self.big_files: list[tuple[int, int, bytes, BigFile]] = []
         self._big_files_linked: set[int] = set()
@@ -104,6 +112,7 @@ class Collector:
                 table.further[row] += 1
             else:
                 row = table.add(above, name)
+                self._note_tall(row, self.tall)
             rows[number] = row
             self._directories += 1
             table.index_bytes[row] += own_bytes
@@ -127,7 +136,10 @@ class Collector:
             if subdirectories:
                 self.parents += table.subdirectories[row] == 0
                 table.subdirectories[row] += subdirectories
-            self.non_empty += had == 0
+            if had == 0:
+                self.non_empty += 1
+                self.non_empty_levels += table.depth[row]
+                self._note_tall(row, self.tall_full)
             read_before = table.record_bytes[row] // _GETDENTS_BUFFER_BYTES
             table.record_bytes[row] += record_bytes
             self.reads += table.record_bytes[row] // _GETDENTS_BUFFER_BYTES - read_before
@@ -138,6 +150,11 @@ class Collector:
             self.longest_name = max(self.longest_name, longest)
             non_directories = here - subdirectories
             self.non_directory_path_bytes += name_bytes + (path_bytes + 1) * non_directories
+            self.non_directory_name_bytes += name_bytes
+            self.non_directory_levels += (table.depth[row] + 1) * non_directories
+            if table.depth[row] == 0:
+                self.top_directories += subdirectories
+                self.top_non_directories += non_directories
             self._files += files
             self._symlinks += symlinks
             self._other += other
@@ -146,6 +163,13 @@ class Collector:
         if new_flags := flags & ~table.flags[row]:
             table.flags[row] |= flags
             self._note_flags(row, new_flags)
+
+    def _note_tall(self, row: int, tall: set[int]) -> None:
+        """Remember the directory four levels above a directory, unless it is a root."""
+        if self.table.depth[row] > TALL_LEVELS:
+            for _ in range(TALL_LEVELS):
+                row = self.table.parent[row]
+            tall.add(row)
 
     def _note_flags(self, row: int, flags: int) -> None:
         for flag in DIRECTORY_FLAGS:
@@ -171,7 +195,7 @@ class Collector:
         self.names_of_links += 1
         if self._device < 0:
             self._device = device
-        key: int | tuple[int, int] = inode if device == self._device else (device, inode)
+        key = self._key(device, inode)
         row = self._rows[directory]
         missing = self._links.get(key)
         if missing is None:
@@ -227,6 +251,13 @@ class Collector:
     def repeats(self) -> int:
         """Names of inodes that were counted under another name."""
         return self._repeats
+
+    def is_linked_outside(self, device: int, inode: int) -> bool:
+        """Tell whether an inode has names that were not seen."""
+        return self._key(device, inode) in self._links
+
+    def _key(self, device: int, inode: int) -> int | tuple[int, int]:
+        return inode if device == self._device else (device, inode)
 
     @property
     def linked_outside(self) -> int:

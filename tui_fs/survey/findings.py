@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable
 from tui_fs.model.survey import Finding, NamedGroup, Ranking, Severity
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.collector import Collector
@@ -19,7 +19,6 @@ SUBDIRECTORIES = 50_000
 DEEP_LEVELS = 900
 """Python's shutil.rmtree gives up about here; tools that work by path stop at PATH_MAX."""
 
-PATH_MAX_BYTES = 4_096
 LONG_PATH_BYTES = 3_900
 LONG_NAME_BYTES = 250
 EMPTIED_FROM_BYTES = 1 << 20

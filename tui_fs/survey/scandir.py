@@ -119,7 +119,8 @@ class ScandirSurvey:
         if finished and self._occupation is not None:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
-        return replace(survey_of(tree, elapsed_s, further), roots=tuple(self._roots))
+        held = self._occupation.held if finished and self._occupation is not None else ()
+        return replace(survey_of(tree, elapsed_s, further, held), roots=tuple(self._roots))
 
 
 def _predicate(filters: Filters) -> Predicate:

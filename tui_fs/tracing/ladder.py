@@ -1,5 +1,6 @@
 """Which source counts: the best that is permitted, or the one the person asked for."""
 
+import functools
 import os
 from dataclasses import dataclass
 
@@ -52,6 +53,18 @@ def open_source(wanted: TraceSource | None, processes: int = 3) -> CallSource:
                 return NoCounts(
                     TraceSource.OUTPUT, f"counted from the tool's own output. {why}".rstrip()
                 )
+
+
+@functools.cache
+def likely_source(wanted: TraceSource | None) -> TraceSource:
+    """Return which source `open_source` would give; tried once, for trying costs some 40 ms."""
+    if wanted is not None:
+        return wanted
+    try:
+        probe_perf()
+    except Missing:
+        return TraceSource.OUTPUT
+    return TraceSource.PERF
 
 
 def probe_perf(processes: int = 3) -> PerfCounters:

@@ -1,0 +1,295 @@
+"""How honest and how quick a first figure is: a dozen shapes of trees, looked at with cold caches.
+
+Run as root ``python tests/bench/first_figure.py --dir DIR`` with some 20 GB free in DIR, alone on
+the machine. Each tree is built on a file system of its own in an image there (or in memory), and
+looked at several times with different seeds, each time by a new process after all caches were
+dropped. Printed are the truth, the interval, whether the truth lies in it, and the wall time of
+the whole process. The used inodes of the file system, which here would give the tree away, are
+not told to the look. ``--keep-caches`` leaves them warm, ``--looks N`` also goes on looking.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from tui_fs.survey import glance as glance_module
+from tui_fs.survey.glance import looks
+from tui_fs.survey.scandir import ScandirSurvey
+
+_CONTENT_OF_EACH = 50
+"""One file of so many has content."""
+
+
+class Builder:
+    """Makes directories and files, and counts them."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.entries = 1
+        self._files = 0
+
+    def directory(self, path: str) -> str:
+        """Make a directory in one that exists."""
+        os.mkdir(path)
+        self.entries += 1
+        return path
+
+    def files(self, directory: str, number: int) -> None:
+        """Make files in a directory."""
+        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        for _ in range(number):
+            self._files += 1
+            name = f"{self._files:x}.dat"
+            os.mknod(name, 0o600, dir_fd=held)
+            if self._files % _CONTENT_OF_EACH == 0:
+                file = os.open(name, os.O_WRONLY, dir_fd=held)
+                os.write(file, b"x" * int(self.dice.lognormvariate(8, 1.5)))
+                os.close(file)
+        os.close(held)
+        self.entries += number
+
+
+def _flat(build: Builder, top: str, entries: int) -> None:
+    build.files(top, entries)
+
+
+def _even(build: Builder, top: str, entries: int, directories: int) -> None:
+    for number in range(directories):
+        build.files(build.directory(f"{top}/d{number}"), entries // directories)
+
+
+def _thousands(build: Builder, top: str, entries: int) -> None:
+    _even(build, top, entries, entries // 1_000)
+
+
+def _many_small(build: Builder, top: str, entries: int) -> None:
+    _even(build, top, entries, entries // 20)
+
+
+def _three_levels(build: Builder, top: str, entries: int) -> None:
+    for number in range(20):
+        above = build.directory(f"{top}/g{number}")
+        _even(build, above, entries // 20, 100)
+
+
+def _hidden_giant(build: Builder, top: str, entries: int) -> None:
+    small = 10_000 if entries >= 1_000_000 else 2_000
+    giant = build.dice.randrange(small)
+    for number in range(small):
+        path = build.directory(f"{top}/d{number:05d}")
+        build.files(path, entries * 19 // 20 if number == giant else entries // 20 // small)
+
+
+def _lognormal(build: Builder, top: str, entries: int) -> None:
+    number = 0
+    while build.entries < entries:
+        number += 1
+        size = int(build.dice.lognormvariate(math.log(40), 2.0))
+        build.files(build.directory(f"{top}/d{number}"), min(size, entries // 2))
+
+
+def _deep_nest(build: Builder, top: str, entries: int) -> None:
+    levels = min(400, entries // 500)
+    path = top
+    for _ in range(levels):
+        for branch in range(10):
+            number = entries // levels // 10 - 1
+            build.files(build.directory(f"{path}/s{branch}"), build.dice.randrange(2 * number))
+        path = build.directory(f"{path}/n")
+
+
+def _hash_tree(build: Builder, top: str, entries: int) -> None:
+    fan = 256 if entries >= 1_000_000 else 100
+    each = max(1, entries // (fan * fan) - 1)
+    for first in range(fan):
+        above = build.directory(f"{top}/{first:02x}")
+        for second in range(fan):
+            build.files(build.directory(f"{above}/{second:02x}"), each)
+
+
+def _modules(build: Builder, top: str, entries: int) -> None:
+    """Packages that hold packages, each with files and a few directories of its own."""
+    while build.entries < entries:
+        number = build.entries
+        _package(build, build.directory(f"{top}/package-{number}"), 0, entries)
+
+
+def _package(build: Builder, path: str, depth: int, entries: int) -> None:
+    dice = build.dice
+    build.files(path, 1 + int(dice.expovariate(1 / 5)))
+    for number in range(dice.choice((0, 0, 1, 1, 2, 4))):
+        below = build.directory(f"{path}/lib{number}")
+        build.files(below, int(dice.paretovariate(1.1) * 3) % 3_000)
+    if depth < 8 and dice.random() < 0.45 and build.entries < entries:
+        modules = build.directory(f"{path}/node_modules")
+        for number in range(int(dice.paretovariate(0.9)) % 200 + 1):
+            _package(build, build.directory(f"{modules}/p{number}"), depth + 1, entries)
+
+
+def _mostly_empty(build: Builder, top: str, entries: int) -> None:
+    empty = entries // 40
+    full = set(build.dice.sample(range(empty), 5))
+    for number in range(empty):
+        path = build.directory(f"{top}/d{number}")
+        if number in full:
+            build.files(path, (entries - empty) // 5)
+
+
+def _linked(build: Builder, top: str, entries: int) -> None:
+    """Backups that share their files by further names."""
+    names = entries // 20
+    first = build.directory(f"{top}/day0")
+    _even(build, first, names, max(1, names // 500))
+    for day in range(1, 20):
+        copy = build.directory(f"{top}/day{day}")
+        for directory in os.listdir(first):
+            below = build.directory(f"{copy}/{directory}")
+            for name in os.listdir(f"{first}/{directory}"):
+                os.link(f"{first}/{directory}/{name}", f"{below}/{name}")
+                build.entries += 1
+
+
+def _projects(build: Builder, top: str, entries: int) -> None:
+    """A few users, each with projects of very different size, three levels deep."""
+    while build.entries < entries:
+        user = build.directory(f"{top}/user{build.entries}")
+        for number in range(1 + int(build.dice.expovariate(1 / 20))):
+            project = build.directory(f"{user}/project{number}")
+            for part in range(1 + int(build.dice.paretovariate(1.0)) % 300):
+                files = int(build.dice.lognormvariate(3, 1.2))
+                build.files(build.directory(f"{project}/part{part}"), min(files, 20_000))
+
+
+SHAPES: dict[str, Callable[[Builder, str, int], None]] = {
+    "flat": _flat,
+    "thousands": _thousands,
+    "many small": _many_small,
+    "three levels": _three_levels,
+    "hidden giant": _hidden_giant,
+    "lognormal": _lognormal,
+    "deep nest": _deep_nest,
+    "hash tree": _hash_tree,
+    "modules": _modules,
+    "mostly empty": _mostly_empty,
+    "linked": _linked,
+    "projects": _projects,
+}
+
+
+def main() -> None:
+    """Build, look and print; or be one look."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dir", default=None, help="where the images are made")
+    parser.add_argument("--entries", type=int, default=2_000_000)
+    parser.add_argument("--filesystem", choices=("ext4", "xfs", "tmpfs", "btrfs"), default="ext4")
+    parser.add_argument("--shape", choices=list(SHAPES), action="append")
+    parser.add_argument("--seeds", type=int, default=5, help="looks at each tree")
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds for a figure")
+    parser.add_argument("--looks", type=int, default=1, help="figures of each look, print the last")
+    parser.add_argument("--keep-caches", action="store_true")
+    parser.add_argument("--tell-inodes", action="store_true", help="tell the look the used inodes")
+    parser.add_argument("--look", help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.look:
+        _look(asked)
+        return
+    inside: list[int] = [0, 0, 0]
+    looked = 0
+    slowest_s = 0.0
+    for number, shape in enumerate(asked.shape or SHAPES):
+        with (
+            tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=asked.dir) as place,
+            _mounted(place, asked.filesystem, asked.entries) as ground,
+        ):
+            top = f"{ground}/tree"
+            os.mkdir(top)
+            SHAPES[shape](Builder(number), top, asked.entries)
+            *_, truth = ScandirSurvey([top], looks_around=False).run()
+            totals = truth.totals
+            truths = (totals.entries, totals.directories, totals.allocated_bytes)
+            print(f"{shape}: {truths[0]:,} {truths[1]:,} {truths[2]:,}", flush=True)
+            for seed in range(asked.seeds):
+                wall_s, told = _look_anew(asked, top, seed)
+                slowest_s = max(slowest_s, wall_s)
+                looked += 1
+                words = []
+                for which, true in enumerate(truths):
+                    low, _, high = told["intervals"][which]
+                    is_inside = low <= true <= high
+                    inside[which] += is_inside
+                    words.append(f"{'in ' if is_inside else 'OUT'} {_relative(told, which, true)}")
+                exact = "exact" if told["is_all_read"] else ""
+                print(
+                    f"  {wall_s:.2f} s  {'  '.join(words)}  {told['samples']} {exact}",
+                    flush=True,
+                )
+    shares = ", ".join(f"{100 * number / looked:.0f} %" for number in inside)
+    print(f"inside (entries, directories, bytes): {shares} of {looked}; slowest {slowest_s:.2f} s")
+
+
+def _relative(told: dict[str, Any], which: int, true: int) -> str:
+    low, expected, high = (end / max(1, true) for end in told["intervals"][which])
+    return f"{low:5.2f} {expected:5.2f} {high:6.2f}"
+
+
+def _look_anew(asked: argparse.Namespace, top: str, seed: int) -> tuple[float, dict[str, Any]]:
+    if not asked.keep_caches:
+        os.sync()
+        with open("/proc/sys/vm/drop_caches", "w") as file:
+            file.write("3")
+    words = [sys.executable, os.path.abspath(__file__), "--look", top, "--seed", str(seed)]
+    words += ["--limit", str(asked.limit), "--looks", str(asked.looks)]
+    words += ["--tell-inodes"] if asked.tell_inodes else []
+    began_s = time.monotonic()
+    said = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
+    return time.monotonic() - began_s, json.loads(said)
+
+
+def _look(asked: argparse.Namespace) -> None:
+    if not asked.tell_inodes:
+        setattr(glance_module, "_used_inodes", lambda _: math.inf)  # noqa: B010
+    *_, seen = islice(looks([asked.look], asked.limit, asked.seed), asked.looks)
+    intervals = (seen.entries, seen.directories, seen.allocated_bytes)
+    json.dump(
+        {
+            "intervals": [(one.low, one.expected, one.high) for one in intervals],
+            "is_all_read": seen.is_all_read,
+            "samples": seen.samples,
+        },
+        sys.stdout,
+    )
+
+
+@contextmanager
+def _mounted(place: str, filesystem: str, entries: int) -> Iterator[str]:
+    ground = f"{place}/ground"
+    os.mkdir(ground)
+    if filesystem == "tmpfs":
+        options = f"size=80%,nr_inodes={2 * entries}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", ground], check=True)
+    else:
+        image = f"{place}/image"
+        with open(image, "wb") as file:
+            file.truncate(40 << 30)
+        special = ["-F", "-N", str(entries * 3 // 2)] if filesystem == "ext4" else ["-f"]
+        subprocess.run([f"mkfs.{filesystem}", "-q", *special, image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, ground], check=True)
+    try:
+        yield ground
+    finally:
+        subprocess.run(["umount", ground], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""What `tui-fs estimate` promises: what comes back, advice, and what its times rest on."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json
+from tests.contracts.test_calibrating import mounted, scratches
+from tests.needs import needs_root
+from tests.trees import flat, manifest, many_directories
+from tui_fs.job.calibrating import MEASURED_FROM_ENTRIES
+from tui_fs.safety.policy import READ_ONLY_VARIABLE
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def above(tmpfs: Path) -> Path:
+    """Give the directory that holds a target."""
+    above = tmpfs / "above"
+    above.mkdir()
+    return above
+
+
+@pytest.fixture
+def small(above: Path) -> Path:
+    """Give a tree of 9 entries, one of them a file of a MiB."""
+    target = above / "target"
+    many_directories(target, 2, 3)
+    (target / "directory-00000" / "file-0000000").write_bytes(bytes(MIB))
+    return target
+
+
+@pytest.fixture
+def large(above: Path) -> Path:
+    """Give a tree that is just large enough to be measured for."""
+    target = above / "target"
+    flat(target, MEASURED_FROM_ENTRIES - 1)
+    return target
+
+
+def estimate(cli: Cli, *words: str | Path) -> Json:
+    """Estimate, and give what was told."""
+    return cli.run("estimate", "--json", *words).expect(0).object()
+
+
+def rests_on(told: Json) -> str:
+    """Return what the times rest on, which is the same for all strategies."""
+    (words,) = {str(row["rests_on"]) for row in told["strategies"]}
+    return words
+
+
+@contextmanager
+def holding(*files: Path) -> Iterator[None]:
+    """Let a process hold files open, and do nothing."""
+    opened = [os.open(file, os.O_RDONLY) for file in files]
+    holder = subprocess.Popen(["sleep", "infinity"], pass_fds=opened)
+    for descriptor in opened:
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def freed(told: Json) -> tuple[int, int, int, int]:
+    """Return bytes and inodes, the fewest and the most of each."""
+    keys = ("freed_bytes_min", "freed_bytes_max", "freed_inodes_min", "freed_inodes_max")
+    low, high, few, many = (int(told[key]) for key in keys)
+    assert 0 <= low <= high
+    assert 0 <= few <= many
+    return low, high, few, many
+
+
+def test_what_comes_back_is_told_in_bytes_and_inodes(cli: Cli, small: Path) -> None:
+    # Given 9 entries of one name each / When estimated / Then their inodes come back, and the MiB
+    low, high, few, many = freed(estimate(cli, small))
+    assert (few, many) == (9, 9)
+    assert MIB <= low <= high
+
+
+def test_a_file_held_open_may_not_come_back(cli: Cli, small: Path) -> None:
+    # Given a file of a MiB / When a process holds it open, then two
+    before = freed(estimate(cli, small))
+    file = small / "directory-00000" / "file-0000000"
+    with holding(file):
+        held = freed(estimate(cli, small))
+        with holding(file, file):
+            held_by_two = freed(estimate(cli, small))
+    # Then it comes back perhaps, and is left out once
+    assert held == held_by_two
+    assert held == (before[0] - MIB, before[1], before[2] - 1, before[3])
+    # And when nobody holds it any more, it does
+    assert freed(estimate(cli, small)) == before
+
+
+def test_a_file_with_another_name_outside_may_not_come_back(cli: Cli, small: Path) -> None:
+    # Given a file of a MiB that has a name outside / When estimated / Then it stays
+    before = freed(estimate(cli, small))
+    os.link(small / "directory-00000" / "file-0000000", small.parent / "outside")
+    assert freed(estimate(cli, small)) == (before[0] - MIB, before[1], before[2] - 1, before[3])
+
+
+def test_a_file_that_is_both_is_left_out_once(cli: Cli, small: Path) -> None:
+    # Given a file that is held open, and has a name outside / When estimated
+    before = freed(estimate(cli, small))
+    file = small / "directory-00000" / "file-0000000"
+    os.link(file, small.parent / "outside")
+    with holding(file):
+        found = freed(estimate(cli, small))
+    # Then one MiB and one inode may stay, not two
+    assert found == (before[0] - MIB, before[1], before[2] - 1, before[3])
+
+
+def test_a_file_held_open_outside_does_not_matter(cli: Cli, small: Path) -> None:
+    # Given a file beside the target that is held open / When estimated / Then as if it were not
+    before = freed(estimate(cli, small))
+    (small.parent / "beside").write_bytes(bytes(MIB))
+    with holding(small.parent / "beside"):
+        assert freed(estimate(cli, small)) == before
+
+
+def test_a_name_twice_inside_is_one_inode(cli: Cli, small: Path) -> None:
+    # Given a second name inside / When estimated / Then one inode for both, which comes back
+    before = freed(estimate(cli, small))
+    os.link(small / "directory-00000" / "file-0000000", small / "second")
+    assert freed(estimate(cli, small))[2:] == before[2:]
+
+
+def test_each_strategy_has_a_sentence(cli: Cli, small: Path) -> None:
+    # Given a tree / When estimated, for a program and for a person
+    told = estimate(cli, small)
+    text = cli.run("estimate", small).expect(0).stdout.decode()
+    # Then each strategy has one, and both are told the same
+    rows = {row["strategy"]: row["advice"] for row in told["strategies"]}
+    assert told["recommended"] in rows
+    for name, sentence in rows.items():
+        assert sentence[0].isupper(), name
+        assert sentence.endswith("."), name
+        assert f"{name}: {sentence}" in text.splitlines()
+    assert f"Times rest on {rests_on(told)}." in text.splitlines()
+
+
+def test_a_small_tree_is_not_measured_for(cli: Cli, small: Path) -> None:
+    # Given a tree that is gone in a moment / When estimated / Then nothing is even made beside it
+    before = manifest(small.parent)
+    assert rests_on(estimate(cli, small)).startswith("typical figures for tmpfs")
+    assert manifest(small.parent) == before
+
+
+def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
+    # Given a tree for which it is worth it / When estimated three times, first without measuring
+    before = manifest(large.parent)
+    without = estimate(cli, "--no-measuring", large)
+    assert manifest(large.parent) == before
+    measured = estimate(cli, large)
+    after = manifest(large.parent)
+    again = estimate(cli, large)
+    # Then the times rest on what was measured here, and it was measured once
+    assert rests_on(without).startswith("typical figures for tmpfs")
+    assert rests_on(measured).startswith("small trees deleted on this file system")
+    assert again == measured
+    assert manifest(large.parent) == after
+    # And nothing is left beside the target, which is whole
+    assert scratches(large.parent) == []
+    assert {**after, b".": before[b"."]} == before
+    # And it holds for smaller trees too, and where nobody wants to measure
+    assert rests_on(estimate(cli, "--no-measuring", large)) == rests_on(measured)
+
+
+def _switched_off(_: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
+    return "allows no writing"
+
+
+def _read_only(large: Path, _: pytest.MonkeyPatch) -> str:
+    needs_root("mounting")
+    mounted(large.parent, "size=1g")
+    flat(large, MEASURED_FROM_ENTRIES)
+    subprocess.run(["mount", "-o", "remount,ro", large.parent], check=True)
+    return "read-only"
+
+
+def _nearly_full(large: Path, _: pytest.MonkeyPatch) -> str:
+    needs_root("mounting")
+    mounted(large.parent, "size=256m")
+    flat(large, MEASURED_FROM_ENTRIES)
+    return "the file system is nearly full"
+
+
+@pytest.mark.parametrize("hinder", (_switched_off, _read_only, _nearly_full))
+def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
+    cli: Cli, large: Path, monkeypatch: pytest.MonkeyPatch, hinder: Callable[..., str]
+) -> None:
+    # Given a large tree where nothing may or can be made / When estimated
+    why = hinder(large, monkeypatch)
+    before = manifest(large.parent)
+    told = estimate(cli, large)
+    # Then by typical figures, with the reason, and nothing was made
+    assert rests_on(told).startswith("typical figures for tmpfs")
+    assert why.lower() in rests_on(told).lower()
+    assert manifest(large.parent) == before
+
+
+def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str) -> None:
+    # Given what the estimate says of a strategy
+    target = above / "target"
+    many_directories(target, 3, 5)
+    rows = estimate(cli, target)["strategies"]
+    (row,) = (row for row in rows if row["strategy"] == strategy)
+    # When it is run / Then its report says the same beside what it has cost
+    report = cli.delete(target, strategy).expect(0).report()
+    predicted = report["predicted"]
+    assert predicted["peak_memory_bytes"] == row["peak_memory_bytes"] > 0
+    assert predicted["processes"] == row["processes"] > 0
+    assert predicted["syscalls"] == row["syscalls"]
+    assert report["peak_memory_bytes"] is None or report["peak_memory_bytes"] > 0

@@ -1,0 +1,103 @@
+"""The tools really fail where a hindrance is told, and nowhere else."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.deleting import staged
+from tests.needs import needs_root, needs_tool
+from tests.unit.survey_trees import surveyed
+from tui_fs.cost.feasible import RSYNC_LEVELS, Surroundings, feasibility
+from tui_fs.cost.versions import installed_versions
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.strategies.registry import STRATEGIES
+
+NAME_BYTES = 200
+LEVELS_THAT_FAIL_PYTHON = 1_100
+
+
+def deep(root: Path, path_bytes: int, name_bytes: int = NAME_BYTES) -> None:
+    """Make directories inside each other, and a file whose path from the root on is so long."""
+    root.mkdir()
+    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    while path_bytes > name_bytes + 1:
+        os.mkdir("d" * name_bytes, dir_fd=at)
+        below = os.open("d" * name_bytes, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+        os.close(at)
+        at, path_bytes = below, path_bytes - name_bytes - 1
+    os.mknod("f" * path_bytes, dir_fd=at)
+    os.close(at)
+
+
+def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
+    """Ask whether it is feasible, try it, and fail unless that is so."""
+    survey = surveyed(target)
+    place = Surroundings(versions=installed_versions(), is_inside=is_inside)
+    guarantees = STRATEGIES[strategy].guarantees
+    said = feasibility(survey, strategy, Options(), guarantees, 1, place).hindrances
+    empty = target.parent / "empty"
+    empty.mkdir(exist_ok=True)
+    for one in staged(target, strategy, Options(), empty, is_inside=is_inside):
+        directory = target if one.is_inside else target.parent
+        source = None
+        for argv in one.step:
+            piped = argv is not one.step[-1]
+            process = subprocess.Popen(
+                argv,
+                cwd=directory,
+                stdin=source or subprocess.DEVNULL,
+                stdout=subprocess.PIPE if piped else subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            source = process.stdout
+        process.wait()
+    assert target.exists() is bool(said), (strategy, is_inside, said)
+    return not said
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy: str) -> None:
+    # Given trees whose longest path is just short enough, and one byte longer
+    needs_tool("rsync", package="rsync")
+    name, target = StrategyName(strategy), tmpfs / "target"
+    longest = {
+        StrategyName.RSYNC: 4_095,
+        StrategyName.XARGS: 4_095 - (len("./") if is_inside else len(f"{target}/")),
+    }.get(name, 9_000)
+    for more in (0, 1):
+        deep(target, longest + more)
+        # When asked and tried / Then both say the same
+        assert agrees(target, name, is_inside=is_inside) is (more == 0 or longest == 9_000)
+
+
+@pytest.mark.parametrize("levels", [RSYNC_LEVELS, RSYNC_LEVELS + 1])
+def test_rsync_goes_down_so_many_levels(tmpfs: Path, levels: int) -> None:
+    # Given so many directories of short names / When asked and tried / Then both say the same
+    needs_tool("rsync", package="rsync")
+    deep(tmpfs / "target", 2 * levels - 1, name_bytes=1)
+    agrees(tmpfs / "target", StrategyName.RSYNC, is_inside=False)
+
+
+def test_rmtree_does_not_go_down_as_deep(tmpfs: Path) -> None:
+    # Given more levels than Python calls inside each other / When asked and tried / Then neither
+    deep(tmpfs / "target", 2 * LEVELS_THAT_FAIL_PYTHON, name_bytes=1)
+    assert not agrees(tmpfs / "target", StrategyName.RMTREE, is_inside=False)
+
+
+def test_a_locked_target_is_told_and_stays(ext4: Path) -> None:
+    # Given an immutable directory of files
+    needs_root("chattr")
+    chattr = needs_tool("chattr", package="e2fsprogs")
+    target = ext4 / "target"
+    target.mkdir()
+    (target / "file").touch()
+    subprocess.run([chattr, "+i", target], check=True)
+    # When asked and tried / Then nothing can be deleted
+    try:
+        for strategy in StrategyName:
+            assert not agrees(target, strategy, is_inside=False)
+        assert (target / "file").exists()
+    finally:
+        subprocess.run([chattr, "-i", target], check=True)

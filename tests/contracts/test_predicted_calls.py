@@ -1,0 +1,226 @@
+"""Predicted calls, processes and memory are what the real tools need, on real file systems."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.deleting import Deleted, counters_held, delete
+from tests.filesystems import kind_of
+from tests.needs import lacks, needs_kernel_counters, needs_tool
+from tests.trees import chain, flat, many_directories
+from tui_fs.cost.calls import RMDIR_CALLS, predicted_calls, processes_started
+from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
+from tui_fs.cost.memory import peak_memory_bytes
+from tui_fs.cost.versions import formulas_hold, installed_versions
+from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.strategy import Options, StrategyName
+
+NEAR_SHARE, NEAR_CALLS = 0.03, 20
+OF_CHANCE = frozenset({"brk", "poll", "read", "write", "wait4", "mmap", "munmap", "futex"})
+"""What rsync's three processes call depends on how they interleave."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _counters() -> Iterator[None]:
+    needs_kernel_counters()
+    needs_tool("rsync", package="rsync")
+    with counters_held():
+        yield
+
+
+def random_tree(root: Path, entries: int = 400, seed: int = 7) -> None:
+    """Directories inside each other, files, links and pipes, the same for the same seed."""
+    dice = random.Random(seed)
+    directories = [root]
+    root.mkdir(exist_ok=True)
+    for number in range(entries):
+        path = dice.choice(directories) / f"{'n' * dice.randint(1, 60)}{number}"
+        match dice.randrange(10):
+            case 0 | 1:
+                path.mkdir()
+                directories.append(path)
+            case 2:
+                path.symlink_to("nowhere")
+            case 3:
+                os.mkfifo(path)
+            case _:
+                path.write_bytes(b"x" * dice.choice((0, 1, 9000)))
+
+
+def linked(root: Path, names: int) -> None:
+    """Files of two names each."""
+    flat(root, names)
+    for file in sorted(root.iterdir()):
+        os.link(file, root / f"second-{file.name}")
+
+
+def long_names(root: Path, names: int) -> None:
+    """Names of 200 bytes."""
+    root.mkdir()
+    for number in range(names):
+        (root / f"{number:0200}").touch()
+
+
+SHAPES: dict[str, Callable[[Path], None]] = {
+    "empty": Path.mkdir,
+    "flat": partial(flat, files=700),
+    "wide": partial(many_directories, directories=30, files_each=40),
+    "empty directories": partial(many_directories, directories=200, files_each=0),
+    "chain": partial(chain, depth=60),
+    "long names": partial(long_names, names=1500),
+    "links": partial(linked, names=200),
+    "random": random_tree,
+}
+ON_EVERY_FILE_SYSTEM = ("random", "long names")
+"""The others are deleted on tmpfs only: what is called hardly depends on the file system."""
+
+WAYS = (
+    (Options(), False),
+    (Options(keep_root=True, batch_size=100), False),
+    (Options(batch_size=50, processes=2), True),
+    (Options(keep_root=True, batch_size=7), True),
+)
+"""Options, and whether the tools run in the target; each shape is deleted in one of these ways."""
+
+
+def predicted(
+    deleted: Deleted, strategy: StrategyName, options: Options, filesystem: str, *, is_inside: bool
+) -> tuple[dict[str, int], int]:
+    """Predict calls and processes as a plan does."""
+    emptying = Options(True, options.batch_size, options.processes) if is_inside else options
+    calls = predicted_calls(
+        deleted.survey, strategy, emptying, filesystem=filesystem, is_inside=is_inside
+    )
+    processes = processes_started(deleted.survey, strategy, emptying, is_inside=is_inside)
+    if is_inside and not options.keep_root:
+        processes += 1
+        for name, number in RMDIR_CALLS.items():
+            calls[name] = calls.get(name, 0) + number
+    return calls, processes
+
+
+def differing(told: dict[str, int], counted: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """Give the calls that are further off than promised: what was predicted, and counted."""
+    pairs = {name: (told.get(name, 0), counted.get(name, 0)) for name in {*told, *counted}}
+    return {
+        name: (expected, actual)
+        for name, (expected, actual) in pairs.items()
+        if abs(expected - actual)
+        > (0 if name in REMOVING_CALLS else max(NEAR_CALLS, NEAR_SHARE * actual))
+    }
+
+
+def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -> None:
+    # Given tools whose formulas are known
+    name, kind = StrategyName(strategy), kind_of(filesystem)
+    if not formulas_hold(name, installed_versions()):
+        lacks("the formulas are for other versions of the tools")
+    empty, target = filesystem / "empty", filesystem / "target"
+    empty.mkdir()
+    for number, shape in enumerate(SHAPES if kind == "tmpfs" else ON_EVERY_FILE_SYSTEM):
+        # When a tree of each shape is deleted
+        options, is_inside = WAYS[number % len(WAYS)]
+        SHAPES[shape](target)
+        deleted = delete(target, name, options, empty, is_inside=is_inside)
+        if options.keep_root:
+            target.rmdir()
+        # Then what removes is exact, and the rest is near, each call and all together
+        told, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
+        assert of_the_tools(name, differing(told, deleted.calls)) == {}, (shape, options)
+        total = sum(deleted.calls.values())
+        assert abs(sum(told.values()) - total) <= max(NEAR_CALLS, NEAR_SHARE * total), shape
+        assert processes == deleted.processes, (shape, options)
+
+
+def of_the_tools(
+    strategy: StrategyName, calls: dict[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Leave out what chance decides, and how an interpreter starts that is installed elsewhere."""
+    others = {
+        StrategyName.RSYNC: OF_CHANCE,
+        StrategyName.XARGS: {"wait4"},
+        StrategyName.RMTREE: {"newfstatat", "openat"},
+    }
+    return {name: pair for name, pair in calls.items() if name not in others.get(strategy, ())}
+
+
+@pytest.mark.parametrize(
+    ("shape", "strategies"),
+    [
+        ("flat", ("rm", "find", "xargs", "rsync", "rmtree")),
+        ("long names", ("find", "rsync", "rmtree")),
+        ("crowded", ("rm", "rsync")),
+        ("directories", ("rm", "find", "rmtree")),
+    ],
+)
+def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, ...]) -> None:
+    # Given large directories
+    crowds: dict[str, Callable[[Path], None]] = {
+        "flat": partial(flat, files=15_000),
+        "long names": partial(long_names, names=8_000),
+        "crowded": partial(flat, files=120_000),
+        "directories": partial(many_directories, directories=6_000, files_each=1),
+    }
+    (tmpfs / "empty").mkdir()
+    for strategy in map(StrategyName, strategies):
+        crowds[shape](tmpfs / "target")
+        # When they are deleted
+        deleted = delete(tmpfs / "target", strategy, Options(), tmpfs / "empty")
+        # Then the largest process was about as large as predicted: 25 % or 5 MB off
+        told = peak_memory_bytes(deleted.survey, strategy, Options(), "tmpfs")
+        actual = deleted.peak_memory_bytes
+        assert abs(told - actual) <= max(5_000_000, actual // 4), (strategy, told, actual)
+
+
+def test_a_small_tool_is_not_as_large_as_the_interpreter_that_forked_it(tmpfs: Path) -> None:
+    # Given a tree that keeps rm busy for some hundredths of a second
+    many_directories(tmpfs / "target", 100, 100)
+    (tmpfs / "empty").mkdir()
+    # When it is deleted
+    deleted = delete(tmpfs / "target", StrategyName.RM, Options(), tmpfs / "empty")
+    # Then the peak is that of rm, and not of the Python process that became it
+    assert 1_000_000 < deleted.peak_memory_bytes < 5_000_000
+
+
+def build(tree: CalibrationTree, root: Path) -> None:
+    """Make a tree for calibration."""
+    root.mkdir()
+    for directory in tree.directories:
+        (root / directory).mkdir()
+    for file in tree.files:
+        (root / file).touch()
+
+
+@pytest.mark.parametrize("keep_root", [False, True])
+def test_counting_tiny_trees_is_as_good_as_a_formula(
+    tmpfs: Path, strategy: str, keep_root: bool
+) -> None:
+    # Given a model that was fitted to counted deletions of tiny trees
+    name, target, empty = StrategyName(strategy), tmpfs / "target", tmpfs / "empty"
+    empty.mkdir()
+    samples: list[CountedRun] = []
+    for tree in calibration_shapes():
+        build(tree, target)
+        options = Options(keep_root=keep_root, batch_size=tree.batch_size)
+        deleted = delete(target, name, options, empty)
+        samples.append(CountedRun(deleted.survey, options, deleted.calls))
+        if keep_root:
+            target.rmdir()
+    model = fit(name, samples)
+    # When other trees are deleted
+    for shape in ("wide", "chain", "random", "empty directories"):
+        SHAPES[shape](target)
+        options = Options(keep_root=keep_root, batch_size=100)
+        deleted = delete(target, name, options, empty)
+        if keep_root:
+            target.rmdir()
+        # Then it predicts their calls, those that remove exactly
+        told, counted = model.predicted(deleted.survey, options), deleted.calls
+        for removing in REMOVING_CALLS:
+            assert told.get(removing, 0) == counted.get(removing, 0), (shape, removing)
+        total = sum(counted.values())
+        assert abs(sum(told.values()) - total) <= max(NEAR_CALLS, NEAR_SHARE * total), shape

@@ -1,0 +1,211 @@
+"""Which strategy is recommended, and a sentence for every one."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.cost.advice import SAFEST_FIRST, SORTED_FROM_ENTRIES, advice, recommended
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.survey import Survey, Totals
+
+RM, FIND, XARGS, RSYNC, RMTREE = (
+    StrategyName.RM,
+    StrategyName.FIND,
+    StrategyName.XARGS,
+    StrategyName.RSYNC,
+    StrategyName.RMTREE,
+)
+PLAIN = Survey(
+    path=PathStr("/mnt/t"),
+    totals=Totals(files=9000, directories=100),
+    max_entries_in_directory=100,
+    max_path_bytes=100,
+)
+
+
+def estimate(name: StrategyName, seconds: float = 10.0, reason: str = "") -> Estimate:
+    """Give an estimate; one with a reason cannot run."""
+    return Estimate(
+        strategy=name,
+        seconds_low=seconds / 2,
+        seconds=seconds,
+        seconds_high=seconds * 2,
+        syscalls={"unlinkat": 10},
+        processes=1234,
+        peak_memory_bytes=1,
+        feasible=not reason,
+        race_safe=name not in (RSYNC, XARGS),
+        mount_safe=True,
+        reasons=(reason,) if reason else (),
+        command=(("tool",),),
+        rests_on="a test",
+        calls_rest_on="a test",
+        advice="",
+    )
+
+
+def all_of(**seconds: float) -> list[Estimate]:
+    """Give an estimate of each strategy; those not named take ten seconds."""
+    return [estimate(name, seconds.get(name.value, 10.0)) for name in StrategyName]
+
+
+def why(survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = ()) -> str:
+    """Return the sentence of the strategy that is recommended."""
+    estimates = [
+        estimate(name, reason="missing" if name in without else "") for name in StrategyName
+    ]
+    best = recommended(estimates)
+    assert best is not None
+    return advice(survey, kind, estimates)[best]
+
+
+def test_every_strategy_has_its_place_in_the_order() -> None:
+    # Given all strategies / When ordered by safety / Then each once, the unsafe ones last
+    assert sorted(SAFEST_FIRST) == sorted(StrategyName)
+    assert SAFEST_FIRST[-1] is XARGS
+
+
+@given(st.lists(st.booleans(), min_size=5, max_size=5), st.permutations(list(StrategyName)))
+def test_the_safest_that_can_run_is_recommended(
+    can_run: list[bool], order: list[StrategyName]
+) -> None:
+    # Given estimates in any order, some of what cannot run / When asked
+    estimates = [
+        estimate(name, reason="" if can else "missing")
+        for name, can in zip(order, can_run, strict=True)
+    ]
+    # Then the first of the order of safety that can, none if none can
+    able = [name for name in SAFEST_FIRST if can_run[order.index(name)]]
+    assert recommended(estimates) is (able[0] if able else None)
+
+
+def test_a_faster_one_is_not_recommended_for_that() -> None:
+    # Given xargs in half the time / When asked / Then the safe one still, and xargs' is told
+    estimates = all_of(xargs=5.0)
+    assert recommended(estimates) is RM
+    sentence = advice(PLAIN, "ext4", estimates)[XARGS]
+    assert sentence.startswith("Perhaps 0.5 times the time of rm, but ")
+    assert "by path" in sentence
+
+
+def test_a_slower_one_is_told_by_how_much() -> None:
+    # Given rsync in three times the time / When asked / Then it says so, and why
+    sentence = advice(PLAIN, "ext4", all_of(rsync=30.0))[RSYNC]
+    assert sentence.startswith("About 3.0 times the time of rm: ")
+    assert "status of every file" in sentence
+
+
+def test_about_as_fast_is_not_faster() -> None:
+    # Given find in a little less / When asked / Then that is not worth a word
+    assert advice(PLAIN, "ext4", all_of(find=9.0))[FIND].startswith("Not faster than rm: ")
+
+
+def test_what_cannot_run_says_why() -> None:
+    # Given rsync that is not installed / When asked / Then its reason is the sentence
+    estimates = [*all_of()[:3], estimate(RSYNC, reason="rsync is not installed")]
+    told = advice(PLAIN, "ext4", estimates)
+    assert told[RSYNC] == "It cannot run here: rsync is not installed."
+    assert RMTREE not in told
+
+
+def test_where_nothing_can_run_each_says_why() -> None:
+    # Given nothing that can run / When asked / Then a reason each
+    estimates = [estimate(name, reason=f"no {name}") for name in StrategyName]
+    told = advice(PLAIN, "ext4", estimates)
+    assert told == {name: f"It cannot run here: no {name}." for name in StrategyName}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({}, "ext4", "Removing the names is nearly all"),
+        ({"max_path_bytes": PATH_MAX_BYTES}, "ext4", "Paths of up to 4,096 bytes"),
+        ({"max_path_bytes": PATH_MAX_BYTES - 1}, "ext4", "Removing the names"),
+        ({"writable_by_others": 1}, "ext4", "Others may write in 1 directory: nobody can lead rm"),
+        ({"writable_by_others": 2}, "ext4", "Others may write in 2 directories:"),
+        ({"totals": Totals(files=2000, allocated_bytes=2001 << 20)}, "ext4", "Few large files"),
+        ({"totals": Totals(files=9, allocated_bytes=9 << 40)}, "ext4", "Few large files"),
+        ({"totals": Totals(files=989, directories=10)}, "ext4", "So few entries"),
+        ({"totals": Totals(files=990, directories=10)}, "ext4", "Removing the names"),
+        ({"totals": Totals(files=2000, directories=1200)}, "ext4", "Nearly as many directories"),
+    ],
+)
+def test_the_tree_says_why_the_recommended_one(
+    change: dict[str, object], kind: str, words: str
+) -> None:
+    # Given a tree with one trait / When asked / Then the sentence names it
+    assert why(replace(PLAIN, **change), kind).startswith(words)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "without", "words"),
+    [
+        ("ext4", (), "rm removes its names in the order of inodes"),
+        ("ext3", (RM,), "find removes its names in the order of inodes"),
+        ("ext4", (RM, FIND), "removing its names one by one, by any strategy"),
+        ("xfs", (), "removing its names one by one, by any strategy"),
+    ],
+)
+def test_one_flat_directory_is_removed_in_the_order_that_suits_the_disk(
+    kind: str, without: tuple[StrategyName, ...], words: str
+) -> None:
+    # Given one directory just large enough to be sorted / When asked / Then only where it is sorted
+    entries = SORTED_FROM_ENTRIES + 1
+    flat = replace(PLAIN, totals=Totals(files=entries), max_entries_in_directory=entries)
+    sentence = why(flat, kind, without)
+    assert f"One directory of 10,001 entries on {kind}: " in sentence
+    assert words in sentence
+    smaller = replace(flat, max_entries_in_directory=entries - 1)
+    assert words not in why(smaller, kind, without)
+
+
+TREES = st.builds(
+    Survey,
+    path=st.just(PathStr("/t")),
+    totals=st.builds(
+        Totals,
+        files=st.integers(0, 10**7),
+        directories=st.integers(0, 10**6),
+        allocated_bytes=st.integers(0, 1 << 50),
+    ),
+    max_path_bytes=st.integers(1, 10_000),
+    max_entries_in_directory=st.integers(0, 10**7),
+    writable_by_others=st.integers(0, 3),
+)
+
+
+@given(
+    TREES,
+    st.sampled_from(["ext4", "xfs", "tmpfs", "nfs4"]),
+    st.lists(st.floats(0.0, 1e6), min_size=5, max_size=5),
+    st.lists(st.booleans(), min_size=5, max_size=5),
+)
+def test_one_plain_sentence_for_each_whatever_the_tree(
+    survey: Survey, kind: str, seconds: list[float], can_run: list[bool]
+) -> None:
+    # Given any tree and any times / When asked / Then one line for each strategy
+    estimates = [
+        estimate(name, taken, "" if can else "rsync is not installed")
+        for name, taken, can in zip(StrategyName, seconds, can_run, strict=True)
+    ]
+    told = advice(survey, kind, estimates)
+    assert list(told) == list(StrategyName)
+    for name, sentence in told.items():
+        assert sentence[0].isupper(), sentence
+        assert sentence.endswith("."), sentence
+        assert sentence.isprintable(), sentence
+        assert name in sentence or not sentence.startswith("Others"), sentence
+
+
+@pytest.mark.parametrize("best", (RSYNC, XARGS))
+@given(survey=TREES, kind=st.sampled_from(["ext4", "xfs"]))
+def test_safety_is_not_promised_of_what_goes_by_path(
+    best: StrategyName, survey: Survey, kind: str
+) -> None:
+    # Given nothing but rsync or xargs that can run / When asked / Then nobody calls it safe
+    others = tuple(name for name in StrategyName if name is not best)
+    assert "nobody can lead" not in why(survey, kind, others)

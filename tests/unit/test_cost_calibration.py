@@ -1,0 +1,241 @@
+"""Prices that are found again in the times they have made."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.cost.calibration import (
+    BLOCK_BYTES,
+    Calibration,
+    Experience,
+    Prices,
+    Sample,
+    Shape,
+    fit,
+)
+from tui_fs.cost.time import typical
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.strategy import StrategyName
+
+RM, XARGS = StrategyName.RM, StrategyName.XARGS
+SECONDS = st.floats(1e-7, 1e-2)
+PRICES = st.builds(Prices, SECONDS, SECONDS, SECONDS)
+
+
+def seconds_of(sample: Sample, truth: Calibration) -> float:
+    """Return what a tree takes by the prices, added up the plain way."""
+    price = truth.prices[sample.strategy.value]
+    seconds = price.start_s + sample.names * price.name_s
+    seconds += sample.directories * price.directory_s
+    seconds -= (sample.names - sample.inodes) * truth.link_s
+    if sample.strategy is XARGS:
+        each_s = truth.batch_s
+        if sample.shape is Shape.COUNTED:
+            each_s += truth.counted_process_s
+        seconds += sample.batches * each_s
+    if sample.allocated_bytes:
+        seconds += sample.inodes * truth.block_s
+        seconds += (sample.allocated_bytes - sample.inodes * BLOCK_BYTES) * truth.byte_s
+    return seconds
+
+
+def samples_of(
+    truth: Calibration, strategies: Sequence[StrategyName] = tuple(StrategyName)
+) -> list[Sample]:
+    """Return one sample of each shape, as long as the prices say."""
+    made: list[Sample] = []
+    for name in strategies:
+        batches = (1, 1) if name is XARGS else (0, 0)
+        made.append(Sample(name, Shape.EMPTY, 0.0))
+        made.append(Sample(name, Shape.FLAT, 0.0, 2000, 0, 2000, 0, batches[0]))
+        made.append(Sample(name, Shape.FOREST, 0.0, 500, 500, 500, 0, batches[1]))
+    if XARGS in strategies:
+        made.append(Sample(XARGS, Shape.BATCHES, 0.0, 100, 0, 100, 0, 100))
+        made.append(Sample(XARGS, Shape.COUNTED, 0.0, 100, 0, 100, 0, 100))
+    if RM in strategies:
+        made.append(Sample(RM, Shape.BLOCKS, 0.0, 1000, 0, 1000, 1000 * BLOCK_BYTES))
+        made.append(Sample(RM, Shape.LINKS, 0.0, 2000, 0, 500))
+        made.append(Sample(RM, Shape.LARGE, 0.0, 1, 0, 1, 32 << 20))
+    return [replace(one, seconds=seconds_of(one, truth)) for one in made]
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> Calibration:
+    """Give prices as any file system may have them."""
+    prices = {name.value: draw(PRICES) for name in StrategyName}
+    rm = prices["rm"]
+    for name, price in prices.items():  # nobody removes for less than rm: the kernel does the same
+        if name != "rm":
+            name_s, directory_s = rm.name_s + price.name_s, rm.directory_s + price.directory_s
+            prices[name] = Prices(price.start_s, name_s, directory_s)
+    return Calibration(
+        "ext4",
+        1.0,
+        "6.1",
+        prices,
+        batch_s=draw(SECONDS),
+        counted_process_s=draw(SECONDS),
+        block_s=draw(SECONDS),
+        byte_s=draw(st.floats(1e-12, 1e-9)),
+        link_s=rm.name_s * draw(st.floats(0.0, 1.0)),
+    )
+
+
+def flattened(found: Calibration) -> list[float]:
+    """Return all figures in a row."""
+    row = [found.batch_s, found.counted_process_s, found.block_s, found.byte_s, found.link_s]
+    for name in StrategyName:
+        price = found.prices[name.value]
+        row += [price.start_s, price.name_s, price.directory_s]
+    return row
+
+
+@given(truths())
+def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
+    # Given trees that took as long as some prices say / When fitted
+    found = fit(samples_of(truth), typical("ext4"), 7.0, "6.2")
+    # Then these are the prices, as far as a difference of floats tells them
+    assert flattened(found) == pytest.approx(flattened(truth), rel=1e-3, abs=1e-9)
+    assert (found.kind, found.measured_at, found.kernel) == ("ext4", 7.0, "6.2")
+    assert found.experience == {}
+
+
+@given(
+    st.lists(
+        st.builds(
+            Sample,
+            st.sampled_from(StrategyName),
+            st.sampled_from(Shape),
+            st.floats(1e-6, 20.0),
+            names=st.integers(1, 4000),
+            directories=st.integers(0, 2000),
+            inodes=st.integers(0, 4000),
+            allocated_bytes=st.integers(0, 1 << 26),
+            batches=st.integers(0, 200),
+        ),
+        max_size=40,
+    )
+)
+def test_no_price_is_negative_or_infinite_whatever_was_measured(samples: list[Sample]) -> None:
+    # Given times that contradict each other / When fitted
+    try:
+        found = fit(samples, typical("ext4"), 1.0, "")
+    except TuiFsError:
+        return
+    # Then every price is a cost that can be added, and every strategy has one
+    assert all(0.0 <= figure < 1e6 for figure in flattened(found))
+    assert found.link_s <= max(found.prices["rm"].name_s, typical("ext4").link_s)
+
+
+@pytest.mark.parametrize("lacking", (Shape.EMPTY, Shape.FLAT, Shape.FOREST))
+def test_without_rm_nothing_is_known(lacking: Shape) -> None:
+    # Given samples without one of the three that tell rm's prices / When fitted / Then it says so
+    samples = [one for one in samples_of(typical("ext4")) if one.shape is not lacking]
+    with pytest.raises(TuiFsError, match="too slow to be measured"):
+        fit(samples, typical("ext4"), 1.0, "")
+
+
+def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
+    # Given rm alone, measured three times as slow as is typical
+    usual = typical("ext4")
+    rm = usual.prices["rm"]
+    slow = replace(
+        usual,
+        prices={**usual.prices, "rm": Prices(0.5, 3 * rm.name_s, 2 * rm.directory_s)},
+        link_s=rm.name_s,
+    )
+    # When fitted
+    found = fit(samples_of(slow, [RM]), usual, 1.0, "")
+    # Then the others' entries cost three times as much, and their starts as ever
+    for name in set(StrategyName) - {RM}:
+        was, now = usual.prices[name.value], found.prices[name.value]
+        assert now.start_s == was.start_s
+        assert now.name_s == pytest.approx(3 * was.name_s)
+        assert now.directory_s == pytest.approx(3 * was.directory_s)
+    assert (found.batch_s, found.counted_process_s) == (usual.batch_s, usual.counted_process_s)
+
+
+@pytest.mark.parametrize("name", [name for name in StrategyName if name is not RM])
+def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
+    # Given a strategy whose times made it look free / When fitted / Then nearly as dear as rm
+    usual = typical("ext4")
+    free = replace(usual, prices={**usual.prices, name.value: Prices(0.04, 0.0, 0.0)})
+    found = fit(samples_of(free), usual, 1.0, "").prices
+    assert 0.85 < found[name.value].name_s / found["rm"].name_s < 1.0
+    assert 0.85 < found[name.value].directory_s / found["rm"].directory_s < 1.0
+    assert found[name.value].start_s == pytest.approx(0.04)
+
+
+def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
+    # Given two rounds of which the second took 1.2 times as long / When fitted / Then that is told
+    usual = typical("ext4")
+    first = samples_of(usual)
+    second = [replace(one, seconds=1.2 * one.seconds) for one in first]
+    assert fit([*second, *first], usual, 1.0, "").noise == pytest.approx(1.2)
+    assert fit([*first, *first], usual, 1.0, "").noise == 1.0
+    # And what was not measured twice is not believed to be quiet
+    assert fit(first, usual, 1.0, "").noise > 1.2
+
+
+def test_one_disturbed_run_does_not_count() -> None:
+    # Given all trees three times, one of which something else held up for a second
+    truth = typical("ext4")
+    samples = [*samples_of(truth)] * 3
+    at = next(n for n, one in enumerate(samples) if (one.strategy, one.shape) == (RM, Shape.FLAT))
+    samples[at] = replace(samples[at], seconds=samples[at].seconds + 1.0)
+    # When fitted / Then it is as if it had not been
+    assert fit(samples, truth, 1.0, "").prices == fit(samples_of(truth), truth, 1.0, "").prices
+
+
+def test_of_two_times_the_shorter_counts() -> None:
+    # Given a tree deleted twice / When fitted / Then the longer one was disturbed
+    truth = typical("ext4")
+    slower = [replace(one, seconds=10 * one.seconds) for one in samples_of(truth)]
+    twice = fit([*slower, *samples_of(truth)], truth, 1.0, "")
+    assert flattened(twice) == pytest.approx(flattened(fit(samples_of(truth), truth, 1.0, "")))
+
+
+def test_a_link_saves_at_most_what_a_name_costs() -> None:
+    # Given names of few inodes that took no time at all / When fitted
+    truth = typical("ext4")
+    samples = [
+        replace(one, seconds=0.0) if one.shape is Shape.LINKS else one for one in samples_of(truth)
+    ]
+    # Then what they save is not more than what a name costs
+    found = fit(samples, truth, 1.0, "")
+    assert found.link_s == found.prices["rm"].name_s
+
+
+@given(st.floats(0.1, 10.0), st.integers(1, 30))
+def test_jobs_that_agree_are_believed(factor: float, jobs: int) -> None:
+    # Given jobs that all took the same multiple / When learnt / Then it is that multiple
+    experience = Experience()
+    for _ in range(jobs):
+        experience = experience.refined(factor)
+    assert experience.jobs == jobs
+    assert experience.factor == pytest.approx(factor)
+
+
+@given(st.lists(st.floats(0.1, 10.0), min_size=1, max_size=30))
+def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
+    # Given any jobs / When learnt / Then it is within what they took
+    experience = Experience()
+    for factor in factors:
+        experience = experience.refined(factor)
+    assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
+
+
+def test_twice_and_half_cancel() -> None:
+    # Given one job twice as long and one half as long / When learnt / Then as predicted
+    assert Experience().refined(2.0).refined(0.5).factor == pytest.approx(1.0)
+
+
+def test_late_jobs_weigh_most() -> None:
+    # Given a hundred jobs as predicted / When five take twice as long / Then most is believed
+    experience = Experience(100, 1.0)
+    for _ in range(5):
+        experience = experience.refined(2.0)
+    assert 2.0**0.5 < experience.factor < 2.0

@@ -1,0 +1,211 @@
+"""What stands against a strategy, and what it will leave."""
+
+from dataclasses import replace
+
+import pytest
+
+from tui_fs.cost.feasible import RSYNC_LEVELS, Feasibility, Surroundings, feasibility
+from tui_fs.linux.memory import MemoryRoom
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Guarantees, Options, StrategyName
+from tui_fs.model.survey import Finding, Root, Severity, Survey, Totals
+from tui_fs.strategies.registry import STRATEGIES
+
+MIB = 1 << 20
+ROOT = PathStr("/mnt/t")
+TREE = Survey(
+    ROOT,
+    Totals(files=8, directories=3),
+    max_depth=2,
+    max_path_bytes=100,
+    top_directories=2,
+    top_non_directories=5,
+    roots=(Root(ROOT, 1, 2),),
+)
+BY_PATH = (StrategyName.XARGS, StrategyName.RSYNC)
+ROOM = MemoryRoom(100 * MIB, "the memory of this machine")
+
+
+def found(kind: str, path: str, directories: int = 1) -> Finding:
+    """Make a finding as the survey does."""
+    return Finding(kind, Severity.WARNING, PathStr(path), {"directories": directories}, "", "")
+
+
+def asked(
+    survey: Survey = TREE,
+    strategy: StrategyName = StrategyName.RM,
+    options: Options | None = None,
+    *,
+    peak_bytes: int = MIB,
+    place: Surroundings | None = None,
+    guarantees: Guarantees | None = None,
+) -> Feasibility:
+    """Ask with what the strategies really promise."""
+    promised = guarantees or STRATEGIES[strategy].guarantees
+    place = place or Surroundings(ROOM)
+    return feasibility(survey, strategy, options or Options(), promised, peak_bytes, place)
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("keep_root", [False, True])
+def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_root: bool) -> None:
+    # Given an ordinary tree, memory enough, nothing else known / Then no word
+    assert asked(strategy=strategy, options=Options(keep_root=keep_root)) == Feasibility()
+    assert asked(strategy=strategy, place=Surroundings()) == Feasibility()
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_only_those_that_work_by_path_have_a_longest_path(strategy: StrategyName) -> None:
+    # Given a path of 4,110 bytes, which is 4,103 from the target on / Then these two cannot
+    hindrances = asked(replace(TREE, max_path_bytes=4_110), strategy).hindrances
+    assert bool(hindrances) is (strategy in BY_PATH)
+    assert all("4,096" in text for text in hindrances)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_inside", "longest"),
+    [
+        (StrategyName.XARGS, False, 4_095),
+        (StrategyName.XARGS, True, 4_095 + len(ROOT) - len(".")),
+        (StrategyName.RSYNC, False, 4_095 + len(ROOT) + len("/")),
+        (StrategyName.RSYNC, True, 4_095 + len(ROOT) + len("/")),
+    ],
+)
+def test_the_longest_path_is_as_the_tool_is_given_it(
+    strategy: StrategyName, is_inside: bool, longest: int
+) -> None:
+    # Given the longest path that works, and one byte more / When asked / Then only that is too long
+    place = Surroundings(ROOM, is_inside=is_inside)
+    for more in (0, 1):
+        survey = replace(TREE, max_path_bytes=longest + more)
+        assert len(asked(survey, strategy, place=place).hindrances) == more
+
+
+def test_rsync_is_given_the_target_with_a_slash() -> None:
+    # Given a target whose own path is the longest that the kernel takes, or one byte shorter
+    for root_bytes, hindered in ((4_094, 0), (4_095, 1)):
+        root = PathStr("/" + "t" * (root_bytes - 1))
+        survey = replace(TREE, path=root, roots=(Root(root, 1, 2),), max_path_bytes=root_bytes + 2)
+        # When asked / Then it is too long with the slash, but not where rsync runs in it
+        assert len(asked(survey, StrategyName.RSYNC).hindrances) == hindered
+        inside = Surroundings(ROOM, is_inside=True)
+        assert asked(survey, StrategyName.RSYNC, place=inside).hindrances == ()
+
+
+def test_directories_only_may_be_of_any_depth_for_xargs() -> None:
+    # Given long paths of directories / When asked / Then xargs has nothing to hand on
+    survey = replace(TREE, totals=Totals(directories=3), max_path_bytes=9_000)
+    assert asked(survey, StrategyName.XARGS).hindrances == ()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "levels", "version", "is_possible"),
+    [
+        (StrategyName.RMTREE, 900, "", True),
+        (StrategyName.RMTREE, 901, "", False),
+        (StrategyName.RSYNC, RSYNC_LEVELS, "rsync  version 3.5.0", True),
+        (StrategyName.RSYNC, RSYNC_LEVELS + 1, "rsync  version 3.5.0", False),
+        (StrategyName.RSYNC, RSYNC_LEVELS + 1, "", False),
+        (StrategyName.RSYNC, RSYNC_LEVELS + 1, "rsync  version 3.2.7", True),
+        (StrategyName.RM, 100_000, "", True),
+        (StrategyName.FIND, 100_000, "", True),
+    ],
+)
+def test_some_go_down_so_many_levels(
+    strategy: StrategyName, levels: int, version: str, is_possible: bool
+) -> None:
+    # Given a deep tree of short names / When asked / Then who walks or calls itself cannot
+    place = Surroundings(ROOM, {"rsync": version})
+    hindrances = asked(replace(TREE, max_depth=levels), strategy, place=place).hindrances
+    assert (hindrances == ()) is is_possible
+    assert all(f"this tree has {levels:,}" in text for text in hindrances)
+
+
+@pytest.mark.parametrize(
+    ("peak", "hindrances", "notes"), [(50, 0, 0), (51, 0, 1), (100, 0, 1), (101, 1, 0)]
+)
+def test_memory_that_is_not_there_hinders_and_scarce_memory_is_told(
+    peak: int, hindrances: int, notes: int
+) -> None:
+    # Given 100 MiB left / When so much is needed / Then a note from the half on, and not beyond all
+    said = asked(peak_bytes=peak * MIB)
+    assert (len(said.hindrances), len(said.notes)) == (hindrances, notes)
+    assert all("of the memory of this machine" in text for text in said.hindrances + said.notes)
+
+
+def test_a_read_only_file_system_hinders_everybody() -> None:
+    # Given it is mounted read-only / When asked / Then that is the first reason
+    place = Surroundings(ROOM, is_read_only=True)
+    assert all(
+        "read-only" in asked(strategy=one, place=place).hindrances[0] for one in StrategyName
+    )
+
+
+def test_mounts_inside_are_refused_whatever_the_strategy() -> None:
+    # Given two mounts inside, of which one has a name that is not for a terminal
+    survey = replace(
+        TREE, findings=(found("mount-inside", "/mnt/t/\x1b"), found("mount-inside", "x"))
+    )
+    # When asked / Then all say so, and show it
+    for strategy in StrategyName:
+        (text,) = asked(survey, strategy).hindrances
+        assert "1 more places" in text and "\x1b" not in text and "\\e" in text
+
+
+@pytest.mark.parametrize("kind", ["immutable", "append-only", "unwritable"])
+def test_a_locked_target_hinders_if_everything_lies_in_it(kind: str) -> None:
+    # Given a target in which nothing may be changed, with all entries directly in it
+    survey = replace(
+        TREE,
+        totals=Totals(files=5, directories=3),
+        top_directories=2,
+        top_non_directories=5,
+        findings=(found(kind, ROOT),),
+    )
+    # When asked / Then nothing at all can be deleted
+    (text,) = asked(survey).hindrances
+    assert "nothing at all can be deleted" in text
+    # And with something further down, that can be
+    deeper = replace(survey, totals=Totals(files=6, directories=3))
+    assert asked(deeper).hindrances == ()
+    assert "a directory is" in asked(deeper).notes[0]
+    # And of two targets one is not locked
+    two = replace(survey, roots=(*survey.roots, Root(PathStr("/mnt/u"), 1, 3)))
+    assert asked(two).hindrances == ()
+
+
+def test_what_stays_is_a_note_with_its_number() -> None:
+    # Given directories inside that are locked, sticky or unreadable
+    survey = replace(
+        TREE,
+        unreadable=2,
+        findings=(
+            found("immutable", "/mnt/t/a", 3),
+            found("immutable", "/mnt/t/b", 3),
+            found("append-only", "/mnt/t/c", 1),
+            found("sticky", "/mnt/t/d", 1_200),
+        ),
+    )
+    # When asked / Then four notes, each kind once, and no hindrance
+    said = asked(survey)
+    assert said.hindrances == ()
+    assert [text.split(" ")[0] for text in said.notes] == ["3", "a", "others'", "2"]
+    assert "(1,200)" in said.notes[2]
+
+
+@pytest.mark.parametrize(
+    ("version", "keep_root", "is_possible"),
+    [
+        ("rm (GNU coreutils) 8.28", True, False),
+        ("rm (GNU coreutils) 8.28", False, True),
+        ("rm (GNU coreutils) 8.30", True, True),
+        ("rm (GNU coreutils) 9.1", True, True),
+        ("", True, True),
+    ],
+)
+def test_an_old_rm_cannot_keep_the_root(version: str, keep_root: bool, is_possible: bool) -> None:
+    # Given rm of some version / When the target is to be kept / Then it must know preserve-root=all
+    place = Surroundings(ROOM, {"rm": version})
+    options = Options(keep_root=keep_root)
+    assert (asked(options=options, place=place).hindrances == ()) is is_possible
+    assert asked(strategy=StrategyName.FIND, options=options, place=place) == Feasibility()

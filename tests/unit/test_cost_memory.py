@@ -1,0 +1,130 @@
+"""Predicted peak memory against what was measured (MiB, by VmHWM)."""
+
+from dataclasses import replace
+
+import pytest
+
+from tui_fs.cost.heap import FTS_ENTRIES_AT_ONCE, entries_held, fts_entry_bytes, heap_moves
+from tui_fs.cost.memory import peak_memory_bytes
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import LargeDirectory, Root, Survey, Totals
+
+ROOT = PathStr("/t")
+
+
+def flat(names: int, name_bytes: int = 8) -> Survey:
+    """Survey one directory of so many files."""
+    return Survey(
+        ROOT,
+        Totals(files=names, directories=1),
+        max_depth=1,
+        max_entries_in_directory=names,
+        non_empty_directories=1,
+        non_directory_name_bytes=names * name_bytes,
+        non_directory_path_bytes=names * (name_bytes + 3),
+        top_non_directories=names,
+        largest=(LargeDirectory(ROOT, names, 0),),
+        roots=(Root(ROOT, 1, 2),),
+    )
+
+
+EMPTY = Survey(ROOT, Totals(directories=1), roots=(Root(ROOT, 1, 2),))
+DIRECTORIES = replace(
+    flat(20_000), totals=Totals(directories=20_001), top_directories=20_000, top_non_directories=0
+)
+CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
+
+
+@pytest.mark.parametrize(
+    ("survey", "strategy", "filesystem", "measured_kib"),
+    [
+        (flat(1_000), StrategyName.RM, "tmpfs", 1_580),
+        (flat(1_000), StrategyName.FIND, "tmpfs", 2_704),
+        (flat(1_000), StrategyName.RSYNC, "tmpfs", 6_268),
+        (flat(1_000), StrategyName.RMTREE, "tmpfs", 10_012),
+        (flat(100_000), StrategyName.RM, "ext4", 30_944),
+        (flat(100_000), StrategyName.FIND, "ext4", 31_924),
+        (flat(100_000), StrategyName.XARGS, "ext4", 32_064),
+        (flat(100_000), StrategyName.RSYNC, "ext4", 12_388),
+        (flat(100_000), StrategyName.RMTREE, "ext4", 26_184),
+        (flat(1_000_000), StrategyName.RM, "ext4", 31_164),
+        (flat(1_000_000), StrategyName.FIND, "ext4", 32_172),
+        (flat(1_000_000), StrategyName.RSYNC, "tmpfs", 75_024),
+        (flat(1_000_000), StrategyName.RMTREE, "tmpfs", 160_308),
+        (flat(50_000, 200), StrategyName.RM, "tmpfs", 24_796),
+        (flat(50_000, 200), StrategyName.RSYNC, "tmpfs", 27_524),
+        (flat(50_000, 200), StrategyName.RMTREE, "tmpfs", 28_344),
+        (DIRECTORIES, StrategyName.RM, "tmpfs", 6_668),
+        (DIRECTORIES, StrategyName.RMTREE, "tmpfs", 26_340),
+        (CHAIN, StrategyName.RM, "tmpfs", 1_960),
+        (CHAIN, StrategyName.FIND, "tmpfs", 2_940),
+    ],
+)
+def test_memory_is_what_was_measured(
+    survey: Survey, strategy: StrategyName, filesystem: str, measured_kib: int
+) -> None:
+    # Given a tree whose deletion was measured / When predicted / Then within 15 %
+    told = peak_memory_bytes(survey, strategy, Options(), filesystem)
+    assert told / 1024 == pytest.approx(measured_kib, rel=0.15)
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("keep_root", [False, True])
+def test_an_empty_directory_needs_what_the_program_itself_needs(
+    strategy: StrategyName, keep_root: bool
+) -> None:
+    # Given an empty directory / When predicted / Then some megabytes
+    assert 1 << 20 < peak_memory_bytes(EMPTY, strategy, Options(keep_root=keep_root)) < 11 << 20
+
+
+def test_long_paths_in_a_batch_may_need_more_than_find() -> None:
+    # Given 100,000 names of ten bytes a directory, whose paths have 150 bytes
+    survey = replace(
+        flat(100_000), max_entries_in_directory=10, largest=(), non_directory_path_bytes=15_000_000
+    )
+    # When xargs hands on 800 at once / Then its rm holds those, and find only ten
+    large = peak_memory_bytes(survey, StrategyName.XARGS, Options(batch_size=5000))
+    small = peak_memory_bytes(survey, StrategyName.XARGS, Options(batch_size=10))
+    assert large == small  # rm with 128 KiB of names is still smaller than find
+    find = peak_memory_bytes(survey, StrategyName.FIND, Options())
+    assert small == find
+
+
+def test_directories_inside_each_other_are_held_together() -> None:
+    # Given a large directory in a large directory, and one beside it
+    survey = replace(
+        EMPTY,
+        max_entries_in_directory=9_000,
+        max_depth=3,
+        largest=(
+            LargeDirectory(PathStr("/t/a/b"), 9_000, 0),
+            LargeDirectory(PathStr("/t/ab"), 8_000, 0),
+            LargeDirectory(PathStr("/t/a"), 5_000, 0),
+        ),
+    )
+    # When asked how many names fts holds / Then those of one way down, and a few of its levels
+    assert entries_held(survey) == 9_000 + 5_000 + 3
+
+
+def test_fts_holds_no_more_than_it_reads_at_once() -> None:
+    # Given ten million names / When asked / Then 100,000 and the level
+    assert entries_held(flat(10_000_000)) == FTS_ENTRIES_AT_ONCE + 1
+
+
+def test_an_entry_takes_steps_of_sixteen_bytes() -> None:
+    # Given names / When rounded as malloc does / Then the measured 288 and 480
+    assert (fts_entry_bytes(8), fts_entry_bytes(200)) == (288, 480)
+    assert all(fts_entry_bytes(length) % 16 == 0 for length in range(1, 256))
+
+
+def test_small_directories_do_not_move_the_heap() -> None:
+    # Given 10,000 directories of 20 names / When asked / Then never
+    survey = replace(
+        flat(20),
+        totals=Totals(files=200_000, directories=10_001),
+        non_empty_directories=10_000,
+        max_entries_in_directory=20,
+        largest=(),
+    )
+    assert heap_moves(survey, "ext4") == 0

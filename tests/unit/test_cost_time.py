@@ -1,0 +1,230 @@
+"""How long a deletion is predicted to take, from counts and prices."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Experience, Prices
+from tui_fs.cost.time import (
+    GROWTH_FROM_ENTRIES,
+    GROWTH_PER_DOUBLING,
+    NOISE_BORNE,
+    STRACE_CALL_S,
+    UNCERTAINTY_ELSEWHERE,
+    UNCERTAINTY_MEASURED,
+    UNCERTAINTY_UNMEASURED,
+    predicted_seconds,
+    typical,
+)
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import Survey, Totals
+
+RM, XARGS = StrategyName.RM, StrategyName.XARGS
+ROUND = Calibration(
+    "tmpfs",
+    measured_at=1.0,
+    kernel="6.1",
+    prices={name.value: Prices(1.0, 0.01, 0.1) for name in StrategyName},
+    batch_s=5.0,
+    counted_process_s=50.0,
+    block_s=0.001,
+    byte_s=1e-9,
+    link_s=0.004,
+)
+"""Figures that are easy to add up; a type of file system that does not grow slower."""
+
+
+def survey(
+    files: int = 1000,
+    directories: int = 11,
+    inodes: int | None = None,
+    allocated_bytes: int = 0,
+    path_bytes: int = 0,
+) -> Survey:
+    """Give a tree of so many entries; directories occupy a block each."""
+    directory_bytes = directories * BLOCK_BYTES if allocated_bytes else 0
+    return Survey(
+        path=PathStr("/mnt/t"),
+        totals=Totals(
+            files=files, directories=directories, allocated_bytes=allocated_bytes + directory_bytes
+        ),
+        inodes=directories + (files if inodes is None else inodes),
+        non_directory_path_bytes=path_bytes,
+        max_entries_in_directory=files,
+        finished=True,
+        complete=True,
+    )
+
+
+def expected(
+    tree: Survey,
+    strategy: StrategyName = RM,
+    options: Options | None = None,
+    calibration: Calibration = ROUND,
+    *,
+    runs: int = 1,
+    trace: TraceSource = TraceSource.OFF,
+) -> float:
+    """Return the expected seconds."""
+    return predicted_seconds(
+        tree, strategy, options or Options(), calibration, runs=runs, trace=trace
+    ).expected
+
+
+@pytest.mark.parametrize(
+    ("tree", "runs", "seconds"),
+    [
+        (survey(0, 0), 1, 1.0),
+        (survey(0, 0), 3, 3.0),
+        (survey(1000, 11), 1, 1.0 + 10.0 + 1.1),
+        (survey(1000, 11), 2, 2.0 + 10.0 + 1.1),
+        (survey(1000, 0, inodes=250), 1, 1.0 + 10.0 - 750 * 0.004),
+        (survey(1000, 0, allocated_bytes=1000 * BLOCK_BYTES), 1, 1.0 + 10.0 + 1.0),
+        (survey(1000, 0, allocated_bytes=10 * BLOCK_BYTES), 1, 1.0 + 10.0 + 0.01),
+        (survey(1, 0, allocated_bytes=BLOCK_BYTES + 10**9), 1, 1.0 + 0.01 + 0.001 + 1.0),
+    ],
+)
+def test_what_costs_is_added_up(tree: Survey, runs: int, seconds: float) -> None:
+    # Given counts and round prices / When predicted / Then it is the sum one would write down
+    assert expected(tree, runs=runs) == pytest.approx(seconds, rel=1e-6)
+
+
+def test_blocks_of_directories_are_no_blocks_of_files() -> None:
+    # Given empty files in directories that occupy a block each / When predicted
+    tree = survey(1000, 11, allocated_bytes=1)
+    tree = replace(tree, totals=replace(tree.totals, allocated_bytes=11 * BLOCK_BYTES))
+    # Then as without any
+    assert expected(tree) == pytest.approx(expected(survey(1000, 11)))
+
+
+def test_a_survey_that_did_not_count_inodes_has_one_for_each_name() -> None:
+    # Given a survey without inodes / When predicted / Then as if no name was a second one
+    assert expected(replace(survey(), inodes=0)) == expected(survey())
+
+
+def test_each_rm_that_xargs_starts_costs() -> None:
+    # Given a thousand files / When one by one, then by two processes / Then half the time of each
+    tree = survey(1000, 0)
+    one_by_one = expected(tree, XARGS, Options(batch_size=1))
+    assert one_by_one == pytest.approx(1.0 + 10.0 + 1000 * 5.0, rel=1e-3)
+    halved = expected(tree, XARGS, Options(batch_size=1, processes=2))
+    assert halved == pytest.approx(1.0 + 10.0 + 500 * 5.0, rel=1e-3)
+    # And the kernel's counters are inherited by each
+    counted = expected(tree, XARGS, Options(batch_size=1), trace=TraceSource.PERF)
+    assert counted - one_by_one == pytest.approx(1000 * 50.0)
+
+
+@pytest.mark.parametrize("strategy", [name for name in StrategyName if name is not XARGS])
+def test_counters_cost_nothing_where_no_processes_are_started(strategy: StrategyName) -> None:
+    # Given a strategy of few processes / When counted by the kernel / Then as if not
+    assert expected(survey(), strategy, trace=TraceSource.PERF) == expected(survey(), strategy)
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_strace_costs_for_each_call(strategy: StrategyName) -> None:
+    # Given any strategy / When traced by strace / Then each removal at least is stopped for
+    slower = expected(survey(), strategy, trace=TraceSource.STRACE) - expected(survey(), strategy)
+    assert slower > 1011 * STRACE_CALL_S
+
+
+@pytest.mark.parametrize(
+    ("calibration", "is_of_this", "spread"),
+    [
+        (typical("ext4"), False, UNCERTAINTY_UNMEASURED),
+        (typical("ext4"), True, UNCERTAINTY_UNMEASURED),
+        (ROUND, False, UNCERTAINTY_ELSEWHERE),
+        (ROUND, True, UNCERTAINTY_MEASURED),
+    ],
+)
+def test_the_range_is_as_wide_as_what_is_known(
+    calibration: Calibration, is_of_this: bool, spread: float
+) -> None:
+    # Given figures of any origin / When predicted / Then low and high lie that factor off
+    one = predicted_seconds(survey(), RM, Options(), calibration, is_of_this=is_of_this)
+    assert one.expected / one.low == pytest.approx(spread)
+    assert one.high / one.expected == pytest.approx(spread)
+    assert UNCERTAINTY_MEASURED < UNCERTAINTY_ELSEWHERE < UNCERTAINTY_UNMEASURED
+
+
+def test_a_busy_machine_makes_the_range_wider() -> None:
+    # Given what was measured while times of the same lay apart / When predicted / Then as they did
+    def spread(noise: float) -> float:
+        one = predicted_seconds(survey(), RM, Options(), replace(ROUND, noise=noise))
+        return one.high / one.expected
+
+    assert spread(NOISE_BORNE) == pytest.approx(UNCERTAINTY_MEASURED)
+    assert spread(2 * NOISE_BORNE) == pytest.approx(2 * UNCERTAINTY_MEASURED)
+
+
+def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:
+    # Given jobs of rm that took twice as long here
+    learnt = replace(ROUND, experience={"rm": Experience(3, 2.0)})
+    # When predicted / Then rm takes twice as long, nothing else does, and not elsewhere
+    assert expected(survey(), calibration=learnt) == pytest.approx(2 * expected(survey()))
+    find = StrategyName.FIND
+    assert expected(survey(), find, calibration=learnt) == expected(survey(), find)
+    elsewhere = predicted_seconds(survey(), RM, Options(), learnt, is_of_this=False)
+    assert elsewhere.expected == expected(survey())
+
+
+def test_a_disk_grows_slower_with_the_tree_and_memory_does_not() -> None:
+    # Given four times the entries from which on caches are missed
+    tree = survey(4 * GROWTH_FROM_ENTRIES, 0)
+    plain = tree.totals.files * 0.01
+    # When predicted on tmpfs and on ext4 / Then two doublings cost, and only there
+    assert expected(tree) == pytest.approx(1.0 + plain)
+    ext4 = replace(ROUND, kind="ext4")
+    grown = 1.0 + plain * (1.0 + 2 * GROWTH_PER_DOUBLING)
+    assert expected(tree, calibration=ext4) == pytest.approx(grown)
+    small = survey(GROWTH_FROM_ENTRIES, 0)
+    assert expected(small, calibration=ext4) == expected(small)
+
+
+@given(
+    st.sampled_from(StrategyName),
+    st.integers(0, 10**8),
+    st.integers(0, 10**7),
+    st.integers(0, 10**8),
+    st.integers(0, 1 << 50),
+    st.sampled_from(TraceSource),
+    st.sampled_from(["ext4", "tmpfs", "xfs", "nfs4", "unheard-of"]),
+)
+def test_any_tree_takes_some_time_and_more_files_take_more(
+    strategy: StrategyName,
+    files: int,
+    directories: int,
+    inodes: int,
+    allocated_bytes: int,
+    trace: TraceSource,
+    kind: str,
+) -> None:
+    # Given any counts / When predicted
+    inodes = max(min(files, 1), min(files, inodes))
+    tree = survey(files, directories, inodes, allocated_bytes)
+    more = survey(files + 1000, directories, inodes + 1000, allocated_bytes)
+    one, other = (
+        predicted_seconds(each, strategy, Options(), typical(kind), trace=trace)
+        for each in (tree, more)
+    )
+    # Then it is a time, and a thousand files more take more
+    assert 0.0 < one.low < one.expected < one.high < math.inf
+    assert one.expected < other.expected
+
+
+@pytest.mark.parametrize("kind", ("ext4", "fuse.sshfs", "nfs4", "unheard-of", ""))
+def test_typical_figures_are_there_for_every_strategy(kind: str) -> None:
+    # Given any type / When asked / Then every strategy has prices, and nobody has measured them
+    usual = typical(kind)
+    assert set(usual.prices) == {name.value for name in StrategyName}
+    assert (usual.kind, usual.measured_at, usual.experience) == (kind, 0.0, {})
+
+
+def test_a_type_is_what_stands_before_its_dot() -> None:
+    # Given fuse.sshfs / When asked / Then its prices are those of fuse, which are not those of ext4
+    assert typical("fuse.sshfs").prices == typical("fuse").prices
+    assert typical("fuse").prices != typical("ext4").prices

@@ -1,0 +1,58 @@
+"""The versions of the tools that the formulas hold for."""
+
+import pytest
+
+from tui_fs.cost.versions import LIBC, MEASURED, formulas_hold, installed_versions, versions_used
+from tui_fs.model.strategy import StrategyName
+
+AS_MEASURED = {
+    "rm": "rm (GNU coreutils) 9.1",
+    "rmdir": "rmdir (GNU coreutils) 9.1",
+    "find": "find (GNU findutils) 4.9.0",
+    "xargs": "xargs (GNU findutils) 4.9.0",
+    "rsync": "rsync  version 3.5.0  protocol version 32",
+    "python": "Python 3.11.7",
+    LIBC: "glibc 2.36",
+}
+
+
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_formulas_hold_for_what_was_measured(strategy: StrategyName) -> None:
+    # Given the versions that were measured / When asked / Then they hold
+    assert formulas_hold(strategy, AS_MEASURED)
+
+
+@pytest.mark.parametrize(
+    ("tool", "version", "broken"),
+    [
+        (LIBC, "glibc 2.31", set(StrategyName)),
+        (LIBC, "", set(StrategyName)),
+        ("rm", "rm (GNU coreutils) 8.32", {StrategyName.RM, StrategyName.XARGS}),
+        ("rm", "rm (uutils coreutils) 9.1", {StrategyName.RM, StrategyName.XARGS}),
+        ("find", "find (GNU findutils) 4.10.0", {"rm", "find", "xargs"}),
+        ("xargs", "xargs (GNU findutils) 4.8.0", {StrategyName.XARGS}),
+        ("rsync", "rsync  version 3.2.7  protocol version 31", {StrategyName.RSYNC}),
+        ("rsync", "openrsync: protocol version 29", {StrategyName.RSYNC}),
+        ("python", "Python 3.13.1", {StrategyName.RMTREE}),
+    ],
+)
+def test_another_version_breaks_the_strategies_that_use_it(
+    tool: str, version: str, broken: set[str]
+) -> None:
+    # Given one tool of another version / When asked / Then those do not hold that start it
+    versions = {**AS_MEASURED, tool: version}
+    assert {one for one in StrategyName if not formulas_hold(one, versions)} == broken
+
+
+def test_a_missing_tool_breaks_them_too() -> None:
+    # Given no rsync / When asked / Then its formula does not hold
+    versions = {name: line for name, line in AS_MEASURED.items() if name != "rsync"}
+    assert not formulas_hold(StrategyName.RSYNC, versions)
+    assert versions_used(StrategyName.RSYNC, versions)["rsync"] == ""
+
+
+def test_what_is_installed_has_first_lines() -> None:
+    # Given this machine / When asked / Then what is known of it, and nothing else
+    versions = installed_versions()
+    assert set(versions) <= set(MEASURED)
+    assert versions["python"].startswith("Python 3.")

@@ -1,0 +1,334 @@
+"""What was measured is kept for its file system, and jobs refine it."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_cost_advice import estimate
+from tests.unit.test_job_store import plan
+from tui_fs.cost.calibration import Calibration, Experience
+from tui_fs.cost.time import typical
+from tui_fs.job.calibrations import FRESH_S, SHORTEST_TELLING_S, keep, known_of, learn
+from tui_fs.linux.filesystem import FileSystem, file_system_of
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.events import HeldBack, JobFinished
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Plan
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import Filters, Options, Pace
+from tui_fs.model.target import Pin, Target
+
+NOW_S = 1.7e9
+HERE = FileSystem("ext4", "/dev/sda1", "/srv", is_read_only=False, identity="abc")
+ELSEWHERE = replace(HERE, identity="def")
+NETWORK = FileSystem("nfs4", "server:/a", "/a", is_read_only=False, identity="")
+
+
+@pytest.fixture(autouse=True)
+def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clock stand still."""
+    monkeypatch.setattr(time, "time", lambda: NOW_S)
+
+
+@pytest.fixture
+def place(state_home: Path) -> Path:
+    """Give the directory they are kept in."""
+    return state_home / "tui-fs" / "calibrations"
+
+
+def measured(kind: str = "ext4", age_s: float = 0.0, kernel: str | None = None) -> Calibration:
+    """Give what was measured so long ago, with the kernel that runs now or another."""
+    release = os.uname().release if kernel is None else kernel
+    return replace(typical(kind), measured_at=NOW_S - age_s, kernel=release)
+
+
+def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
+    # Given a new person / When asked / Then what is typical, which says so, and nothing is made
+    known = known_of(HERE)
+    assert known.calibration == typical("ext4")
+    assert (known.is_of_this, known.is_fresh) == (False, False)
+    assert known.rests_on() == "typical figures for ext4, not measured here"
+    why = "this user may not write in /srv"
+    assert known.rests_on(why) == f"typical figures for ext4, not measured here: {why}"
+    assert not place.parent.exists()
+
+
+def test_what_was_measured_here_holds_here(place: Path) -> None:
+    # Given a measurement / When asked / Then it, word for word, and its day
+    keep(HERE, measured())
+    known = known_of(HERE)
+    assert known.calibration == measured()
+    assert (known.is_of_this, known.is_fresh) == (True, True)
+    assert known.rests_on().startswith("small trees deleted on this file system (2023-11-1")
+    assert known.rests_on("why").endswith("), not measured anew: why")
+    # And it is this user's alone
+    assert place.stat().st_mode & 0o777 == 0o700
+    (file,) = place.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("age_s", "kernel", "is_fresh"),
+    [
+        (0.0, None, True),
+        (FRESH_S - 1, None, True),
+        (FRESH_S, None, False),
+        (0.0, "2.6.32", False),
+        (-10.0, None, False),
+    ],
+)
+def test_old_ones_hold_until_they_are_measured_anew(
+    age_s: float, kernel: str | None, is_fresh: bool
+) -> None:
+    # Given a measurement of some age and kernel, or of a clock that was set back / When asked
+    keep(HERE, measured(age_s=age_s, kernel=kernel))
+    known = known_of(HERE)
+    # Then it still is the best there is, but to be measured anew where it is old
+    assert (known.is_of_this, known.is_fresh) == (True, is_fresh)
+
+
+def test_one_of_the_same_type_is_better_than_none() -> None:
+    # Given two other ext4 and an xfs / When asked / Then the newest ext4, which is not this one
+    keep(ELSEWHERE, measured(age_s=5.0))
+    keep(replace(HERE, identity="1"), measured(age_s=9.0))
+    keep(replace(HERE, kind="xfs", identity="2"), measured("xfs"))
+    known = known_of(HERE)
+    assert known.calibration == measured(age_s=5.0)
+    assert (known.is_of_this, known.is_fresh) == (False, False)
+    assert known.rests_on("why").startswith("what was measured on another ext4 (2023-11-1")
+    assert known.rests_on("why").endswith(", not on this one: why")
+
+
+def test_another_type_tells_nothing() -> None:
+    # Given an xfs / When asked about ext4 / Then what is typical
+    keep(replace(HERE, kind="xfs", identity="x"), measured("xfs"))
+    assert known_of(HERE).calibration == typical("ext4")
+
+
+def test_a_file_system_that_does_not_answer_is_not_taken_for_another() -> None:
+    # Given a file system that tells nothing of itself / When kept / Then an error, and no figures
+    with pytest.raises(TuiFsError, match="does not answer"):
+        keep(NETWORK, measured("nfs4"))
+    assert not known_of(NETWORK).is_of_this
+
+
+def test_the_words_count_the_jobs() -> None:
+    # Given one job, then three of two strategies / When asked / Then they are in the words
+    keep(HERE, replace(measured(), experience={"rm": Experience(1, 1.2)}))
+    assert known_of(HERE).rests_on().endswith(") and 1 finished job")
+    both = {"rm": Experience(1, 1.2), "find": Experience(2, 1.1)}
+    keep(HERE, replace(measured(), experience=both))
+    assert known_of(HERE).rests_on().endswith(") and 3 finished jobs")
+
+
+def _cut(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def _without_a_strategy(text: str) -> str:
+    told = json.loads(text)
+    del told["prices"]["find"]
+    return json.dumps(told)
+
+
+def _with_an_unknown_one(text: str) -> str:
+    told = json.loads(text)
+    told["prices"]["shred"] = told["prices"]["find"]
+    return json.dumps(told)
+
+
+def _of_another_version(text: str) -> str:
+    told = json.loads(text)
+    del told["link_s"]
+    return json.dumps(told)
+
+
+def _of_words(text: str) -> str:
+    return json.dumps({**json.loads(text), "batch_s": "fast"})
+
+
+def _empty(_: str) -> str:
+    return ""
+
+
+def _deep(_: str) -> str:
+    return "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "damage",
+    (
+        _cut,
+        _without_a_strategy,
+        _with_an_unknown_one,
+        _of_another_version,
+        _of_words,
+        _empty,
+        _deep,
+    ),
+)
+def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) -> None:
+    # Given a file that was damaged, or written by another version / When asked
+    keep(HERE, measured())
+    (file,) = place.iterdir()
+    file.write_text(damage(file.read_text()))
+    # Then what is typical, here and on others of its type
+    assert known_of(HERE).calibration == typical("ext4")
+    assert known_of(ELSEWHERE).calibration == typical("ext4")
+    # And it is written anew without a word
+    keep(HERE, measured())
+    assert known_of(HERE).is_fresh
+
+
+def test_nothing_is_kept_where_others_may_change_it(place: Path) -> None:
+    # Given a directory that anybody may write / When kept / Then refused
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+    with pytest.raises(TuiFsError, match="not this user's alone"):
+        keep(HERE, measured())
+    assert list(place.iterdir()) == []
+
+
+TEN_SECONDS = JobFinished(
+    at_s=11.0,
+    outcome=Outcome.DONE,
+    explanation="",
+    strategy_wall_s=10.0,
+    deleted_files=10,
+    deleted_directories=2,
+    split_is_exact=True,
+    surviving_entries=0,
+    space=None,
+    left=(),
+)
+ENDED = Snapshot(finished=TEN_SECONDS)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Give a target on a file system that was measured an hour ago."""
+    keep(file_system_of(str(tmp_path)), measured(_kind(tmp_path), age_s=3600.0))
+    return tmp_path / "gone-by-now"
+
+
+def _kind(path: Path) -> str:
+    return file_system_of(str(path)).kind
+
+
+def planned(target: Path, seconds: float = 5.0, experience_factor: float = 1.0) -> Plan:
+    """Give a plan for rm with these seconds predicted, made after the measurement."""
+    return replace(
+        plan(created_at=NOW_S - 60.0),
+        targets=(Target(PathStr(str(target)), Pin(1, 2, 3)),),
+        predicted=replace(
+            estimate(plan().strategy, seconds),
+            measured_at=NOW_S - 3600.0,
+            experience_factor=experience_factor,
+        ),
+    )
+
+
+def experience_of(target: Path) -> dict[str, Experience]:
+    """Return what jobs have shown where a target was."""
+    return known_of(file_system_of(str(target.parent))).calibration.experience
+
+
+def test_a_finished_job_refines_its_strategy(target: Path) -> None:
+    # Given 5 s predicted and 10 s taken / When learnt / Then twice as long for rm, no more
+    learn(planned(target), ENDED)
+    assert experience_of(target) == {"rm": Experience(1, 2.0)}
+    # And where twice as long was predicted then, and taken, that is confirmed
+    learn(planned(target, 10.0, 2.0), ENDED)
+    assert experience_of(target)["rm"].jobs == 2
+    assert experience_of(target)["rm"].factor == pytest.approx(2.0)
+    # And the prices are as they were measured
+    known = known_of(file_system_of(str(target.parent)))
+    assert replace(known.calibration, experience={}) == measured(_kind(target.parent), 3600.0)
+
+
+def _was_filtered(plan: Plan) -> Plan:
+    return replace(plan, options=Options(filters=Filters(name_glob="*.o")))
+
+
+def _was_not_all_counted(plan: Plan) -> Plan:
+    return replace(plan, expected=replace(plan.expected, complete=False))
+
+
+def _was_traced(plan: Plan) -> Plan:
+    return replace(plan, trace=TraceSource.STRACE)
+
+
+def _lay_on_two_file_systems(plan: Plan) -> Plan:
+    return replace(plan, targets=(*plan.targets, Target(PathStr("/mnt/other"), Pin(9, 2, 3))))
+
+
+def _was_not_predicted(plan: Plan) -> Plan:
+    return replace(plan, predicted=None)
+
+
+def _was_predicted_by_other_prices(plan: Plan) -> Plan:
+    assert plan.predicted is not None
+    return replace(plan, predicted=replace(plan.predicted, measured_at=NOW_S - 7200.0))
+
+
+@pytest.mark.parametrize(
+    "change",
+    (
+        _was_filtered,
+        _was_not_all_counted,
+        _was_traced,
+        _lay_on_two_file_systems,
+        _was_not_predicted,
+        _was_predicted_by_other_prices,
+    ),
+)
+def test_a_plan_that_tells_nothing_of_the_prices_is_not_learnt_from(
+    target: Path, change: Callable[[Plan], Plan]
+) -> None:
+    # Given a job whose prediction rests on something else / When it ends / Then nothing is learnt
+    learn(change(planned(target)), ENDED)
+    assert experience_of(target) == {}
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        replace(ENDED, finished=None),
+        replace(ENDED, paused_s=1.0),
+        replace(ENDED, held_s=0.1),
+        replace(ENDED, held=HeldBack(1.0, "disk", 90.0)),
+        replace(ENDED, pace=Pace(gentle=True)),
+        replace(ENDED, pace=Pace(rate_per_s=100)),
+        replace(ENDED, pace=Pace(nice=19)),
+        replace(ENDED, finished=replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S * 0.99)),
+        *(
+            replace(ENDED, finished=replace(TEN_SECONDS, outcome=outcome))
+            for outcome in Outcome
+            if outcome is not Outcome.DONE
+        ),
+    ],
+)
+def test_a_job_that_was_disturbed_is_not_learnt_from(target: Path, ended: Snapshot) -> None:
+    # Given a job that was held up, or did not come to its end / When it ends / Then nothing
+    learn(planned(target), ended)
+    assert experience_of(target) == {}
+
+
+def test_the_shortest_telling_job_is_learnt_from(target: Path) -> None:
+    # Given a job just long enough / When it ends / Then it counts
+    just = replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S)
+    learn(planned(target, SHORTEST_TELLING_S), replace(ENDED, finished=just))
+    assert experience_of(target) == {"rm": Experience(1, 1.0)}
+
+
+def test_nothing_is_learnt_where_nobody_has_measured(tmp_path: Path, place: Path) -> None:
+    # Given no measurement / When a job ends / Then nothing is kept
+    learn(planned(tmp_path / "gone"), ENDED)
+    assert list(place.glob("*")) == []

@@ -1,0 +1,126 @@
+"""The largest process of a step: by VmHWM while it lives, by ru_maxrss where that is its own."""
+
+from pathlib import Path
+
+import pytest
+
+from tui_fs.job import peak_memory
+from tui_fs.job.peak_memory import FORKED_EXTRA_BYTES, LAST_LOOK_S, PeakMemory
+
+MIB = 1 << 20
+FORKED = 18 * MIB
+
+
+class Clock:
+    """Stands for the monotonic clock."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        """Tell the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Take the place of the clock."""
+    clock = Clock()
+    monkeypatch.setattr(peak_memory, "time", clock)
+    return clock
+
+
+def process(
+    proc: Path,
+    pid: int,
+    peak_kib: int,
+    *,
+    parent: int = 1,
+    executed: bool = True,
+    children: str = "",
+) -> None:
+    """Write what /proc tells of a process."""
+    (proc / f"{pid}/task/{pid}").mkdir(parents=True, exist_ok=True)
+    (proc / f"{pid}/stat").write_text(f"{pid} (x) S {parent} 1 1 0 -1 {0 if executed else 64} 0")
+    (proc / f"{pid}/status").write_text(f"Name:\tx\nPPid:\t{parent}\nVmHWM:\t{peak_kib} kB\n")
+    (proc / f"{pid}/task/{pid}/children").write_text(children)
+
+
+def looked(peak: PeakMemory, clock: Clock) -> None:
+    """Let the time of the next look come."""
+    wait_s = peak.wait_s()
+    assert wait_s is not None
+    clock.now += wait_s
+    peak.look()
+
+
+def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path, clock: Clock) -> None:
+    # Given a tool that is still loading when first looked at
+    peak = PeakMemory([7], FORKED, str(tmp_path))
+    peak.released()
+    process(tmp_path, 7, 200)
+    looked(peak, clock)
+    assert peak.bytes == 0
+    # When looked at again / Then its peak counts, and a lower inherited ru_maxrss does not
+    process(tmp_path, 7, 3_000)
+    looked(peak, clock)
+    peak.ended(7, FORKED + FORKED_EXTRA_BYTES)
+    assert peak.bytes == 3_000 * 1024
+
+
+def test_what_has_not_executed_is_the_interpreter(tmp_path: Path, clock: Clock) -> None:
+    # Given a fork that has not become its tool / When looked at again and again / Then not counted
+    peak = PeakMemory([7], FORKED, str(tmp_path))
+    peak.released()
+    process(tmp_path, 7, 18_000, executed=False)
+    for _ in range(5):
+        looked(peak, clock)
+    assert peak.bytes == 0
+
+
+def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path, clock: Clock) -> None:
+    # Given a tool that grew after the last look / When it has ended / Then what wait4 tells
+    peak = PeakMemory([7], FORKED, str(tmp_path))
+    peak.released()
+    process(tmp_path, 7, 3_000)
+    looked(peak, clock)
+    peak.ended(7, 80 * MIB)
+    assert peak.bytes == 80 * MIB
+
+
+def test_children_count_and_strangers_do_not(tmp_path: Path, clock: Clock) -> None:
+    # Given a child of the tool, and a number that another process has by now
+    peak = PeakMemory([7], FORKED, str(tmp_path))
+    peak.released()
+    process(tmp_path, 7, 1_000, children="8 9 ")
+    process(tmp_path, 8, 5_000, parent=7)
+    process(tmp_path, 9, 90_000, parent=1)
+    # When looked at / Then the child's peak
+    looked(peak, clock)
+    looked(peak, clock)
+    assert peak.bytes == 5_000 * 1024
+
+
+def test_looks_become_rarer_and_end(tmp_path: Path, clock: Clock) -> None:
+    # Given a step that was released
+    peak = PeakMemory([7], FORKED, str(tmp_path))
+    assert peak.wait_s() is None
+    peak.released()
+    process(tmp_path, 7, 1_000)
+    # When looked at / Then after 1 ms, 2 ms and so on, at last every 50 ms
+    waits = []
+    for _ in range(9):
+        wait_s = peak.wait_s()
+        assert wait_s is not None
+        waits.append(round(wait_s, 4))
+        looked(peak, clock)
+    assert waits == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, *[LAST_LOOK_S] * 3]
+    # And too early is no look
+    process(tmp_path, 7, 9_000)
+    peak.look()
+    assert peak.bytes == 1_000 * 1024
+    # And nothing is looked at that was waited for
+    peak.ended(7, 0)
+    assert peak.wait_s() is None
+    clock.now += 1
+    peak.look()
+    assert peak.bytes == 1_000 * 1024

@@ -1,0 +1,91 @@
+"""The time left: by rate, by the prediction, and by both."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.model.eta import TRUST_RATE_AFTER_S, Range, by_model, by_rate, together
+
+SECONDS = st.floats(0.0, 1e6)
+POSITIVE = st.floats(1e-3, 1e6)
+RANGES = st.tuples(SECONDS, SECONDS).map(lambda pair: (min(pair), max(pair)))
+PREDICTIONS = st.tuples(POSITIVE, POSITIVE, POSITIVE).map(sorted).map(lambda p: (p[0], p[1], p[2]))
+
+
+def test_what_is_left_lies_between_two_rates() -> None:
+    # Given 600 left at 100 or 50 a second / When asked / Then 6 to 12 s, whichever is which
+    assert by_rate(600, 100.0, 50.0) == (6.0, 12.0)
+    assert by_rate(600, 50.0, 100.0) == (6.0, 12.0)
+    assert by_rate(0, 50.0, 100.0) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "working_s", "expected"),
+    [
+        (0.0, 0.0, (10.0, 40.0)),
+        (0.5, 5.0, (5.0, 20.0)),
+        (0.5, 38.0, (2.0, 20.0)),
+        (0.9, 40.0, (0.0, 4.0)),
+        (0.9, 400.0, (0.0, 4.0)),
+        (1.0, 12.0, (0.0, 0.0)),
+    ],
+)
+def test_the_prediction_shrinks_with_what_is_done(
+    fraction: float, working_s: float, expected: Range
+) -> None:
+    # Given 10 to 40 s predicted / When part is removed / Then that share of it is left
+    assert by_model((10.0, 20.0, 40.0), fraction, working_s) == pytest.approx(expected)
+
+
+@given(PREDICTIONS, st.floats(0.0, 1.0), SECONDS)
+def test_the_model_gives_a_range_of_times(
+    predicted_s: tuple[float, float, float], fraction: float, working_s: float
+) -> None:
+    # Given any prediction / When asked / Then low is not above high, and neither is in the past
+    low, high = by_model(predicted_s, fraction, working_s)
+    assert 0.0 <= low <= high <= predicted_s[2]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "working_s", "trust"),
+    [
+        (0.0, 0.0, 0.0),
+        (0.0, TRUST_RATE_AFTER_S / 2, 0.5),
+        (0.0, TRUST_RATE_AFTER_S, 1.0),
+        (0.0, 9 * TRUST_RATE_AFTER_S, 1.0),
+        (0.125, 0.0, 0.5),
+        (0.25, 0.0, 1.0),
+        (0.125, TRUST_RATE_AFTER_S / 10, 0.5),
+    ],
+)
+def test_the_rate_is_trusted_more_and_more(fraction: float, working_s: float, trust: float) -> None:
+    # Given 100 to 200 s by the rate, none by the model / When asked / Then its share is the trust
+    found = together((100.0, 200.0), (0.0, 0.0), fraction, working_s)
+    assert found == pytest.approx((100.0 * trust, 200.0 * trust))
+
+
+@given(RANGES, RANGES, st.floats(0.0, 1.0), SECONDS)
+def test_together_lies_between_both(
+    rate: Range, model: Range, fraction: float, working_s: float
+) -> None:
+    # Given two ranges / When put together / Then each end lies between theirs
+    found = together(rate, model, fraction, working_s)
+    assert found is not None
+    for mixed, one, other in zip(found, rate, model, strict=True):
+        between = min(one, other) <= mixed <= max(one, other)
+        assert between or any(math.isclose(mixed, end, abs_tol=1e-9) for end in (one, other))
+
+
+@given(RANGES, st.floats(0.0, 1.0), SECONDS)
+def test_one_alone_is_taken_as_it_is(one: Range, fraction: float, working_s: float) -> None:
+    # Given only a rate, only a prediction, or neither / When asked / Then that, or nothing
+    assert together(one, None, fraction, working_s) == one
+    assert together(None, one, fraction, working_s) == one
+    assert together(None, None, fraction, working_s) is None
+
+
+def test_nothing_left_is_an_answer() -> None:
+    # Given a rate that says it is done / When asked / Then that is not taken for not knowing
+    assert together((0.0, 0.0), None, 1.0, 1.0) == (0.0, 0.0)

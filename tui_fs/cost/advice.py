@@ -1,0 +1,106 @@
+"""Which strategy to take, and for every other one why not, in a sentence each."""
+
+from collections.abc import Sequence
+
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.paths import PATH_MAX_BYTES
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.survey import Survey
+from tui_fs.model.units import count, counted
+
+SAFEST_FIRST = (
+    StrategyName.RM,
+    StrategyName.FIND,
+    StrategyName.RMTREE,
+    StrategyName.RSYNC,
+    StrategyName.XARGS,
+)
+SORTED_FROM_ENTRIES = 10_000
+"""rm and find remove the names of a larger directory in the order of inodes (gnulib, fts.c)."""
+_NOT = {
+    StrategyName.RM: "it removes the same names by the same calls",
+    StrategyName.FIND: "it removes the same names by the same calls; it is there for filters",
+    StrategyName.XARGS: "it starts an rm for every batch of names, reads each directory twice, and "
+    "goes by path, where others could lead it outside",
+    StrategyName.RSYNC: "it keeps lists in memory, asks for the status of every file, and then "
+    "removes one after the other as rm does",
+    StrategyName.RMTREE: "Python makes the same calls and more; it is there to be looked into",
+}
+_SORTED_ON = ("ext2", "ext3", "ext4")
+_FEW = 1_000
+_MUCH_SLOWER = 1.25
+
+
+def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
+    """Return the safest of the strategies that can run; no other one is faster by much."""
+    feasible = {estimate.strategy for estimate in estimates if estimate.feasible}
+    return next((name for name in SAFEST_FIRST if name in feasible), None)
+
+
+def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[StrategyName, str]:
+    """Return a sentence for each strategy: why the recommended one, and why not another.
+
+    Args:
+        kind: type of the file system.
+    """
+    best = recommended(estimates)
+    by_name = {estimate.strategy: estimate for estimate in estimates}
+    return {
+        name: _why(survey, kind, by_name[name])
+        if name is best
+        else _why_not(by_name[name], by_name.get(best) if best is not None else None)
+        for name in by_name
+    }
+
+
+def _why(survey: Survey, kind: str, estimate: Estimate) -> str:
+    """Return why the recommended strategy fits this tree."""
+    totals, largest = survey.totals, survey.max_entries_in_directory
+    best = estimate.strategy
+    safe = f", and nobody can lead {best} outside" if estimate.race_safe else ""
+    if totals.allocated_bytes > (1 << 20) * max(1, totals.entries):
+        return (
+            f"Few large files: freeing their blocks takes most of the time, and {best} asks for "
+            "nothing else."
+        )
+    if totals.entries < _FEW:
+        return f"So few entries take no time by any strategy{safe}."
+    if survey.max_path_bytes >= PATH_MAX_BYTES and best in (StrategyName.RM, StrategyName.FIND):
+        return (
+            f"Paths of up to {count(survey.max_path_bytes)} bytes: {best} goes down step by step, "
+            "so that none is too long."
+        )
+    if survey.writable_by_others and best in (StrategyName.RM, StrategyName.FIND):
+        where = counted(survey.writable_by_others, "directory", "directories")
+        return f"Others may write in {where}: nobody can lead {best} outside the tree."
+    if largest > SORTED_FROM_ENTRIES and 2 * largest >= totals.entries:
+        if kind in _SORTED_ON and best in (StrategyName.RM, StrategyName.FIND):
+            how = f"{best} removes its names in the order of inodes, which spares the disk"
+        else:
+            how = "all the time goes into removing its names one by one, by any strategy"
+        return f"One directory of {count(largest)} entries on {kind}: {how}."
+    if totals.directories and totals.entries < 3 * totals.directories:
+        return (
+            f"Nearly as many directories as files: {best} opens, reads and removes each once, "
+            "and no strategy needs less."
+        )
+    return (
+        "Removing the names is nearly all of the work, and the same by any strategy: "
+        f"{best} adds the least{safe}."
+    )
+
+
+def _why_not(estimate: Estimate, best: Estimate | None) -> str:
+    """Return why another strategy is not the one to take."""
+    name = estimate.strategy
+    if not estimate.feasible:
+        return f"It cannot run here: {estimate.reasons[0]}."
+    if best is None:
+        return ""
+    words = _NOT[name]
+    ratio = estimate.seconds / best.seconds if best.seconds else 1.0
+    if ratio * _MUCH_SLOWER <= 1.0:
+        return f"Perhaps {ratio:.1f} times the time of {best.strategy}, but {words}."
+    if ratio >= _MUCH_SLOWER:
+        return f"About {ratio:.1f} times the time of {best.strategy}: {words}."
+    return f"Not faster than {best.strategy}: {words}."

@@ -1,0 +1,242 @@
+"""What deleting costs on one file system: fitted to small trees that were deleted there."""
+
+import enum
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.strategy import StrategyName
+
+
+class Shape(enum.StrEnum):
+    """The trees that are deleted to measure."""
+
+    EMPTY = "empty"
+    FLAT = "flat"
+    FOREST = "forest"
+    BATCHES = "batches"
+    COUNTED = "counted"
+    BLOCKS = "blocks"
+    LINKS = "links"
+    LARGE = "large"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One small tree that was deleted.
+
+    Attributes:
+        names: of files; directories are not among them.
+        directories: that of the tree itself left out.
+        inodes: of the files.
+        allocated_bytes: of the files.
+        batches: rm processes that xargs started.
+    """
+
+    strategy: StrategyName
+    shape: Shape
+    seconds: float
+    names: int = 0
+    directories: int = 0
+    inodes: int = 0
+    allocated_bytes: int = 0
+    batches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a strategy costs: its start, an empty file, a directory beside the names in it."""
+
+    start_s: float
+    name_s: float
+    directory_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """What finished jobs have taken, compared with what was measured for them before the start.
+
+    Attributes:
+        jobs: how many.
+        factor: measured by predicted seconds, the geometric mean of late ones.
+    """
+
+    jobs: int = 0
+    factor: float = 1.0
+
+    def refined(self, factor: float) -> "Experience":
+        """Return the experience with one more job; the last five weigh most."""
+        weight = 1.0 / min(self.jobs + 1, 5)
+        return Experience(self.jobs + 1, self.factor ** (1 - weight) * factor**weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a strategy's tools call, counted because they are of versions without a formula.
+
+    Attributes:
+        versions: of the tools and the C library it was counted with.
+        shares: see `tui_fs.cost.counted.CallModel`.
+    """
+
+    versions: dict[str, str]
+    shares: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What deleting costs on one file system.
+
+    Attributes:
+        kind: type of the file system.
+        measured_at: seconds since the epoch; 0 for what nobody has measured here.
+        kernel: release of the kernel it was measured with.
+        prices: by strategy.
+        batch_s: one more rm process that xargs starts.
+        counted_process_s: what a process costs more under the kernel's counters, which it inherits.
+        block_s: what a file with blocks costs beside an empty one.
+        byte_s: what each byte beyond the first block of a file costs.
+        link_s: what a name costs less if its inode stays, or has other names.
+        is_whole: there was time to measure everything.
+        noise: by which factor times of the same lay apart; a busy machine's is large.
+        counted: by strategy, where the formulas do not hold.
+        experience: by strategy, of jobs that were predicted with these prices.
+    """
+
+    kind: str
+    measured_at: float
+    kernel: str
+    prices: dict[str, Prices]
+    batch_s: float
+    counted_process_s: float
+    block_s: float
+    byte_s: float
+    link_s: float
+    noise: float = 1.0
+    is_whole: bool = True
+    counted: dict[str, Counted] = field(default_factory=dict)
+    experience: dict[str, Experience] = field(default_factory=dict)
+
+
+BLOCK_BYTES = 4_096
+_LEAST_OF_RM = 0.9
+_LEAST_LARGE_BYTES = 16 << 20
+_NOISE_OF_ONE_ROUND = 1.5
+"""The machine was so slow or busy that nothing could be measured twice."""
+
+
+def fit(
+    samples: Sequence[Sample],
+    typical: Calibration,
+    measured_at: float,
+    kernel: str,
+    *,
+    is_whole: bool = True,
+) -> Calibration:
+    """Return the prices that explain the samples.
+
+    Args:
+        typical: for what was not measured; its prices of strategies are taken relative to rm.
+
+    Raises:
+        TuiFsError: not even rm was measured.
+    """
+    every = _Samples(samples)
+    batch_s = _batch_s(every, typical)
+    rm = _prices(every, StrategyName.RM, batch_s)
+    if rm is None or rm.name_s == 0:
+        raise TuiFsError("The file system is too slow to be measured.")
+    ratio = rm.name_s / typical.prices[StrategyName.RM.value].name_s
+    prices: dict[str, Prices] = {}
+    for name in StrategyName:
+        elsewhere = typical.prices[name.value]
+        found = _prices(every, name, batch_s) or Prices(
+            elsewhere.start_s, elsewhere.name_s * ratio, elsewhere.directory_s * ratio
+        )
+        prices[name.value] = Prices(  # the kernel does for each what it does for rm
+            found.start_s,
+            max(found.name_s, _LEAST_OF_RM * rm.name_s),
+            max(found.directory_s, _LEAST_OF_RM * rm.directory_s),
+        )
+    block_s = byte_s = link_s = 0.0
+    if (blocks := every.of(StrategyName.RM, Shape.BLOCKS)) is not None:
+        block_s = _rest(blocks.seconds - rm.start_s, blocks.names * rm.name_s, blocks.names)
+    if (large := every.of(StrategyName.RM, Shape.LARGE)) is not None:
+        known = rm.start_s + large.names * (rm.name_s + block_s)
+        byte_s = _rest(large.seconds, known, large.allocated_bytes - large.names * BLOCK_BYTES)
+        if large.allocated_bytes < _LEAST_LARGE_BYTES:
+            byte_s = 0.0  # a file system that compresses, or allocates late
+    if (links := every.of(StrategyName.RM, Shape.LINKS)) is not None:
+        without = rm.start_s + links.names * rm.name_s
+        link_s = min(rm.name_s, _rest(without, links.seconds, links.names - links.inodes))
+    counted_s = typical.counted_process_s
+    plain, counted = (every.of(StrategyName.XARGS, one) for one in (Shape.BATCHES, Shape.COUNTED))
+    if plain is not None and counted is not None:
+        counted_s = _rest(counted.seconds, plain.seconds, counted.batches)
+    return Calibration(
+        typical.kind,
+        measured_at,
+        kernel,
+        prices,
+        batch_s,
+        counted_s,
+        block_s or typical.block_s,  # nothing is free: then the noise was larger
+        byte_s or typical.byte_s,
+        link_s,
+        every.noise,
+        is_whole,
+    )
+
+
+class _Samples:
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._samples = samples
+
+    def of(self, strategy: StrategyName, shape: Shape) -> Sample | None:
+        """Return a sample with the median of the times of all its like."""
+        alike = [one for one in self._samples if (one.strategy, one.shape) == (strategy, shape)]
+        if not alike:
+            return None
+        seconds = statistics.median_low(one.seconds for one in alike)
+        return next(one for one in alike if one.seconds == seconds)
+
+    @property
+    def noise(self) -> float:
+        """The median factor between the longest and the shortest of several times of the same."""
+        times: dict[tuple[StrategyName, Shape], list[float]] = {}
+        for one in self._samples:
+            if one.shape in (Shape.FLAT, Shape.FOREST):
+                times.setdefault((one.strategy, one.shape), []).append(one.seconds)
+        factors = [max(them) / min(them) for them in times.values() if len(them) > 1]
+        return statistics.median(factors) if factors else _NOISE_OF_ONE_ROUND
+
+
+def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices | None:
+    empty = every.of(strategy, Shape.EMPTY)
+    flat = every.of(strategy, Shape.FLAT)
+    forest = every.of(strategy, Shape.FOREST)
+    if empty is None or flat is None or forest is None:
+        return None
+    start_s = empty.seconds
+    name_s = _rest(flat.seconds - flat.batches * batch_s, start_s, flat.names)
+    known = start_s + forest.batches * batch_s + forest.names * name_s
+    return Prices(start_s, name_s, _rest(forest.seconds, known, forest.directories))
+
+
+def _batch_s(every: _Samples, typical: Calibration) -> float:
+    """Compare many batches of few names with few batches of many."""
+    many = every.of(StrategyName.XARGS, Shape.BATCHES)
+    few = every.of(StrategyName.XARGS, Shape.FLAT)
+    empty = every.of(StrategyName.XARGS, Shape.EMPTY)
+    if many is None or few is None or empty is None:
+        return typical.batch_s
+    # many = start + names_m·name + batches_m·batch; few alike: eliminate the price of a name
+    share = many.names / few.names
+    known = empty.seconds + share * (few.seconds - empty.seconds)
+    return _rest(many.seconds, known, many.batches - share * few.batches)
+
+
+def _rest(seconds: float, known_s: float, number: float) -> float:
+    """Return what is left for each of a number."""
+    return max(0.0, seconds - known_s) / number if number > 0 else 0.0

@@ -1,0 +1,197 @@
+"""Whether a strategy can delete a tree at all, and what it will leave, before it is started.
+
+A hindrance says why nothing should be begun; a note says what to expect. The safety rules refuse
+some of it again at the start (mounts, read-only file systems): here it is said earlier.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tui_fs.linux.memory import MemoryRoom
+from tui_fs.model.paths import PATH_MAX_BYTES, displayable
+from tui_fs.model.strategy import Guarantees, Options, StrategyName
+from tui_fs.model.survey import Finding, Survey
+from tui_fs.model.units import bytes_iec
+
+RSYNC_LEVELS = 1_024
+"""rsync 3.5.0 walks down to every entry and says ENOMEM beyond so many levels (measured)."""
+
+_RSYNC_WALKS_SINCE = (3, 4)
+_RM_PRESERVES_ALL_SINCE = (8, 30)
+"""rm --preserve-root=all, which keeping the root uses."""
+
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+_LOCKED = {
+    "immutable": "immutable",
+    "append-only": "append-only",
+    "unwritable": "not yours to write",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Feasibility:
+    """Why a strategy cannot do it, and what it will leave, each a part of a sentence."""
+
+    hindrances: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known of the place, besides the tree.
+
+    Attributes:
+        room: memory for further processes; None if not known.
+        versions: first line of each tool's ``--version``, as far as known.
+        is_read_only: of the file system.
+        is_inside: the tools run in the targets and name them ``.``.
+    """
+
+    room: MemoryRoom | None = None
+    versions: Mapping[str, str] | None = None
+    is_read_only: bool = False
+    is_inside: bool = False
+
+
+def feasibility(
+    survey: Survey,
+    strategy: StrategyName,
+    options: Options,
+    guarantees: Guarantees,
+    peak_bytes: int,
+    place: Surroundings,
+) -> Feasibility:
+    """Return what stands against a strategy here, the gravest first.
+
+    Args:
+        peak_bytes: the memory that its largest process will need.
+    """
+    hindrances: list[str] = []
+    notes: list[str] = []
+    if place.is_read_only:
+        hindrances.append("the file system is mounted read-only")
+    hindrances += _mounts(survey)
+    versions = place.versions or {}
+    hindrances += _too_old(strategy, options, versions)
+    hindrances += _too_long(survey, strategy, guarantees, is_inside=place.is_inside)
+    hindrances += _too_deep(survey, strategy, guarantees, versions)
+    _add_memory(hindrances, notes, strategy, peak_bytes, place.room)
+    _add_locked(hindrances, notes, survey)
+    return Feasibility(tuple(hindrances), tuple(notes))
+
+
+def _mounts(survey: Survey) -> list[str]:
+    mounts = _of_kind(survey, "mount-inside")
+    if not mounts:
+        return []
+    more = f" and in {len(mounts) - 1:,} more places" if len(mounts) > 1 else ""
+    shown = displayable(mounts[0].path)
+    return [f"something is mounted inside, at {shown}{more}: it is refused until that is unmounted"]
+
+
+def _too_old(strategy: StrategyName, options: Options, versions: Mapping[str, str]) -> list[str]:
+    version = _version(versions.get("rm", ""))
+    uses_all = strategy is StrategyName.RM and options.keep_root
+    if not uses_all or version is None or version >= _RM_PRESERVES_ALL_SINCE:
+        return []
+    number = ".".join(map(str, version))
+    return [f"rm {number} does not know --preserve-root=all; coreutils 8.30 does"]
+
+
+def _too_long(
+    survey: Survey, strategy: StrategyName, guarantees: Guarantees, *, is_inside: bool
+) -> list[str]:
+    """xargs gives rm the paths as find was given them.
+
+    rsync names entries from the target on, and is given the target with a slash behind it.
+    """
+    longest = survey.max_path_bytes
+    if guarantees.any_depth or not longest:
+        return []
+    roots_bytes = [len(root.encode(errors="surrogateescape")) for root in _roots(survey)]
+    top_bytes = min(roots_bytes)
+    if strategy is StrategyName.RSYNC:
+        named_bytes = len("./") if is_inside else max(roots_bytes) + len("/")
+        longest = max(longest - top_bytes - 1, named_bytes)
+    elif is_inside:
+        longest -= top_bytes - 1
+    # xargs hands on names of files only; find takes the directories, however deep
+    hands_on = strategy is not StrategyName.XARGS or survey.totals.non_directories
+    if longest < PATH_MAX_BYTES or not hands_on:
+        return []
+    return [
+        f"{strategy} works by path and stops at {PATH_MAX_BYTES:,} bytes; "
+        f"the longest here has {longest:,}"
+    ]
+
+
+def _too_deep(
+    survey: Survey, strategy: StrategyName, guarantees: Guarantees, versions: Mapping[str, str]
+) -> list[str]:
+    most, why = guarantees.max_levels, f"{strategy} calls itself for each level"
+    version = _version(versions.get("rsync", ""))
+    if strategy is StrategyName.RSYNC and (version is None or version >= _RSYNC_WALKS_SINCE):
+        most, why = RSYNC_LEVELS, "rsync walks down to every entry"
+    if most is None or survey.max_depth <= most:
+        return []
+    return [f"{why} and stops at about {most:,}; this tree has {survey.max_depth:,}"]
+
+
+def _add_memory(
+    hindrances: list[str],
+    notes: list[str],
+    strategy: StrategyName,
+    peak_bytes: int,
+    room: MemoryRoom | None,
+) -> None:
+    if room is None or peak_bytes * 2 <= room.bytes_left:
+        return
+    text = (
+        f"{strategy} needs about {bytes_iec(peak_bytes)} of memory, and "
+        f"{bytes_iec(room.bytes_left)} are left of {room.limited_by}"
+    )
+    (hindrances if peak_bytes > room.bytes_left else notes).append(text)
+
+
+def _add_locked(hindrances: list[str], notes: list[str], survey: Survey) -> None:
+    """Say what will be left, and whether that is all there is."""
+    locked_roots: set[str] = set()
+    roots = set(_roots(survey))
+    locked_notes: list[str] = []
+    for kind, word in _LOCKED.items():
+        found = _of_kind(survey, kind)
+        if not found:
+            continue
+        locked_roots |= roots & {one.path for one in found}
+        number = found[0].numbers.get("directories", len(found))
+        where = "a directory is" if number == 1 else f"{number:,} directories are"
+        locked_notes.append(f"{where} {word}: what is directly in them stays")
+    top = survey.top_directories + survey.top_non_directories
+    is_all_at_top = survey.totals.entries - len(roots) == top
+    if locked_roots == roots and is_all_at_top:
+        reasons = " and ".join(word for kind, word in _LOCKED.items() if _of_kind(survey, kind))
+        what = "the target is" if len(roots) == 1 else "the targets are"
+        hindrances.append(f"{what} {reasons}: nothing at all can be deleted")
+    else:
+        notes += locked_notes
+    if sticky := _of_kind(survey, "sticky"):
+        number = sticky[0].numbers.get("directories", len(sticky))
+        notes.append(f"others' entries in sticky directories ({number:,}) stay")
+    if survey.unreadable:
+        number = survey.unreadable
+        where = "a directory" if number == 1 else f"{number:,} directories"
+        notes.append(f"{where} could not be read to the end: what is in them was not counted")
+
+
+def _of_kind(survey: Survey, kind: str) -> list[Finding]:
+    return [finding for finding in survey.findings if finding.kind == kind]
+
+
+def _roots(survey: Survey) -> tuple[str, ...]:
+    return tuple(root.path for root in survey.roots) or (survey.path,)
+
+
+def _version(line: str) -> tuple[int, int] | None:
+    found = _VERSION.search(line)
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,119 @@
+"""Have it measured what deleting costs beside a target, and wait for it, but not for ever."""
+
+import contextlib
+import json
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tui_fs.cost.calibration import Calibration
+from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
+from tui_fs.job.calibrations import keep, known_of
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.codec import decode
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES, tools_of
+from tui_fs.tracing.ladder import likely_source
+
+MEASURED_FROM_ENTRIES = 20_000
+"""What is deleted in a quarter of a second is not worth measuring for several."""
+
+_GIVE_UP_AFTER_S = 45.0
+_ENDS_WITHIN_S = 2.0
+_LOOK_EVERY_S = 0.1
+
+
+def needs_measuring(target: str, entries: int) -> bool:
+    """Tell whether so many entries are worth it, and nobody has measured there lately."""
+    if entries < MEASURED_FROM_ENTRIES:
+        return False
+    known = known_of(file_system_of(target))
+    return not known.is_fresh or _is_uncounted(known.calibration)
+
+
+def _is_uncounted(calibration: Calibration) -> bool:
+    """Tell whether a tool was changed, or added, that no formula is known for."""
+    if likely_source(None) is not TraceSource.PERF:
+        return False
+    versions = installed_versions()
+    for name in StrategyName:
+        if formulas_hold(name, versions) or tools_of(STRATEGIES[name])[1]:
+            continue
+        counted = calibration.counted.get(name.value)
+        if counted is None or counted.versions != versions_used(name, versions):
+            return True
+    return False
+
+
+def measure(target: str, is_wanted: Callable[[], bool] = lambda: True) -> str:
+    """Measure beside a target and keep what was found; return why it could not be, or nothing.
+
+    Args:
+        is_wanted: asked ten times a second; as soon as it says no, measuring ends.
+    """
+    try:
+        calibrate(target, is_wanted)
+    except TuiFsError as why:
+        return why.sentence.rstrip(".")
+    return ""
+
+
+def calibrate(target: str, is_wanted: Callable[[], bool] = lambda: True) -> Calibration:
+    """Measure on the file system of a target, keep what was found, and return it.
+
+    Raises:
+        TuiFsError: it cannot be measured there; the sentence says why.
+    """
+    filesystem = file_system_of(target)
+    command = [sys.executable, "-P", "-m", "tui_fs.job.measuring", target]
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise TuiFsError(f"tui-fs could not be started: {error.strerror}.") from error
+    found = decode(Calibration, _awaited(process, is_wanted))
+    try:
+        keep(filesystem, found)
+    except OSError as error:
+        raise TuiFsError(f"What was measured cannot be kept: {error.strerror}.") from error
+    return found
+
+
+def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) -> dict[str, Any]:
+    """Return what the process tells; it is ended, but not awaited, where a file system hangs."""
+    assert process.stdout is not None
+    deadline = time.monotonic() + _GIVE_UP_AFTER_S
+    try:
+        with process.stdout:
+            while not select.select([process.stdout], [], [], _LOOK_EVERY_S)[0]:
+                if not is_wanted():
+                    raise TuiFsError("It was interrupted.")
+                if time.monotonic() > deadline:
+                    raise TuiFsError("The file system does not answer.")
+            text = process.stdout.read()
+        process.wait(_ENDS_WITHIN_S)
+    except (TuiFsError, KeyboardInterrupt):
+        process.terminate()  # it clears away
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDS_WITHIN_S)
+        raise
+    except subprocess.TimeoutExpired:
+        raise TuiFsError("What was made to measure is still being removed.") from None
+    try:
+        told: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise TuiFsError(f"Measuring ended with code {process.returncode}.") from None
+    if "problem" in told:
+        raise TuiFsError(str(told["problem"]))
+    return told

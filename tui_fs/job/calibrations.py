@@ -1,0 +1,181 @@
+"""Where calibrations are kept, one file for each file system, and which one holds for a target."""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tui_fs.cost.calibration import Calibration, Experience
+from tui_fs.cost.counted import fits
+from tui_fs.cost.time import typical
+from tui_fs.job.store import is_private, made_private, read_json, state_directory, write_json
+from tui_fs.linux.filesystem import FileSystem, file_system_of
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.codec import decode, encode
+from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.outcome import Outcome
+from tui_fs.model.paths import displayable
+from tui_fs.model.plan import Plan
+from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.strategy import Pace, StrategyName
+
+FRESH_S = 30 * 86_400.0
+"""A file system is measured anew after a month, or with another kernel."""
+DOUBTFUL_FRESH_S = 3_600.0
+NOISE_DOUBTFUL = 1.5
+"""What was measured while the machine was busy, or only in part, is measured anew after an hour."""
+
+SHORTEST_TELLING_S = 0.5
+"""Shorter jobs tell more of their start than of their entries."""
+FACTOR_BELIEVED = 5.0
+"""Further off, something else than the prices was wrong."""
+MOST_OTHERS_SHARE = 0.05
+"""Somebody else may delete, or make, so many of the entries meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known about the cost of deleting on a file system.
+
+    Attributes:
+        is_of_this: it was measured on this very file system.
+        is_fresh: nothing needs to be measured.
+    """
+
+    calibration: Calibration
+    is_of_this: bool
+    is_fresh: bool
+
+    def rests_on(self, note: str = "") -> str:
+        """Return where the figures come from, in words.
+
+        Args:
+            note: why nothing was measured now, or that it is being measured.
+        """
+        kind, jobs = self.calibration.kind, self._jobs
+        why = f": {note}" if note else ""
+        if not self.calibration.measured_at:
+            return f"typical figures for {kind}, not measured here{why}"
+        day = time.strftime("%Y-%m-%d", time.localtime(self.calibration.measured_at))
+        if not self.is_of_this:
+            return f"what was measured on another {kind} ({day}), not on this one{why}"
+        words = f"small trees deleted on this file system ({day})"
+        words += f" and {jobs} finished job{'s' if jobs > 1 else ''}" if jobs else ""
+        return f"{words}, not measured anew{why}" if note else words
+
+    @property
+    def _jobs(self) -> int:
+        return sum(one.jobs for one in self.calibration.experience.values())
+
+
+def known_of(filesystem: FileSystem) -> Known:
+    """Return the best there is: measured here, on another of its type, or typical figures."""
+    is_ours = is_private(_place())  # or somebody else may have written what is there
+    own = _load(_file_of(filesystem)) if is_ours else None
+    if own is not None:
+        is_same_kernel = own.kernel == os.uname().release
+        is_sure = own.is_whole and own.noise < NOISE_DOUBTFUL
+        most_s = FRESH_S if is_sure else DOUBTFUL_FRESH_S
+        is_young = 0 <= time.time() - own.measured_at < most_s
+        return Known(own, True, is_young and is_same_kernel)
+    alike = [one for one in _all() if one.kind == filesystem.kind] if is_ours else []
+    if alike:
+        return Known(max(alike, key=lambda one: one.measured_at), False, False)
+    return Known(typical(filesystem.kind), False, False)
+
+
+def keep(filesystem: FileSystem, calibration: Calibration) -> None:
+    """Store what was measured on a file system.
+
+    Raises:
+        OSError, TuiFsError: it cannot be written.
+    """
+    if not filesystem.identity:
+        raise TuiFsError("The file system does not answer.")
+    with _alone():
+        write_json(_file_of(filesystem), encode(calibration))
+
+
+def learn(plan: Plan, ended: Snapshot) -> None:
+    """Refine the prices of a strategy by a job, if it went on undisturbed and to its end.
+
+    Raises:
+        OSError, TuiFsError: it cannot be written.
+    """
+    finished, predicted = ended.finished, plan.predicted
+    if finished is None or predicted is None or not _is_telling(plan, ended):
+        return
+    factor = finished.strategy_wall_s * predicted.experience_factor / predicted.seconds
+    if not 1 / FACTOR_BELIEVED <= factor <= FACTOR_BELIEVED:
+        return
+    filesystem = file_system_of(os.path.dirname(plan.paths[0]))
+    if not filesystem.identity:
+        return
+    with _alone():
+        own = _load(_file_of(filesystem))
+        if own is None or own.measured_at != predicted.measured_at:
+            return  # predicted by other prices
+        before = own.experience.get(plan.strategy.value, Experience())
+        experience = {**own.experience, plan.strategy.value: before.refined(factor)}
+        write_json(_file_of(filesystem), encode(replace(own, experience=experience)))
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Let nobody else change what is stored meanwhile."""
+    place = _place()
+    if not made_private(place):
+        raise TuiFsError(f"{displayable(place)} is not this user's alone.")
+    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
+
+
+def _is_telling(plan: Plan, ended: Snapshot) -> bool:
+    """Tell whether the time of a job says something about the prices."""
+    finished = ended.finished
+    assert finished is not None
+    is_plain = plan.expected.complete and not plan.options.filters.active
+    is_one = len({target.pin.device for target in plan.targets}) == 1
+    was_free = not (ended.paused_s or ended.held_s or ended.held or ended.pace != Pace())
+    is_long = finished.strategy_wall_s >= SHORTEST_TELLING_S
+    is_counted = plan.trace in (None, TraceSource.PERF, TraceSource.OFF)
+    expected = plan.expected.totals.entries
+    deleted = (finished.deleted_files or 0) + (finished.deleted_directories or 0)
+    is_as_counted = abs(deleted - expected) <= MOST_OTHERS_SHARE * expected
+    is_done = finished.outcome is Outcome.DONE and is_as_counted
+    return is_done and is_plain and is_one and was_free and is_long and is_counted
+
+
+def _place() -> str:
+    return os.path.join(state_directory(), "calibrations")
+
+
+def _file_of(filesystem: FileSystem) -> str:
+    return os.path.join(_place(), f"{filesystem.identity}.json")
+
+
+def _all() -> Iterator[Calibration]:
+    with contextlib.suppress(OSError):  # nothing was ever measured
+        for name in sorted(os.listdir(_place())):
+            if name.endswith(".json") and (found := _load(os.path.join(_place(), name))):
+                yield found
+
+
+def _load(path: str) -> Calibration | None:
+    """Return a stored calibration; None where there is none, or one of another version."""
+    try:
+        found = decode(Calibration, read_json(path))
+    except BadInput:
+        return None
+    names = {name.value for name in StrategyName}
+    is_known = set(found.prices) == names and set(found.counted) <= names
+    is_known = is_known and all(
+        fits(StrategyName(name), one.shares) for name, one in found.counted.items()
+    )
+    return found if is_known else None

@@ -1,0 +1,212 @@
+"""The process that measures what deleting costs: it makes and deletes small trees.
+
+Run as ``python -m tui_fs.job.measuring TARGET``; `tui_fs.job.calibrating` does. The process that
+is started only waits and clears away, a forked one measures: killing either leaves nothing
+behind, and what killing both leaves the next measurement removes.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from tui_fs.cost.calibration import Calibration, fit
+from tui_fs.cost.time import typical
+from tui_fs.job.overlap import alone, refuse_overlap
+from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
+from tui_fs.job.small_trees import SmallTrees
+from tui_fs.job.store import made_private, state_directory
+from tui_fs.linux.filesystem import FileSystem, file_system_of
+from tui_fs.linux.memory import children_of
+from tui_fs.linux.parent import set_child_subreaper
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.codec import encode
+from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.target import Target
+from tui_fs.safety.policy import read_policy
+from tui_fs.tracing.perf import allow_more_descriptors
+
+LIMIT_S = 6.0
+"""After so long no further tree is timed."""
+COUNTING_LIMIT_S = 15.0
+"""And after so long none is counted."""
+_KILL_AFTER_S = 30.0
+_ENDS_WITHIN_S = 2.0
+_LOOK_EVERY_S = 0.01
+_LEAST_AVAILABLE_BYTES = 512 << 20
+_LEAST_FREE_INODES = 20_000
+_LEAST_FREE_SHARE = 0.02
+_DESCRIPTORS = 2_000
+_ANSWER_BYTES = 1 << 16
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def why_not(filesystem: FileSystem, place: str | None) -> str | None:
+    """Return why nothing can be measured there, None if it can.
+
+    Args:
+        place: where the trees would be made, None if no directory suits.
+    """
+    if filesystem.is_read_only:
+        return "the file system is read-only"
+    if place is None:
+        return "no directory above it is this user's to write in, and nobody else's"
+    available, free = filesystem.available_bytes, filesystem.free_inodes
+    if available is None:
+        return "the file system does not tell its free space"
+    if _is_scarce(available, filesystem.total_bytes, _LEAST_AVAILABLE_BYTES):
+        return "the file system is nearly full"
+    if free is not None and _is_scarce(free, filesystem.total_inodes, _LEAST_FREE_INODES):
+        return "the file system has few inodes left"
+    return None
+
+
+def _forbidden_by_policy(place: str) -> str | None:
+    policy = read_policy()
+    if policy.read_only is not None:
+        return f"{policy.read_only} allows no writing"
+    if any(is_within(place, never) for never in policy.never):
+        return f"the policy protects {displayable(place)}"
+    return None
+
+
+def _is_scarce(free: int, total: int | None, least: int) -> bool:
+    return free < max(least, int((total or 0) * _LEAST_FREE_SHARE))
+
+
+def _measure(scratch: Scratch, filesystem: FileSystem, parent: int) -> Calibration:
+    deadline = time.monotonic() + LIMIT_S
+    allow_more_descriptors(_DESCRIPTORS)
+
+    def goes_on() -> bool:
+        return time.monotonic() < deadline and os.getppid() == parent
+
+    trees = SmallTrees(scratch.descriptor, scratch.path, goes_on)
+    samples = list(trees.samples())
+    is_whole = goes_on()
+    deadline += COUNTING_LIMIT_S
+    kind = filesystem.kind
+    found = fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
+    return replace(found, counted=trees.counted())
+
+
+def _measure_in_child(
+    scratch: Scratch, filesystem: FileSystem, answer: int, parent: int
+) -> NoReturn:
+    """In the forked child: tell what was found, or what prevented it."""
+    code = 1
+    try:
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            told = encode(_measure(scratch, filesystem, parent))
+        except (OSError, EOFError, TuiFsError) as error:
+            told = _problem(error)
+        os.write(answer, json.dumps(told).encode())
+        code = 0
+    except BaseException:  # noqa: BLE001  nothing may run on in a copy of the parent
+        traceback.print_exc()
+    finally:
+        if os.getppid() != parent:
+            scratch.remove()
+        os._exit(code)
+
+
+def _told(target: str) -> dict[str, Any]:
+    """Have a child measure, and clear away after it."""
+    filesystem, place = file_system_of(target), place_beside(target)
+    why = why_not(filesystem, place)
+    why = why or (_forbidden_by_policy(place) if place is not None else None)
+    if why is not None or place is None:
+        return {"problem": f"{why}."}
+    set_child_subreaper()
+    device = os.lstat(target).st_dev
+    with _only_one(), alone():
+        refuse_overlap((Target(place, take_pin(place)),))
+        remove_left_over(device)
+        scratch = Scratch(place, device)
+    child, parent = 0, os.getpid()
+    try:
+        answers, answer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _measure_in_child(scratch, filesystem, answer, parent)
+        os.close(answer)
+        if not select.select([answers], [], [], _KILL_AFTER_S)[0]:
+            return {"problem": "the file system is too slow to be measured"}
+        text = os.read(answers, _ANSWER_BYTES)
+        return json.loads(text) if text else {"problem": "measuring was ended"}
+    finally:
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)  # nothing may disturb the clearing
+        if not child or _end_children(child):
+            scratch.remove()
+
+
+def _end_children(child: int) -> bool:
+    """Kill the child and what it has started; tell whether all have ended."""
+    deadline = time.monotonic() + _ENDS_WITHIN_S
+    os.kill(child, signal.SIGKILL)
+    while time.monotonic() < deadline:
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if not ended:
+            for orphan in children_of(os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(orphan, signal.SIGKILL)
+            time.sleep(_LOOK_EVERY_S / 10)
+    return False
+
+
+@contextlib.contextmanager
+def _only_one() -> Iterator[None]:
+    """Let no second measurement of this user's begin; Refused if one is under way."""
+    state = state_directory()
+    if not made_private(os.path.join(state, "calibrations")):
+        raise Refused(f"{displayable(state)} is not this user's alone.")
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(os.path.join(state, "measuring"), flags, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise Refused("Another measurement is under way.") from None
+    yield  # held until this process ends: while it measures, and while it clears away
+
+
+def _problem(error: OSError | EOFError | TuiFsError) -> dict[str, Any]:
+    if isinstance(error, TuiFsError):
+        return {"problem": error.sentence}
+    return {"problem": getattr(error, "strerror", None) or str(error) or "a process was killed"}
+
+
+def _end(*_: object) -> NoReturn:
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(1)
+
+
+def main() -> None:
+    """Measure beside the target named on the command line, and print what was found."""
+    for number in _ENDING:
+        signal.signal(number, _end)
+    try:
+        told = _told(sys.argv[1])
+    except (OSError, TuiFsError) as error:
+        told = _problem(error)
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""A directory of one's own beside a target, which goes again whatever happens.
+
+It is made only where nobody else can exchange it, and used by its descriptor. A record is written
+before it is made: what a killed process leaves is removed by the next one on that file system, if
+it still is what the record says.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tui_fs.job.store import is_private, made_private, state_directory
+from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.birth import birth_s
+from tui_fs.linux.boot import boot_id
+from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.linux.pins import open_directory
+from tui_fs.model.codec import decode, encode
+from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.paths import PathStr, displayable, is_within, upwards
+
+PREFIX = ".tui-fs-calibration-"
+_NOT_IN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr")
+"""What appears there is looked at by other programs."""
+_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What is to be made, and then what was made.
+
+    Attributes:
+        boot: in which run of the kernel; without a time of birth it holds in that one only.
+        inode: None before it was made: then there is at most an empty directory.
+    """
+
+    path: PathStr
+    device: int
+    boot: str
+    inode: int | None = None
+    birth_s: float | None = None
+
+
+def place_beside(target: str) -> PathStr | None:
+    """Return the nearest directory above on the same file system that suits, None if none does.
+
+    It suits if nobody else can exchange what is made in it, and it is no place of the system's.
+    """
+    device = os.lstat(target).st_dev
+    for place in upwards(os.path.dirname(target)):
+        if os.lstat(place).st_dev != device:
+            return None
+        if not any(is_within(place, other) for other in _NOT_IN) and _is_safe(place):
+            return PathStr(place)
+    return None
+
+
+def _is_safe(place: str) -> bool:
+    uid, status = os.geteuid(), os.lstat(place)
+    if place != "/" and replaceable_part(place, uid) is not None:
+        return False
+    is_ours_alone = not others_may_write(status, uid) or bool(status.st_mode & stat.S_ISVTX)
+    return is_ours_alone and os.access(place, os.W_OK | os.X_OK, effective_ids=True)
+
+
+class Scratch:
+    """A new empty directory at `path`, open as `descriptor`.
+
+    Args:
+        above: where it is made: canonical and absolute.
+        device: the file system it has to lie on.
+
+    Raises:
+        OSError: it cannot be made there.
+        Refused: it could not be removed there again, or would not be this user's alone.
+    """
+
+    def __init__(self, above: str, device: int) -> None:
+        self.descriptor = -1
+        self._name = PREFIX + secrets.token_hex(6)
+        shown = displayable(above)
+        held = open_directory(above)
+        try:
+            self._above = os.open(".", _READ, dir_fd=held)
+        finally:
+            os.close(held)
+        if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
+            raise Refused(f"What is made in {shown} could not be removed again.")
+        made = _Record(PathStr(os.path.join(above, self._name)), device, boot_id())
+        self.path = made.path
+        self._record, self._lock = _begun(made)
+        try:
+            os.mkdir(self._name, 0o700, dir_fd=self._above)
+            self.descriptor = os.open(self._name, _READ, dir_fd=self._above)
+            status = os.fstat(self.descriptor)
+            is_own = status.st_uid == os.geteuid() and status.st_mode & 0o777 == 0o700
+            if not is_own or status.st_dev != device or os.listdir(self.descriptor):
+                raise Refused(f"A directory made in {shown} is not this user's alone.")
+            birth = birth_s(self.descriptor)
+            _write(self._lock, _Record(made.path, device, made.boot, status.st_ino, birth))
+        except BaseException:  # a signal, too
+            with contextlib.suppress(OSError):  # it was not made, or is not empty: not ours
+                os.rmdir(self._name, dir_fd=self._above)
+            os.unlink(self._record)
+            raise
+
+    def remove(self) -> None:
+        """Remove it and all in it; may be called again, and by a process that shares it.
+
+        Raises:
+            OSError: something in it could not be removed; the record stays.
+        """
+        _empty(self.descriptor)
+        _remove_name(self._above, self._name, os.fstat(self.descriptor))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._record)
+
+
+def remove_left_over(device: int) -> None:
+    """Remove what killed processes have left on a file system, if it is what they had made.
+
+    Raises:
+        Refused: something in it could not be removed; the record stays.
+    """
+    for record, made in _left_over():
+        if made is not None and made.device != device:
+            continue  # not looked at: it may lie on a file system that does not answer
+        try:
+            if made is not None:
+                _remove_if_same(made)
+        except OSError as error:
+            shown, why = displayable(made.path if made is not None else ""), error.strerror
+            raise Refused(f"{shown} is left and cannot be removed: {why or error}.") from error
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(record)
+
+
+def _begun(record: _Record) -> tuple[str, int]:
+    """Write down what will be made; return the path of the record and its locked descriptor."""
+    place = _records()
+    if not made_private(place):
+        raise Refused(f"{displayable(place)} is not this user's alone.")
+    path = os.path.join(place, f"{os.path.basename(record.path).removeprefix(PREFIX)}.json")
+    lock = os.open(path, _NEW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.fstat(lock).st_nlink:  # somebody was quicker and took it for left over
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        _write(lock, record)
+        _sync(place)
+    except BaseException:  # a signal, too
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
+    return path, lock
+
+
+def _sync(place: str) -> None:
+    directory = os.open(place, _READ)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _write(descriptor: int, record: _Record) -> None:
+    """Append a line: what stood before holds if this one is torn."""
+    os.write(descriptor, json.dumps(encode(record)).encode() + b"\n")
+    os.fsync(descriptor)
+
+
+def _left_over() -> Iterator[tuple[str, _Record | None]]:
+    """Yield the records whose process has ended, None for one that was never whole."""
+    place = _records()
+    if not is_private(place):
+        return  # nobody but this user may have written what is believed here
+    for name in sorted(os.listdir(place)):
+        path = os.path.join(place, name)
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(open(path, "rb"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (FileNotFoundError, BlockingIOError):
+                continue  # its process has just ended well, or is at work
+            yield path, _last_whole(file.read())
+
+
+def _last_whole(content: bytes) -> _Record | None:
+    for line in reversed(content.split(b"\n")):
+        with contextlib.suppress(ValueError, RecursionError, BadInput):
+            return decode(_Record, json.loads(line))
+    return None
+
+
+def _remove_if_same(made: _Record) -> None:
+    above, name = os.path.split(made.path)
+    if not name.startswith(PREFIX) or "\0" in made.path or not os.path.isabs(above):
+        return
+    try:
+        held = open_directory(above)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # gone with the directory that held it
+    try:
+        if made.inode is None:
+            with contextlib.suppress(OSError):  # never made; nothing but an empty one is removed
+                os.rmdir(name, dir_fd=held)
+            return
+        try:
+            found = os.open(name, _READ, dir_fd=held)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        try:
+            if _is_same(found, made):
+                _empty(found)
+                _remove_name(held, name, os.fstat(found))
+        finally:
+            os.close(found)
+    finally:
+        os.close(held)
+
+
+def _is_same(found: int, made: _Record) -> bool:
+    status, birth = os.fstat(found), birth_s(found)
+    return (
+        (status.st_dev, status.st_ino) == (made.device, made.inode)
+        and status.st_uid == os.geteuid()
+        and status.st_mode & 0o777 == 0o700
+        and birth == made.birth_s
+        and (birth is not None or made.boot == boot_id())
+    )
+
+
+def _empty(directory: int) -> None:
+    """Remove all that is in an open directory; neither links nor mounts are followed."""
+    device = os.fstat(directory).st_dev
+    fresh = os.open(".", _READ, dir_fd=directory)  # btrfs lists for each only what was there then
+    try:
+        for name in os.listdir(fresh):
+            status = os.stat(name, dir_fd=fresh, follow_symlinks=False)
+            if status.st_dev != device:
+                raise OSError(f"something is mounted at {displayable(name)}")
+            if stat.S_ISDIR(status.st_mode):
+                shutil.rmtree(name, dir_fd=fresh)
+            else:
+                os.unlink(name, dir_fd=fresh)
+    finally:
+        os.close(fresh)
+
+
+def _remove_name(above: int, name: str, status: os.stat_result) -> None:
+    with contextlib.suppress(FileNotFoundError):  # removed already
+        now = os.stat(name, dir_fd=above, follow_symlinks=False)
+        if (now.st_dev, now.st_ino) == (status.st_dev, status.st_ino):
+            os.rmdir(name, dir_fd=above)
+
+
+def _records() -> str:
+    return os.path.join(state_directory(), "scratch")

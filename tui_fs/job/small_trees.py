@@ -1,0 +1,232 @@
+"""Small trees that are made in a scratch directory and deleted, timed or counted."""
+
+import math
+import os
+import select
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tui_fs.cost.calibration import BLOCK_BYTES, Counted, Sample, Shape
+from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
+from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
+from tui_fs.job.launcher import Launcher
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
+from tui_fs.strategies.registry import STRATEGIES, tools_of
+from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.tracing.ladder import likely_source, open_source
+from tui_fs.tracing.source import CallSource
+
+_MOST_FILES, _FEWEST_FILES = 2_000, 100
+_BUILDING_S = 0.06
+"""On a slow file system the trees are as small as can be made in this time."""
+_LARGER = {StrategyName.RSYNC: 4}
+"""rsync sleeps 20 ms at a time while it waits for its processes to end (its msleep(20))."""
+_NAMES_OF_AN_INODE = 4
+_LARGE_BYTES = 32 << 20
+_ORDINARY = Options()
+_ONE_BY_ONE = Options(batch_size=1)
+_TREE = "tree"
+_EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """A tree to measure: directories below it, files in each (or in it), names of each inode."""
+
+    directories: int = 0
+    files: int = 0
+    names: int = 1
+    file_bytes: int = 0
+
+    @property
+    def all_files(self) -> int:
+        return self.files * max(1, self.directories)
+
+
+class SmallTrees:
+    """Makes trees in a scratch directory and deletes them with the real tools.
+
+    Args:
+        path: of that directory, which nobody else can exchange.
+        goes_on: asked before each tree.
+    """
+
+    def __init__(self, directory: int, path: str, goes_on: Callable[[], bool]) -> None:
+        self._directory = directory
+        self._path = path
+        self._goes_on = goes_on
+        self._counts = likely_source(None) is TraceSource.PERF
+        os.mkdir(_EMPTY, 0o700, dir_fd=directory)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what was measured, the most telling first, twice where the time permits."""
+        size = self._size()
+        for strategy in StrategyName:
+            list(self._run(strategy, Shape.EMPTY, _Contents()))  # its programs are in memory now
+        for _ in range(2):
+            for strategy in StrategyName:
+                files = size * _LARGER.get(strategy, 1)
+                yield from self._run(strategy, Shape.EMPTY, _Contents())
+                yield from self._run(strategy, Shape.FLAT, _Contents(0, files))
+                yield from self._run(strategy, Shape.FOREST, _Contents(files // 4, 1))
+            few = _Contents(0, max(_FEWEST_FILES, size // 20))
+            yield from self._run(StrategyName.XARGS, Shape.BATCHES, few, _ONE_BY_ONE)
+            if self._counts:
+                yield from self._run(StrategyName.XARGS, Shape.COUNTED, few, _ONE_BY_ONE)
+            rm = StrategyName.RM
+            yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
+            links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
+            yield from self._run(rm, Shape.LINKS, links)
+            yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
+
+    def _size(self) -> int:
+        _, reasons = tools_of(STRATEGIES[StrategyName.RM])
+        if reasons:
+            raise TuiFsError(f"rm cannot run here: {reasons[0]}.")
+        began = time.perf_counter()
+        self._build(_Contents(0, _FEWEST_FILES))
+        each_s = (time.perf_counter() - began) / _FEWEST_FILES
+        for _ in self._run(StrategyName.RM, Shape.FLAT, None):
+            pass
+        return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
+
+    def _run(
+        self,
+        strategy: StrategyName,
+        shape: Shape,
+        contents: _Contents | None,
+        options: Options = _ORDINARY,
+    ) -> Iterator[Sample]:
+        """Delete a tree, newly made of `contents`; nothing where the strategy cannot run."""
+        tools, reasons = tools_of(STRATEGIES[strategy])
+        if reasons or not self._goes_on():
+            return
+        allocated = 0
+        if contents is None:
+            contents = _Contents()
+        else:
+            allocated = self._build(contents)
+        steps = STRATEGIES[strategy].steps((f"./{_TREE}",), options, tools, f"./{_EMPTY}")
+        seconds, _ = self._delete(steps, is_counted=shape is Shape.COUNTED)
+        files = contents.all_files
+        yield Sample(
+            strategy,
+            shape,
+            seconds,
+            names=files * contents.names,
+            directories=contents.directories,
+            inodes=files,
+            allocated_bytes=allocated,
+            batches=math.ceil(files * contents.names / options.batch_size),
+        )
+
+    def _build(self, contents: _Contents) -> int:
+        """Make a tree; return the bytes its files occupy."""
+        os.mkdir(_TREE, 0o700, dir_fd=self._directory)
+        top = os.open(_TREE, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self._directory)
+        try:
+            if not contents.directories:
+                return _fill(top, contents)
+            allocated = 0
+            for number in range(contents.directories):
+                os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
+                one = os.open(f"directory-{number:06}", os.O_RDONLY, dir_fd=top)
+                try:
+                    allocated += _fill(one, contents)
+                finally:
+                    os.close(one)
+            return allocated
+        finally:
+            os.close(top)
+
+    def counted(self) -> dict[str, Counted]:
+        """Return what the installed tools call, for those that no formula is known for."""
+        found: dict[str, Counted] = {}
+        versions = installed_versions()
+        for strategy in StrategyName if self._counts else ():
+            tools, reasons = tools_of(STRATEGIES[strategy])
+            if reasons or formulas_hold(strategy, versions):
+                continue
+            runs: list[CountedRun] = []
+            for tree in calibration_shapes():
+                if not self._goes_on():
+                    return found
+                runs.append(self._count(strategy, tree, tools))
+            used = versions_used(strategy, versions)
+            found[strategy.value] = Counted(used, fit(strategy, runs).shares)
+        return found
+
+    def _count(
+        self, strategy: StrategyName, tree: CalibrationTree, tools: dict[str, str]
+    ) -> CountedRun:
+        os.mkdir(_TREE, 0o700, dir_fd=self._directory)
+        for name in tree.directories:
+            os.mkdir(f"{_TREE}/{name}", 0o700, dir_fd=self._directory)
+        for name in tree.files:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(f"{_TREE}/{name}", flags, 0o600, dir_fd=self._directory))
+        target, empty = f"{self._path}/{_TREE}", f"{self._path}/{_EMPTY}"
+        options = Options(batch_size=tree.batch_size)
+        *_, survey = ScandirSurvey([target], walkers=1, looks_around=False).run()
+        steps = STRATEGIES[strategy].steps((target,), options, tools, empty)
+        _, calls = self._delete(steps, is_counted=True)
+        return CountedRun(survey, options, calls)
+
+    def _delete(self, steps: tuple[Step, ...], *, is_counted: bool) -> tuple[float, dict[str, int]]:
+        """Run the steps; return the seconds from their release to their end, and their calls."""
+        number = sum(len(step) for step in steps)
+        source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, number)
+        launcher = Launcher(steps, (self._directory,) * len(steps), 0, IoPriority.NORMAL)
+        try:
+            source.prepare(launcher.pid)
+            wall_s = sum(_wall_s(launcher, source, number) for number in range(len(steps)))
+            if _exists(_TREE, self._directory):
+                raise TuiFsError("A scratch tree could not be deleted.")
+            return wall_s, {name: one.calls for name, one in source.read().calls.items()}
+        finally:
+            source.close()
+            launcher.close()
+            os.close(launcher.out)
+            os.close(launcher.err)
+
+
+def _wall_s(launcher: Launcher, source: CallSource, number: int) -> float:
+    for pid in launcher.fork_step(number):
+        source.attach(pid)
+    launcher.release()
+    while True:
+        ready, _, _ = select.select([launcher.fileno(), launcher.out, launcher.err], [], [])
+        for pipe in (launcher.out, launcher.err):
+            if pipe in ready and not os.read(pipe, 1 << 16):
+                raise TuiFsError("the process that runs the tools has ended")
+        if launcher.fileno() in ready:
+            source.step_ended()
+            return launcher.ended().wall_s
+
+
+def _fill(directory: int, contents: _Contents) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    allocated = 0
+    for number in range(contents.files):
+        name = f"file-{number:06}"
+        descriptor = os.open(name, flags, 0o600, dir_fd=directory)
+        try:
+            if contents.file_bytes:
+                os.posix_fallocate(descriptor, 0, contents.file_bytes)
+                allocated += os.fstat(descriptor).st_blocks * 512
+        finally:
+            os.close(descriptor)
+        for other in range(1, contents.names):
+            os.link(name, f"{name}-{other}", src_dir_fd=directory, dst_dir_fd=directory)
+    return allocated
+
+
+def _exists(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,115 @@
+"""Memory: what processes have used at most, and what is left for another one."""
+
+import os
+import re
+from dataclasses import dataclass
+
+MEMINFO = "/proc/meminfo"
+CGROUP_OF_SELF = "/proc/self/cgroup"
+CGROUPS = "/sys/fs/cgroup"
+
+_FORKED_ONLY = 0x40
+"""PF_FORKNOEXEC of linux/sched.h: forked, but has not executed a program."""
+
+_FLAGS_FIELD = 6
+"""Of /proc/PID/stat, counted from the one behind the name (proc(5))."""
+
+_PEAK = re.compile(rb"^VmHWM:\s+(\d{1,15}) kB$", re.MULTILINE)
+_PARENT = re.compile(rb"^PPid:\s+(\d{1,10})$", re.MULTILINE)
+_AVAILABLE = re.compile(rb"^MemAvailable:\s+(\d{1,15}) kB$", re.MULTILINE)
+_RECLAIMABLE = re.compile(rb"^(?:inactive_file|active_file|slab_reclaimable) (\d{1,18})$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRoom:
+    """How much more memory a process started here can have.
+
+    Attributes:
+        bytes_left: until the kernel refuses, kills or holds back.
+        limited_by: what ends there, in words.
+    """
+
+    bytes_left: int
+    limited_by: str
+
+
+def memory_room(
+    meminfo: str = MEMINFO, own_cgroup: str = CGROUP_OF_SELF, cgroups: str = CGROUPS
+) -> MemoryRoom | None:
+    """Return the narrowest of the machine's room and that of the control groups above.
+
+    File pages that can be dropped count as room, as in MemAvailable. Only the unified hierarchy
+    (cgroup2) is looked at. None if nothing can be read.
+    """
+    rooms: list[MemoryRoom] = []
+    available = _AVAILABLE.search(_read(meminfo))
+    if available is not None:
+        rooms.append(MemoryRoom(int(available[1]) * 1024, "the memory of this machine"))
+    for group in _groups_above(own_cgroup, cgroups):
+        limits = [
+            _number(_read(os.path.join(group, name))) for name in ("memory.max", "memory.high")
+        ]
+        used = _number(_read(os.path.join(group, "memory.current")))
+        limit = min((one for one in limits if one is not None), default=None)
+        if limit is None or used is None:
+            continue
+        droppable = sum(map(int, _RECLAIMABLE.findall(_read(os.path.join(group, "memory.stat")))))
+        left = max(0, limit - max(0, used - droppable))
+        rooms.append(MemoryRoom(left, "the memory limit of its control group"))
+    return min(rooms, key=lambda room: room.bytes_left, default=None)
+
+
+def has_executed(pid: int, proc: str = "/proc") -> bool:
+    """Tell whether a process runs a program of its own, and no longer its parent's."""
+    fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
+    if len(fields) <= _FLAGS_FIELD or not fields[_FLAGS_FIELD].isdigit():
+        return False
+    return not int(fields[_FLAGS_FIELD]) & _FORKED_ONLY
+
+
+def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> int:
+    """Return the most memory a running process has had; 0 if it has none any more.
+
+    Args:
+        parent: 0 also if the process is not (any longer) a child of this one.
+    """
+    status = _read(f"{proc}/{pid}/status")
+    if parent is not None:
+        above = _PARENT.search(status)
+        if above is None or int(above[1]) != parent:
+            return 0
+    peak = _PEAK.search(status)
+    return int(peak[1]) * 1024 if peak else 0
+
+
+def children_of(pid: int, proc: str = "/proc") -> tuple[int, ...]:
+    """Return the children of a process's first thread; none where the kernel does not tell."""
+    words = _read(f"{proc}/{pid}/task/{pid}/children").split()
+    return tuple(int(word) for word in words if word.isdigit())
+
+
+def _groups_above(own_cgroup: str, cgroups: str) -> list[str]:
+    """Return the directories of this process's group and all above it but the root."""
+    for line in _read(own_cgroup).splitlines():
+        number, _, path = line.partition(b"::")
+        if number == b"0" and path:
+            names = [name for name in os.fsdecode(path).split("/") if name not in ("", "..")]
+            return [os.path.join(cgroups, *names[: end + 1]) for end in range(len(names))] or [
+                cgroups
+            ]
+    return []
+
+
+def _number(text: bytes) -> int | None:
+    """Return the one number in a file; None for ``max`` and for what is not there."""
+    stripped = text.strip()
+    return int(stripped) if stripped.isdigit() else None
+
+
+def _read(path: str) -> bytes:
+    """Return a file's content; nothing if it is gone or not for us."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -1,0 +1,160 @@
+"""A first figure for a tree too large to count quickly, with the range in which it lies."""
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
+from tui_fs.model.glance import Glance, Interval
+from tui_fs.model.survey import Totals
+from tui_fs.survey.glance_directory import FAMILIES, OTHER
+from tui_fs.survey.glance_sampling import Sample
+from tui_fs.survey.glance_statistics import Sum, Sums, interval
+from tui_fs.survey.glance_tree import Root, open_directory
+
+KNOWN_WELL = 0.05
+"""Looking ends when both ends of the interval are that near."""
+LOOK_INTERVAL_S = 1.0
+_SURE_OF_LINKS = 60
+"""Of so many files without a further name, at most a twentieth of all have one (3 / n)."""
+
+
+def glance(paths: Sequence[str], limit_s: float = 1.0, seed: int | None = None) -> Glance:
+    """Return what is known of some directories after at most about `limit_s`.
+
+    Args:
+        paths: absolute paths of directories, none inside another.
+        seed: what is drawn at random is the same for the same seed and time.
+
+    Raises:
+        OSError: one of the directories cannot be opened.
+        BadInput: the table of mounts cannot be understood.
+    """
+    return next(looks(paths, limit_s, seed))
+
+
+def looks(
+    paths: Sequence[str],
+    limit_s: float = 1.0,
+    seed: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    mountinfo: str = MOUNTINFO,
+) -> Iterator[Glance]:
+    """Yield what is known after `limit_s`, and then better figures about once a second.
+
+    Each one rests on everything seen before. It ends when all was read or the entries are known
+    to five per cent. Nothing is changed, no symbolic link followed, no other mount entered.
+
+    Raises:
+        OSError: one of the directories cannot be opened.
+        BadInput: the table of mounts cannot be understood.
+    """
+    began_s = clock()
+    roots = _opened(paths, mountinfo)
+    sample = Sample(roots, random.Random(seed), clock)
+    try:
+        deadline_s = began_s + limit_s
+        while True:
+            is_more = sample.work_until(deadline_s)
+            seen = _glance(sample, roots, clock() - began_s)
+            yield seen
+            if not is_more or seen.is_all_read or seen.entries.is_within(KNOWN_WELL):
+                return
+            deadline_s = clock() + LOOK_INTERVAL_S
+    finally:
+        sample.looking.close()
+
+
+def _opened(paths: Sequence[str], mountinfo: str) -> list[Root]:
+    table = read_mounts(mountinfo)
+    roots: list[Root] = []
+    try:
+        for path in paths:
+            descriptor = open_directory(os.fsencode(path))
+            mount = mount_of(path, table)
+            family = FAMILIES.get(mount.filesystem, OTHER) if mount else OTHER
+            below = frozenset(os.fsencode(one.mount_point) for one in mounts_below(path, table))
+            device = os.fstat(descriptor).st_dev
+            roots.append(Root(os.fsencode(path), descriptor, device, family, below))
+    except OSError:
+        for root in roots:
+            os.close(root.descriptor)
+        raise
+    return roots
+
+
+def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
+    sums = sample.estimate()
+    looked = sample.looking
+    inodes = _used_inodes(roots)
+    # Every directory is an inode, but a file may have many names. Where none of those looked at
+    # had a second one, few have.
+    has_links = looked.files_linked or looked.files_looked_at < _SURE_OF_LINKS
+    names = math.inf if has_links else inodes / (1 - 3 / looked.files_looked_at)
+    entries = interval(sums, Sum.ENTRIES, names)
+    directories = interval(sums, Sum.DIRECTORIES, inodes)
+    allocated = interval(sums, Sum.ALLOCATED)
+    by_name = round(sums.values[Sum.ALLOCATED_BY_NAME])
+    if by_name > allocated.high and looked.files_linked:
+        # the further names may all lie elsewhere
+        allocated = Interval(allocated.low, allocated.expected, by_name)
+    is_all_read = sums.is_exact
+    if is_all_read:
+        entries = _exactly(sums, Sum.ENTRIES)
+        directories = _exactly(sums, Sum.DIRECTORIES)
+    values = sums.values
+    files, symlinks = round(values[Sum.FILES]), round(values[Sum.SYMLINKS])
+    return Glance(
+        entries=entries,
+        directories=directories,
+        allocated_bytes=allocated,
+        elapsed_s=elapsed_s,
+        is_all_read=is_all_read,
+        largest_directory_entries=looked.largest,
+        samples=looked.directories_read + looked.files_looked_at,
+        rests_on=_rests_on(sums, looked.directories_read, directories),
+        totals=Totals(
+            files=files,
+            directories=directories.expected,
+            symlinks=symlinks,
+            other=max(0, entries.expected - directories.expected - files - symlinks),
+            apparent_bytes=round(values[Sum.APPARENT]),
+            allocated_bytes=allocated.expected,
+        ),
+        non_empty_directories=round(values[Sum.NON_EMPTY]),
+        parent_directories=round(values[Sum.PARENTS]),
+        directory_reads=round(values[Sum.READS]),
+        non_directory_path_bytes=round(values[Sum.PATH_BYTES]),
+        max_depth=looked.max_depth,
+        max_path_bytes=looked.max_path_bytes,
+        unreadable=looked.unreadable,
+    )
+
+
+def _exactly(sums: Sums, which: Sum) -> Interval:
+    value = round(sums.values[which])
+    return Interval(value, value, value)
+
+
+def _used_inodes(roots: Sequence[Root]) -> float:
+    """Return how many inodes the file systems have given out, infinity if they do not count."""
+    used = 0.0
+    for root in {root.device: root for root in roots}.values():
+        room = os.fstatvfs(root.descriptor)
+        if not room.f_files or root.family == OTHER:
+            return math.inf
+        used += room.f_files - room.f_ffree
+    return used
+
+
+def _rests_on(sums: Sums, read: int, directories: Interval) -> str:
+    if sums.is_exact:
+        return f"Every directory was read to its end ({read:,})."
+    if directories.expected <= 1:
+        return "How far reading has come in the directory tells how much is left."
+    of = f"about {directories.expected:,}"
+    if sums.values[Sum.OPEN] > 0.5 * sums.values[Sum.ENTRIES]:
+        return f"{read:,} of {of} directories were read; most of the tree is a guess."
+    return f"{read:,} of {of} directories were read, drawn at random by size."
