@@ -8,6 +8,7 @@ teach the model is forgotten between them. ``--json FILE`` keeps the cases, one 
 """
 
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -72,9 +73,8 @@ class Case:
         return self.low_s <= self.seconds <= self.high_s
 
     @property
-    def calls_are_right(self) -> bool:
-        within = abs(self.predicted_calls - self.calls) <= 0.03 * self.calls + 20
-        return self.removing_are_exact and within and not self.worst_call
+    def sum_is_right(self) -> bool:
+        return abs(self.predicted_calls - self.calls) <= 0.03 * self.calls + 20
 
     @property
     def memory_is_right(self) -> bool:
@@ -239,6 +239,23 @@ def main() -> None:
                             with open(chosen.json, "a", encoding="utf-8") as file:
                                 file.write(json.dumps(asdict(case)) + "\n")
     _conclude(cases)
+    _print_table(cases)
+
+
+def _print_table(cases: list[Case]) -> None:
+    """Print the table of the documentation: measured seconds, predicted by measured below."""
+    print("\n| | " + " | ".join(STRATEGIES) + " |")
+    print("|---" * (len(STRATEGIES) + 1) + "|")
+    by_key = {(case.filesystem, case.shape, case.strategy): case for case in cases}
+    for filesystem in dict.fromkeys(case.filesystem for case in cases):
+        for shape in SHAPES:
+            found = [by_key.get((filesystem, shape, strategy)) for strategy in STRATEGIES]
+            if any(found):
+                cells = (
+                    f"{one.seconds:.2f} s · {one.predicted_s / one.seconds:.2f}" if one else "–"
+                    for one in found
+                )
+                print(f"| {filesystem} {shape} | " + " | ".join(cells) + " |")
 
 
 def _measure(
@@ -257,7 +274,7 @@ def _measure(
     command = [PROGRAM, "delete", str(target), "--strategy", name, *options, "--yes", "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode == 2 and "cannot do this" in ended.stderr:
-        shutil.rmtree(target)
+        subprocess.run(["rm", "-rf", str(target)], check=True)  # deeper than rmtree goes
         return None
     if ended.returncode != 0:
         sys.exit(f"{command} ended with {ended.returncode}: {ended.stderr}")
@@ -302,7 +319,7 @@ def _print(case: Case) -> None:
         f"({case.low_s:.2f} to {case.high_s:.2f}, {case.predicted_s / case.seconds:.2f})"
         f"{'' if case.is_inside else ' OUTSIDE'}; "
         f"calls {case.calls:,} / {case.predicted_calls:,}"
-        f"{'' if case.calls_are_right else f' WRONG {case.worst_call}'}; "
+        f"{f' ({case.worst_call})' if case.worst_call else ''}; "
         f"memory {case.memory_bytes / 1e6:.1f} / {case.predicted_memory_bytes / 1e6:.1f}"
         f"{'' if case.memory_is_right else ' WRONG'}"
         f"{'' if case.freed_is_right else f' FREED {case.freed_bytes:,} {case.freed_bytes_min:,}'}",
@@ -320,9 +337,12 @@ def _conclude(cases: list[Case]) -> None:
             f"time, {len(timed)} cases of a second or more: median error {median:.1%}, "
             f"inside low to high {inside:.1%}, high/low at most {widest:.2f}"
         )
+    wrong = collections.Counter(case.worst_call.split(" ")[0] for case in cases if case.worst_call)
+    print(f"the call that is furthest off, where one is: {dict(wrong)}")
     for what, right in (
         ("removing calls exact", [case.removing_are_exact for case in cases]),
-        ("every call within 3 % or 20", [case.calls_are_right for case in cases]),
+        ("all calls together within 3 % or 20", [case.sum_is_right for case in cases]),
+        ("every call within 3 % or 20", [not case.worst_call for case in cases]),
         ("memory within 25 % or 5 MB", [case.memory_is_right for case in cases]),
         ("freed bytes within the bounds", [case.freed_is_right for case in cases]),
     ):

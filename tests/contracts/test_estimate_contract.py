@@ -220,3 +220,31 @@ def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str)
     assert predicted["processes"] == row["processes"] > 0
     assert predicted["syscalls"] == row["syscalls"]
     assert report["peak_memory_bytes"] is None or report["peak_memory_bytes"] > 0
+
+
+def test_a_quick_look_tells_a_range_and_never_that_it_is_complete(cli: Cli, large: Path) -> None:
+    # Given a tree of 20,000 entries / When looked at shortly / Then they lie in the range told
+    told = estimate(cli, "--quick", large)
+    assert told["entries_low"] <= MEASURED_FROM_ENTRIES <= told["entries_high"]
+    assert told["entries_low"] <= told["entries"] <= told["entries_high"]
+    assert told["complete"] is False
+    # And each strategy has its prediction, by what was seen
+    assert {row["strategy"] for row in told["strategies"]} >= {"rm", "find", "rmtree"}
+    for row in told["strategies"]:
+        assert row["seconds_low"] <= row["seconds"] <= row["seconds_high"]
+        removing = sum(row["syscalls"].get(name, 0) for name in ("unlink", "unlinkat", "rmdir"))
+        assert removing == pytest.approx(told["entries"], abs=1)
+    # And nothing was made beside it
+    assert scratches(large.parent) == []
+
+
+def test_a_quick_look_in_words_says_about_and_how_sure(cli: Cli, large: Path) -> None:
+    # Given a tree / When looked at shortly, for a person / Then the range and the odds are told
+    said = cli.run("estimate", "--quick", large).expect(0).stdout
+    assert b"entries" in said and b"nine times of ten" in said
+
+
+def test_a_quick_look_at_what_is_not_there_is_bad_input(cli: Cli, above: Path) -> None:
+    # Given nothing / When looked at / Then one sentence and the code for bad input
+    finished = cli.run("estimate", "--quick", above / "nothing").expect(2)
+    assert "Traceback" not in finished.stderr

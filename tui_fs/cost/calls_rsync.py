@@ -6,7 +6,7 @@ that holds it, one openat for each level (since 3.4), and keeps that directory o
 empties it: deep trees cost the square of their depth.
 
 Not exact, because they depend on how three processes interleave and on where the heap ends: brk
-(0 or 1.75 for each lowest directory; 0.7 is taken), poll, read, write, futex and wait4.
+(0 to 1.9 for each lowest directory), poll, read, write, futex and wait4.
 """
 
 from collections import Counter
@@ -16,7 +16,9 @@ from tui_fs.cost.heap import mean_name_bytes
 from tui_fs.model.survey import Survey
 
 _HEAP_MOVES_OF_A_LEAF = 0.7
-_BYTES_A_READ = 20_000
+_HEAP_MOVES_OF_A_LARGE_LEAF = 1.8
+_LARGE_LEAF_ENTRIES = 100
+_BYTES_A_READ = 16_000
 """The deleting process tells the first of each name, which reads it in pieces (measured)."""
 
 _BYTES_A_WRITE = 200_000
@@ -31,9 +33,11 @@ def of_rsync(survey: Survey) -> Calls:
     directories = totals.directories
     opened = full + survey.non_empty_levels
     leaves = max(0, full - survey.parent_directories - 1)
-    told_bytes = _relative_path_bytes(survey) + _HEADER_BYTES * totals.entries
-    reads, writes = told_bytes // _BYTES_A_READ, told_bytes // _BYTES_A_WRITE
-    held_bytes = survey.max_entries_in_directory * list_entry_bytes(survey)
+    is_large = totals.entries >= _LARGE_LEAF_ENTRIES * full
+    moves = _HEAP_MOVES_OF_A_LARGE_LEAF if is_large else _HEAP_MOVES_OF_A_LEAF
+    told = told_bytes(survey)
+    reads, writes = told // _BYTES_A_READ, told // _BYTES_A_WRITE
+    held_bytes = survey.max_entries_in_directory * (50 + 2 * mean_name_bytes(survey))
     mapped = round(0.957 * max(0, survey.max_depth - 2)) + round(held_bytes / _BYTES_A_MAPPING)
     return Counter(
         {
@@ -46,7 +50,7 @@ def of_rsync(survey: Survey) -> Calls:
             "newfstatat": 23 + 2 * directories + totals.non_directories,
             "fcntl": 23 + 2 * full,
             "access": 1,
-            "brk": 10 + round(_HEAP_MOVES_OF_A_LEAF * leaves),
+            "brk": 10 + round(moves * leaves),
             "chdir": 1,
             "clone": 2,
             "dup2": 2,
@@ -72,9 +76,9 @@ def of_rsync(survey: Survey) -> Calls:
     )
 
 
-def list_entry_bytes(survey: Survey) -> float:
-    """Return what an entry of a list of names takes (measured with names of 8 and 200 bytes)."""
-    return 50 + 2 * mean_name_bytes(survey)
+def told_bytes(survey: Survey) -> int:
+    """Return what the deleting process tells the first: a header and the path of each entry."""
+    return _relative_path_bytes(survey) + _HEADER_BYTES * survey.totals.entries
 
 
 def _relative_path_bytes(survey: Survey) -> int:

@@ -56,7 +56,10 @@ def of_xargs(
     waits = batches * (_WAITS_SIDE_BY_SIDE if options.processes > 1 and batches > 1 else 1)
     names = totals.non_directories / batches if batches else 0
     entry_bytes = fts_entry_bytes(mean_name_bytes(survey))
-    moves = heap_moves(survey, filesystem) + batches * int(heap_steps(names, entry_bytes))
+    # rm holds its arguments, whole paths, as fts does the names of a directory
+    path_bytes = written / totals.non_directories - 1 if totals.non_directories else 0
+    moves = heap_moves(survey, filesystem)
+    moves += batches * int(heap_steps(names, fts_entry_bytes(path_bytes)))
     moves += round(heap_moves_of(survey.top_directories, entry_bytes))  # of the second find
     return Counter(
         {

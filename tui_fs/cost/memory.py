@@ -4,7 +4,7 @@ rm and find (gnulib's fts) hold the names of a directory and of all above it, at
 each; rsync and Python hold whole directories. Counted is resident memory, as VmHWM gives it.
 """
 
-from tui_fs.cost.calls_rsync import list_entry_bytes
+from tui_fs.cost.calls_rsync import told_bytes
 from tui_fs.cost.calls_xargs import batches_of
 from tui_fs.cost.heap import (
     FTS_SORTED_ABOVE,
@@ -24,6 +24,10 @@ _PYTHON_BYTES = 9_850 << 10
 
 _SORTED_EXTRA_BYTES = 16
 """Two arrays of pointers, to sort by inode."""
+
+_RSYNC_ENTRY_BYTES = 50
+"""Of the list of a directory, without the name. Besides, what is told of deleted entries queues up
+until the first process reads it, which it does at the end (measured on trees up to 378,000)."""
 
 _RSYNC_LEVEL_BYTES = 13_000
 """rsync's list of names for each directory on the way down, however short."""
@@ -60,8 +64,9 @@ def peak_memory_bytes(
                 _RM_BYTES + _batch_bytes(survey, options),
             )
         case StrategyName.RSYNC:
-            held_bytes = survey.max_entries_in_directory * list_entry_bytes(survey)
-            return _RSYNC_BYTES + int(held_bytes) + survey.max_depth * _RSYNC_LEVEL_BYTES
+            held = _RSYNC_ENTRY_BYTES + mean_name_bytes(survey)
+            held_bytes = int(survey.max_entries_in_directory * held) + told_bytes(survey)
+            return _RSYNC_BYTES + held_bytes + survey.max_depth * _RSYNC_LEVEL_BYTES
         case StrategyName.RMTREE:
             return _PYTHON_BYTES + _rmtree_bytes(survey)
 
