@@ -44,7 +44,10 @@ def fts_entry_bytes(name_bytes: float) -> int:
 
 
 def entries_held(survey: Survey) -> int:
-    """Return how many names fts holds at most: those of a directory and of all above it."""
+    """Return how many names fts holds at most: those of a directory and of all above it.
+
+    Of a directory above those count that come after the way down, by an order that nobody knows.
+    """
     largest = survey.largest or ()
     most = min(survey.max_entries_in_directory, FTS_ENTRIES_AT_ONCE)
     for lower in largest:
@@ -54,7 +57,10 @@ def entries_held(survey: Survey) -> int:
             if lower.path == one.path or lower.path.startswith(f"{one.path.rstrip('/')}/")
         )
         most = max(most, sum(above))
-    return most + survey.max_depth
+    # of a chain every directory is on the way: levels of the lowest are twice the mean
+    full = max(1, survey.non_empty_directories)
+    on_the_way = 2 * survey.non_empty_levels / full * (survey.totals.entries / full)
+    return max(most + survey.max_depth, min(survey.totals.entries, int(on_the_way)))
 
 
 def heap_moves(survey: Survey, filesystem: str) -> int:

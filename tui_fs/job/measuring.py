@@ -116,9 +116,11 @@ def _measure_in_child(
     except BaseException:  # noqa: BLE001  nothing may run on in a copy of the parent
         traceback.print_exc()
     finally:
-        if os.getppid() != parent:
-            scratch.remove()
-        os._exit(code)
+        try:
+            if os.getppid() != parent:
+                scratch.remove()
+        finally:
+            os._exit(code)
 
 
 def _told(target: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import replace
+from itertools import islice
 from typing import ClassVar
 
 from rich.text import Text
@@ -55,6 +56,9 @@ from tui_fs.survey.glance import looks
 from widgets.bar_list import BarList
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.typable_text import TYPABLE
+
+_MOST_LOOKS = 10
+"""About a second each; then the count has come further than looking on would."""
 
 
 class PreviewScreen(CountingScreen):
@@ -159,7 +163,7 @@ class PreviewScreen(CountingScreen):
         """Look shortly at the whole, and again, until it is counted."""
         worker = get_current_worker()
         try:
-            for seen in looks(paths):
+            for seen in islice(looks(paths), _MOST_LOOKS):
                 if worker.is_cancelled or (self._survey is not None and self._survey.finished):
                     return
                 self._seen = seen
