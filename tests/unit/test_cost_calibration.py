@@ -67,10 +67,10 @@ def truths(draw: st.DrawFn) -> Calibration:
     """Give prices as any file system may have them."""
     prices = {name.value: draw(PRICES) for name in StrategyName}
     rm = prices["rm"]
-    for name, price in prices.items():  # nobody removes for less than rm: the kernel does the same
+    for name, price in prices.items():  # the kernel does for each what it does for rm
         if name != "rm":
-            name_s, directory_s = rm.name_s + price.name_s, rm.directory_s + price.directory_s
-            prices[name] = Prices(price.start_s, name_s, directory_s)
+            times = draw(st.floats(0.9, 2.5))
+            prices[name] = Prices(price.start_s, times * rm.name_s, times * rm.directory_s)
     return Calibration(
         "ext4",
         1.0,
@@ -226,6 +226,24 @@ def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
     for factor in factors:
         experience = experience.refined(factor)
     assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
+
+
+def test_one_strategy_that_was_held_up_is_not_believed() -> None:
+    # Given trees that took rsync a hundred times as long as rm, because something else was slow
+    samples = [
+        Sample(name, shape, seconds * (100 if name is StrategyName.RSYNC else 1), names, 0, names)
+        for name in (StrategyName.RM, StrategyName.RSYNC)
+        for shape, seconds, names in (
+            (Shape.EMPTY, 0.001, 0),
+            (Shape.FLAT, 0.101, 1000),
+            (Shape.FOREST, 0.201, 1000),
+        )
+    ]
+    samples = [replace(one, directories=500 * (one.shape is Shape.FOREST)) for one in samples]
+    # When fitted / Then its prices are a few times those of rm
+    prices = fit(samples, typical("ext4"), 1.0, "6.1").prices
+    assert prices["rsync"].name_s == pytest.approx(2.5 * prices["rm"].name_s)
+    assert prices["rsync"].directory_s == pytest.approx(2.5 * prices["rm"].directory_s)
 
 
 def test_twice_and_half_cancel() -> None:

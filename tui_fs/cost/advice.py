@@ -57,13 +57,14 @@ def _why(survey: Survey, kind: str, estimate: Estimate) -> str:
     """Return why the recommended strategy fits this tree."""
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
-    safe = f", and nobody can lead {best} outside" if estimate.race_safe else ""
+    is_safe = estimate.race_safe
     if totals.allocated_bytes > (1 << 20) * max(1, totals.entries):
         return (
             f"Few large files: freeing their blocks takes most of the time, and {best} asks for "
             "nothing else."
         )
     if totals.entries < _FEW:
+        safe = f", and nobody can lead {best} outside" if is_safe else ""
         return f"So few entries take no time by any strategy{safe}."
     if survey.max_path_bytes >= PATH_MAX_BYTES and best in (StrategyName.RM, StrategyName.FIND):
         return (
@@ -86,7 +87,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate) -> str:
         )
     return (
         "Removing the names is nearly all of the work, and the same by any strategy: "
-        f"{best} adds the least{safe}."
+        f"{best} adds the least{', and nobody can lead it outside' if is_safe else ''}."
     )
 
 
