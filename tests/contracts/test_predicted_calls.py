@@ -132,7 +132,9 @@ def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -
         told, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
         assert of_the_tools(name, differing(told, deleted.calls)) == {}, (shape, options)
         total = sum(deleted.calls.values())
-        assert abs(sum(told.values()) - total) <= max(NEAR_CALLS, NEAR_SHARE * total), shape
+        # CPython starts with some dozens of calls more or less from one build to another
+        near = NEAR_CALLS * (3 if name is StrategyName.RMTREE else 1)
+        assert abs(sum(told.values()) - total) <= max(near, NEAR_SHARE * total), shape
         assert processes == deleted.processes, (shape, options)
 
 
