@@ -248,3 +248,14 @@ def test_a_quick_look_at_what_is_not_there_is_bad_input(cli: Cli, above: Path) -
     # Given nothing / When looked at / Then one sentence and the code for bad input
     finished = cli.run("estimate", "--quick", above / "nothing").expect(2)
     assert "Traceback" not in finished.stderr
+
+
+def test_times_of_a_tree_that_is_not_in_memory(cli: Cli, large: Path) -> None:
+    # Given a tree / When estimated with cold caches, by root / Then that is measured and told
+    needs_root("dropping caches")
+    told = estimate(cli, "--cold", large)
+    assert rests_on(told).endswith("with cold caches")
+    assert scratches(large.parent) == []
+    # And another estimate does not need it again, nor says so
+    assert not rests_on(estimate(cli, large)).endswith("with cold caches")
+    assert rests_on(estimate(cli, "--cold", "--no-measuring", large)).endswith("with cold caches")

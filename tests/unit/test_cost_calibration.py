@@ -228,6 +228,28 @@ def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
     assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
 
 
+def test_what_was_not_in_memory_costs_its_reading() -> None:
+    # Given trees of rm in memory, and the same ones read from the disk
+    times = {
+        Shape.EMPTY: (0.0, 0, 0),
+        Shape.FLAT: (1.0, 1000, 0),
+        Shape.FOREST: (2.0, 500, 500),
+        Shape.COLD_FLAT: (3.0, 1000, 0),
+        Shape.COLD_FOREST: (4.5, 500, 500),
+    }
+    samples = [
+        Sample(StrategyName.RM, shape, seconds, names, directories, names)
+        for shape, (seconds, names, directories) in times.items()
+    ]
+    # When fitted / Then a name costs 2 ms more, a directory the 1.5 s that are left by 500
+    found = fit(samples, typical("ext4"), 1.0, "6.1")
+    assert found.cold_name_s == pytest.approx(0.002)
+    assert found.cold_directory_s == pytest.approx(0.003)
+    # And nobody claims to know it where it was not measured
+    warm = fit(samples[:3], typical("ext4"), 1.0, "6.1")
+    assert (warm.cold_name_s, warm.cold_directory_s) == (None, None)
+
+
 def test_one_strategy_that_was_held_up_is_not_believed() -> None:
     # Given trees that took rsync a hundred times as long as rm, because something else was slow
     samples = [

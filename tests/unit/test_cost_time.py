@@ -185,6 +185,18 @@ def test_each_entry_of_a_larger_tree_costs_more() -> None:
     assert expected(small) == pytest.approx(1.0 + small.totals.files * 0.01)
 
 
+def test_a_cold_tree_costs_its_reading() -> None:
+    # Given prices of reading / When predicted as if nothing were in memory / Then they are added
+    tree = survey(1000, 10)
+    cold = replace(ROUND, cold_name_s=0.5, cold_directory_s=2.0)
+    warm = predicted_seconds(tree, RM, Options(), cold).expected
+    read = predicted_seconds(tree, RM, Options(), cold, is_cold=True).expected
+    totals = tree.totals
+    assert read - warm == pytest.approx(0.5 * totals.non_directories + 2.0 * totals.directories)
+    # And where they are not known nothing is made up
+    assert predicted_seconds(tree, RM, Options(), ROUND, is_cold=True).expected == expected(tree)
+
+
 def test_longer_names_cost_more() -> None:
     # Given 1,000 names of 200 bytes / When predicted / Then each byte has its price
     tree = survey(1000, 0)

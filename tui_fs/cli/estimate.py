@@ -29,8 +29,10 @@ def run(parsed: argparse.Namespace) -> int:
         return _quick(paths, parsed)
     survey = count_tree(paths)
     entries = survey.totals.entries
-    wanted = not parsed.no_measuring and needs_measuring(paths[0], entries)
-    found = forecast(paths, survey, options_of(parsed), note=measure(paths[0]) if wanted else "")
+    is_cold = parsed.cold
+    wanted = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
+    why = measure(paths[0], is_cold=is_cold) if wanted else ""
+    found = forecast(paths, survey, options_of(parsed), note=why, is_cold=is_cold)
     if parsed.json:
         print_json(
             {

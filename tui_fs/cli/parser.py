@@ -96,6 +96,12 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
                 help="look for a second instead of counting: figures with the range they lie in",
             )
             parser.add_argument(
+                "--cold",
+                action="store_true",
+                help="as if nothing of it were in memory; to measure that, root drops the caches "
+                "of the whole machine",
+            )
+            parser.add_argument(
                 "--no-measuring",
                 action="store_true",
                 help="use what is known: make no small trees beside PATH to measure with",

@@ -20,6 +20,8 @@ class Shape(enum.StrEnum):
     BLOCKS = "blocks"
     LINKS = "links"
     LARGE = "large"
+    COLD_FLAT = "cold flat"
+    COLD_FOREST = "cold forest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class Calibration:
         byte_s: what each byte beyond the first block of a file costs.
         link_s: what a name costs less if its inode stays, or has other names.
         is_whole: there was time to measure everything.
+        cold_name_s, cold_directory_s: what each costs more if nothing of it is in memory; None if
+            that was not measured.
         noise: by which factor times of the same lay apart; a busy machine's is large.
         counted: by strategy, where the formulas do not hold.
         experience: by strategy, of jobs that were predicted with these prices.
@@ -113,6 +117,8 @@ class Calibration:
     block_s: float
     byte_s: float
     link_s: float
+    cold_name_s: float | None = None
+    cold_directory_s: float | None = None
     noise: float = 1.0
     is_whole: bool = True
     counted: dict[str, Counted] = field(default_factory=dict)
@@ -184,6 +190,7 @@ def fit(
         block_s or typical.block_s,  # nothing is free: then the noise was larger
         byte_s or typical.byte_s,
         link_s,
+        *_cold(every),
         every.noise,
         is_whole,
     )
@@ -222,6 +229,18 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices |
     name_s = _rest(flat.seconds - flat.batches * batch_s, start_s, flat.names)
     known = start_s + forest.batches * batch_s + forest.names * name_s
     return Prices(start_s, name_s, _rest(forest.seconds, known, forest.directories))
+
+
+def _cold(every: _Samples) -> tuple[float | None, float | None]:
+    """Compare trees that were not in memory with the same ones that were."""
+    rm = StrategyName.RM
+    warm, cold = every.of(rm, Shape.FLAT), every.of(rm, Shape.COLD_FLAT)
+    warm_forest, cold_forest = every.of(rm, Shape.FOREST), every.of(rm, Shape.COLD_FOREST)
+    if warm is None or cold is None or warm_forest is None or cold_forest is None:
+        return None, None
+    name_s = _rest(cold.seconds, warm.seconds, cold.names)
+    known = warm_forest.seconds + cold_forest.names * name_s
+    return name_s, _rest(cold_forest.seconds, known, cold_forest.directories)
 
 
 def _batch_s(every: _Samples, typical: Calibration) -> float:

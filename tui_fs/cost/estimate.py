@@ -27,6 +27,7 @@ class Basis:
         words: the same for a person.
         trace: what will count the calls, which takes time.
         place: what else matters there.
+        is_cold: the times are those of a tree of which nothing is in memory.
     """
 
     calibration: Calibration
@@ -34,6 +35,7 @@ class Basis:
     words: str
     trace: TraceSource = TraceSource.OFF
     place: Surroundings = field(default_factory=Surroundings)
+    is_cold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def _estimate(
         is_of_this=basis.is_of_this,
         runs=runs,
         trace=basis.trace,
+        is_cold=basis.is_cold,
     )
     return Estimate(
         strategy=name,

@@ -101,6 +101,7 @@ def predicted_seconds(
     is_of_this: bool = True,
     runs: int = 1,
     trace: TraceSource = TraceSource.OFF,
+    is_cold: bool = False,
 ) -> Seconds:
     """Return how long the strategy will take.
 
@@ -108,9 +109,14 @@ def predicted_seconds(
         is_of_this: the calibration was made on the target's own file system.
         runs: how often its tools are started.
         trace: what counts its calls, which is not free.
+        is_cold: nothing of the tree is in memory, as far as the calibration knows that.
     """
     price = calibration.prices[strategy.value]
     seconds = price.start_s * runs + _entries_s(survey, price, calibration)
+    if is_cold:
+        totals = survey.totals
+        seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
+        seconds += totals.directories * (calibration.cold_directory_s or 0.0)
     if strategy in _BY_PATH:
         seconds += survey.non_directory_levels * LEVEL_S
     if strategy is StrategyName.XARGS:

@@ -28,12 +28,17 @@ _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
 
 
-def needs_measuring(target: str, entries: int) -> bool:
-    """Tell whether so many entries are worth it, and nobody has measured there lately."""
+def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool:
+    """Tell whether so many entries are worth it, and nobody has measured there lately.
+
+    Args:
+        is_cold: with cold caches, too.
+    """
     if entries < MEASURED_FROM_ENTRIES:
         return False
     known = known_of(file_system_of(target))
-    return not known.is_fresh or _is_uncounted(known.calibration)
+    is_missing = is_cold and known.calibration.cold_name_s is None
+    return not known.is_fresh or is_missing or _is_uncounted(known.calibration)
 
 
 def _is_uncounted(calibration: Calibration) -> bool:
@@ -50,20 +55,25 @@ def _is_uncounted(calibration: Calibration) -> bool:
     return False
 
 
-def measure(target: str, is_wanted: Callable[[], bool] = lambda: True) -> str:
+def measure(
+    target: str, is_wanted: Callable[[], bool] = lambda: True, *, is_cold: bool = False
+) -> str:
     """Measure beside a target and keep what was found; return why it could not be, or nothing.
 
     Args:
         is_wanted: asked ten times a second; as soon as it says no, measuring ends.
+        is_cold: drop the machine's caches and measure that, too.
     """
     try:
-        calibrate(target, is_wanted)
+        calibrate(target, is_wanted, is_cold=is_cold)
     except TuiFsError as why:
         return why.sentence.rstrip(".")
     return ""
 
 
-def calibrate(target: str, is_wanted: Callable[[], bool] = lambda: True) -> Calibration:
+def calibrate(
+    target: str, is_wanted: Callable[[], bool] = lambda: True, *, is_cold: bool = False
+) -> Calibration:
     """Measure on the file system of a target, keep what was found, and return it.
 
     Raises:
@@ -71,6 +81,7 @@ def calibrate(target: str, is_wanted: Callable[[], bool] = lambda: True) -> Cali
     """
     filesystem = file_system_of(target)
     command = [sys.executable, "-P", "-m", "tui_fs.job.measuring", target]
+    command += ["--cold"] if is_cold else []
     try:
         process = subprocess.Popen(
             command,

@@ -1,8 +1,8 @@
 """The process that measures what deleting costs: it makes and deletes small trees.
 
-Run as ``python -m tui_fs.job.measuring TARGET``; `tui_fs.job.calibrating` does. The process that
-is started only waits and clears away, a forked one measures: killing either leaves nothing
-behind, and what killing both leaves the next measurement removes.
+Run as ``python -m tui_fs.job.measuring TARGET [--cold]``; `tui_fs.job.calibrating` does. The
+process that is started only waits and clears away, a forked one measures: killing either leaves
+nothing behind, and what killing both leaves the next measurement removes.
 """
 
 import contextlib
@@ -37,6 +37,7 @@ from tui_fs.tracing.perf import allow_more_descriptors
 
 LIMIT_S = 6.0
 """After so long no further tree is timed."""
+COLD_LIMIT_S = 10.0
 COUNTING_LIMIT_S = 15.0
 """And after so long none is counted."""
 _KILL_AFTER_S = 30.0
@@ -83,7 +84,9 @@ def _is_scarce(free: int, total: int | None, least: int) -> bool:
     return free < max(least, int((total or 0) * _LEAST_FREE_SHARE))
 
 
-def _measure(scratch: Scratch, filesystem: FileSystem, parent: int) -> Calibration:
+def _measure(
+    scratch: Scratch, filesystem: FileSystem, parent: int, *, is_cold: bool
+) -> Calibration:
     deadline = time.monotonic() + LIMIT_S
     allow_more_descriptors(_DESCRIPTORS)
 
@@ -93,6 +96,9 @@ def _measure(scratch: Scratch, filesystem: FileSystem, parent: int) -> Calibrati
     trees = SmallTrees(scratch.descriptor, scratch.path, goes_on)
     samples = list(trees.samples())
     is_whole = goes_on()
+    if is_cold:
+        deadline += COLD_LIMIT_S
+        samples += trees.cold_samples()
     deadline += COUNTING_LIMIT_S
     kind = filesystem.kind
     found = fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
@@ -100,7 +106,7 @@ def _measure(scratch: Scratch, filesystem: FileSystem, parent: int) -> Calibrati
 
 
 def _measure_in_child(
-    scratch: Scratch, filesystem: FileSystem, answer: int, parent: int
+    scratch: Scratch, filesystem: FileSystem, answer: int, parent: int, *, is_cold: bool
 ) -> NoReturn:
     """In the forked child: tell what was found, or what prevented it."""
     code = 1
@@ -108,7 +114,7 @@ def _measure_in_child(
         for number in _ENDING:
             signal.signal(number, signal.SIG_DFL)
         try:
-            told = encode(_measure(scratch, filesystem, parent))
+            told = encode(_measure(scratch, filesystem, parent, is_cold=is_cold))
         except (OSError, EOFError, TuiFsError) as error:
             told = _problem(error)
         os.write(answer, json.dumps(told).encode())
@@ -123,11 +129,13 @@ def _measure_in_child(
             os._exit(code)
 
 
-def _told(target: str) -> dict[str, Any]:
+def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
     """Have a child measure, and clear away after it."""
     filesystem, place = file_system_of(target), place_beside(target)
     why = why_not(filesystem, place)
     why = why or (_forbidden_by_policy(place) if place is not None else None)
+    if is_cold and os.geteuid() != 0:
+        why = why or "only root can drop the caches"
     if why is not None or place is None:
         return {"problem": f"{why}."}
     set_child_subreaper()
@@ -141,7 +149,7 @@ def _told(target: str) -> dict[str, Any]:
         answers, answer = os.pipe()
         child = os.fork()
         if child == 0:
-            _measure_in_child(scratch, filesystem, answer, parent)
+            _measure_in_child(scratch, filesystem, answer, parent, is_cold=is_cold)
         os.close(answer)
         if not select.select([answers], [], [], _KILL_AFTER_S)[0]:
             return {"problem": "the file system is too slow to be measured"}
@@ -204,7 +212,7 @@ def main() -> None:
     for number in _ENDING:
         signal.signal(number, _end)
     try:
-        told = _told(sys.argv[1])
+        told = _told(sys.argv[1], is_cold="--cold" in sys.argv[2:])
     except (OSError, TuiFsError) as error:
         told = _problem(error)
     print(json.dumps(told))

@@ -68,12 +68,14 @@ def forecast(
     *,
     job_id: str | None = None,
     note: str = "",
+    is_cold: bool = False,
 ) -> Forecast:
     """Return what each strategy would cost.
 
     Args:
         paths: the targets, which the survey has counted together.
         trace: what the person wants to count the calls; None for the best.
+        is_cold: predict times as if nothing of the tree were in memory, if that was measured.
         note: why the times' grounds were not measured now.
         job_id: the job the commands are meant for; None shows rsync's empty directory as a word.
     """
@@ -105,13 +107,14 @@ def forecast(
     filesystem = file_system_of(paths[0])
     expected = expected_of(survey, options, filesystem.kind)
     known = known_of(filesystem)
-    words = known.rests_on(note)
+    is_cold = is_cold and known.calibration.cold_name_s is not None
+    words = known.rests_on(note) + (", with cold caches" if is_cold else "")
     is_inside = len(inside) == len(paths)
     place = Surroundings(
         memory_room(), installed_versions(), filesystem.is_read_only, is_inside=is_inside
     )
     source = likely_source(trace)
-    basis = Basis(known.calibration, known.is_of_this, words, source, place)
+    basis = Basis(known.calibration, known.is_of_this, words, source, place, is_cold)
     if is_inside:
         options = replace(options, keep_root=True)
     estimates = estimate_all(survey, options, basis, candidates)

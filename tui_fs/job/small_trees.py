@@ -11,6 +11,7 @@ from tui_fs.cost.calibration import BLOCK_BYTES, Counted, Sample, Shape
 from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
 from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
 from tui_fs.job.launcher import Launcher
+from tui_fs.linux.caches import drop_caches
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
@@ -29,6 +30,7 @@ _LARGE_BYTES = 32 << 20
 _ORDINARY = Options()
 _ONE_BY_ONE = Options(batch_size=1)
 _TREE = "tree"
+_OTHER = "other"
 _EMPTY = "empty"
 
 
@@ -82,6 +84,13 @@ class SmallTrees:
             yield from self._run(rm, Shape.LINKS, links)
             yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
 
+    def cold_samples(self) -> Iterator[Sample]:
+        """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
+        for _ in range(2):
+            flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 4, 1)
+            yield from self._run(StrategyName.RM, Shape.COLD_FLAT, flat)
+            yield from self._run(StrategyName.RM, Shape.COLD_FOREST, forest)
+
     def _size(self) -> int:
         _, reasons = tools_of(STRATEGIES[StrategyName.RM])
         if reasons:
@@ -109,8 +118,15 @@ class SmallTrees:
             contents = _Contents()
         else:
             allocated = self._build(contents)
+        if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
+            drop_caches(self._directory)
+            os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
+            warming = STRATEGIES[strategy].steps((f"./{_OTHER}",), options, tools, f"./{_EMPTY}")
+            self._delete(warming, is_counted=False)  # its programs are in memory again
         steps = STRATEGIES[strategy].steps((f"./{_TREE}",), options, tools, f"./{_EMPTY}")
         seconds, _ = self._delete(steps, is_counted=shape is Shape.COUNTED)
+        if _exists(_TREE, self._directory):
+            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
         files = contents.all_files
         yield Sample(
             strategy,
@@ -173,6 +189,8 @@ class SmallTrees:
         *_, survey = ScandirSurvey([target], walkers=1, looks_around=False).run()
         steps = STRATEGIES[strategy].steps((target,), options, tools, empty)
         _, calls = self._delete(steps, is_counted=True)
+        if _exists(_TREE, self._directory):
+            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
         return CountedRun(survey, options, calls)
 
     def _delete(self, steps: tuple[Step, ...], *, is_counted: bool) -> tuple[float, dict[str, int]]:
@@ -183,8 +201,6 @@ class SmallTrees:
         try:
             source.prepare(launcher.pid)
             wall_s = sum(_wall_s(launcher, source, number) for number in range(len(steps)))
-            if _exists(_TREE, self._directory):
-                raise TuiFsError("A scratch tree could not be deleted.")
             return wall_s, {name: one.calls for name, one in source.read().calls.items()}
         finally:
             source.close()

@@ -1,0 +1,55 @@
+"""Tools of versions without a formula: their calls are counted on tiny trees."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_root
+from tui_fs.cost.calls import predicted_calls
+from tui_fs.cost.counted import CallModel
+from tui_fs.job import small_trees
+from tui_fs.job.small_trees import SmallTrees
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import Survey, Totals
+from tui_fs.tracing.perf import allow_more_descriptors
+
+WIDE = Survey(
+    "/srv/t",  # type: ignore[arg-type]
+    Totals(files=4_000, directories=401),
+    max_depth=2,
+    max_entries_in_directory=400,
+    non_empty_directories=401,
+    parent_directories=1,
+    directory_reads=802,
+    non_directory_path_bytes=4_000 * 24,
+    non_directory_name_bytes=4_000 * 8,
+    non_empty_levels=400,
+    top_directories=400,
+)
+
+
+def test_what_is_counted_is_what_the_formulas_say(
+    tmpfs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given that no formula is known for the tools that are installed
+    needs_root("counting with the kernel's counters")
+    monkeypatch.setattr(small_trees, "formulas_hold", lambda name, _: name is not StrategyName.RM)
+    allow_more_descriptors(2_000)
+    scratch = tmpfs / "scratch"
+    scratch.mkdir(mode=0o700)
+    descriptor = os.open(scratch, os.O_RDONLY)
+    try:
+        # When their calls are counted on tiny trees
+        counted = SmallTrees(descriptor, str(scratch), lambda: True).counted()
+    finally:
+        os.close(descriptor)
+    # Then that tells of a larger tree what the formulas tell, for these are of the same tools
+    assert set(counted) == {"rm"}
+    model = CallModel(StrategyName.RM, keep_root=False, shares=counted["rm"].shares)
+    told = model.predicted(WIDE, Options())
+    formula = predicted_calls(WIDE, StrategyName.RM, Options(), filesystem="tmpfs")
+    assert told["unlinkat"] == formula["unlinkat"] == WIDE.totals.entries
+    assert sum(told.values()) == pytest.approx(sum(formula.values()), rel=0.03)
+    assert counted["rm"].versions
+    assert [path.name for path in scratch.iterdir()] == ["empty"]
