@@ -69,7 +69,7 @@ def truths(draw: st.DrawFn) -> Calibration:
     rm = prices["rm"]
     for name, price in prices.items():  # the kernel does for each what it does for rm
         if name != "rm":
-            times = draw(st.floats(0.9, 2.5))
+            times = draw(st.floats(1.1, 2.5))
             prices[name] = Prices(price.start_s, times * rm.name_s, times * rm.directory_s)
     return Calibration(
         "ext4",

@@ -126,7 +126,7 @@ class Calibration:
 
 
 BLOCK_BYTES = 4_096
-_LEAST_OF_RM, _MOST_OF_RM = 0.9, 2.5
+_LEAST_OF_RM, _LEAST_OF_RM_FOR_RSYNC, _MOST_OF_RM = 0.9, 1.1, 2.5
 _LEAST_LARGE_BYTES = 16 << 20
 _NOISE_OF_ONE_ROUND = 1.5
 """The machine was so slow or busy that nothing could be measured twice."""
@@ -162,8 +162,8 @@ def fit(
         )
         prices[name.value] = Prices(  # the kernel does for each what it does for rm
             found.start_s,
-            _between(found.name_s, rm.name_s),
-            _between(found.directory_s, rm.directory_s),
+            _between(found.name_s, rm.name_s, name),
+            _between(found.directory_s, rm.directory_s, name),
         )
     block_s = byte_s = link_s = 0.0
     if (blocks := every.of(StrategyName.RM, Shape.BLOCKS)) is not None:
@@ -256,9 +256,13 @@ def _batch_s(every: _Samples, typical: Calibration) -> float:
     return _rest(many.seconds, known, many.batches - share * few.batches)
 
 
-def _between(price_s: float, rm_s: float) -> float:
-    """Keep a price near that of rm: beyond, something else has held up this one strategy."""
-    return min(max(price_s, _LEAST_OF_RM * rm_s), _MOST_OF_RM * rm_s)
+def _between(price_s: float, rm_s: float, name: StrategyName) -> float:
+    """Keep a price near that of rm: beyond, something else has held up this one strategy.
+
+    rsync asks the status of each file besides, and its own times are coarse (20 ms).
+    """
+    least = _LEAST_OF_RM_FOR_RSYNC if name is StrategyName.RSYNC else _LEAST_OF_RM
+    return min(max(price_s, least * rm_s), _MOST_OF_RM * rm_s)
 
 
 def _rest(seconds: float, known_s: float, number: float) -> float:

@@ -28,6 +28,9 @@ _MOVES_OF_FURTHER_BATCHES = 27
 _KEPT_STEPS = 131_072 / _HEAP_STEP_BYTES
 _ALIKE = 1.02
 
+_DEEP_LEVELS = 20
+"""Of so many directories the survey tells the entries one by one."""
+
 _NAME_BYTES = 8
 """Taken where the names' lengths are not known."""
 
@@ -59,7 +62,8 @@ def entries_held(survey: Survey) -> int:
         most = max(most, sum(above))
     # of a chain every directory is on the way: levels of the lowest are twice the mean
     full = max(1, survey.non_empty_directories)
-    on_the_way = 2 * survey.non_empty_levels / full * (survey.totals.entries / full)
+    levels = 2 * survey.non_empty_levels / full
+    on_the_way = levels * (survey.totals.entries / full) if levels > _DEEP_LEVELS else 0
     return max(most + survey.max_depth, min(survey.totals.entries, int(on_the_way)))
 
 
