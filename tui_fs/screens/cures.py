@@ -99,7 +99,7 @@ class CuresScreen(FramedScreen):
         self.app.call_from_thread(self._show, cures, aside, problem)
 
     def _show(self, cures: dict[str, _Cure], aside: dict[str, Record], problem: str) -> None:
-        if not self.is_attached:
+        if not self.is_attached or not self.query(BarList):  # it is closing
             return
         self._cures, self._aside = cures, aside
         rows = [_row(cure) for cure in cures.values()]
