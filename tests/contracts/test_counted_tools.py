@@ -6,27 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
+from tests.unit.test_cost_counted import OTHER
 from tui_fs.cost.calls import predicted_calls
 from tui_fs.cost.counted import CallModel
 from tui_fs.job import small_trees
 from tui_fs.job.small_trees import SmallTrees
 from tui_fs.model.strategy import Options, StrategyName
-from tui_fs.model.survey import Survey, Totals
 from tui_fs.tracing.perf import allow_more_descriptors
-
-WIDE = Survey(
-    "/srv/t",  # type: ignore[arg-type]
-    Totals(files=4_000, directories=401),
-    max_depth=2,
-    max_entries_in_directory=400,
-    non_empty_directories=401,
-    parent_directories=1,
-    directory_reads=802,
-    non_directory_path_bytes=4_000 * 24,
-    non_directory_name_bytes=4_000 * 8,
-    non_empty_levels=400,
-    top_directories=400,
-)
 
 
 def test_what_is_counted_is_what_the_formulas_say(
@@ -47,9 +33,9 @@ def test_what_is_counted_is_what_the_formulas_say(
     # Then that tells of a larger tree what the formulas tell, for these are of the same tools
     assert set(counted) == {"rm"}
     model = CallModel(StrategyName.RM, keep_root=False, shares=counted["rm"].shares)
-    told = model.predicted(WIDE, Options())
-    formula = predicted_calls(WIDE, StrategyName.RM, Options(), filesystem="tmpfs")
-    assert told["unlinkat"] == formula["unlinkat"] == WIDE.totals.entries
+    told = model.predicted(OTHER, Options())
+    formula = predicted_calls(OTHER, StrategyName.RM, Options(), filesystem="tmpfs")
+    assert told["unlinkat"] == formula["unlinkat"] == OTHER.totals.entries
     assert sum(told.values()) == pytest.approx(sum(formula.values()), rel=0.03)
     assert counted["rm"].versions
     assert [path.name for path in scratch.iterdir()] == ["empty"]

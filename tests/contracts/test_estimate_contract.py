@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, Json
-from tests.contracts.test_calibrating import mounted, scratches
+from tests.contracts.calibrating import mounted, scratches
 from tests.needs import needs_root
 from tests.trees import flat, manifest, many_directories
 from tui_fs.job.calibrating import MEASURED_FROM_ENTRIES

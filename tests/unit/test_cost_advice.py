@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.cost.advice import SAFEST_FIRST, SORTED_FROM_ENTRIES, advice, recommended
+from tui_fs.cost.advice import SAFEST_FIRST, advice, recommended
+from tui_fs.cost.heap import FTS_SORTED_ABOVE
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
@@ -154,7 +155,7 @@ def test_one_flat_directory_is_removed_in_the_order_that_suits_the_disk(
     kind: str, without: tuple[StrategyName, ...], words: str
 ) -> None:
     # Given one directory just large enough to be sorted / When asked / Then only where it is sorted
-    entries = SORTED_FROM_ENTRIES + 1
+    entries = FTS_SORTED_ABOVE + 1
     flat = replace(PLAIN, totals=Totals(files=entries), max_entries_in_directory=entries)
     sentence = why(flat, kind, without)
     assert f"One directory of 10,001 entries on {kind}: " in sentence

@@ -68,6 +68,7 @@ def test_the_time_is_what_the_basis_says(basis: Basis, strategy: StrategyName) -
         is_of_this=basis.is_of_this,
         runs=2,
         trace=basis.trace,
+        calls=one.total_calls,
     )
     assert (one.seconds_low, one.seconds, one.seconds_high) == (
         seconds.low,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Experience, Prices
+from tui_fs.cost.calls import predicted_calls
 from tui_fs.cost.time import (
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
@@ -72,8 +73,10 @@ def expected(
     trace: TraceSource = TraceSource.OFF,
 ) -> float:
     """Return the expected seconds."""
+    options = options or Options()
+    calls = sum(predicted_calls(tree, strategy, options).values())
     return predicted_seconds(
-        tree, strategy, options or Options(), calibration, runs=runs, trace=trace
+        tree, strategy, options, calibration, runs=runs, trace=trace, calls=calls
     ).expected
 
 

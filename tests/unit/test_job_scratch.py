@@ -1,122 +1,33 @@
 """A directory beside a target goes again, and nothing else goes with it."""
 
 import errno
-import fcntl
-import json
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import Json
 from tests.needs import needs_root
-from tests.trees import Sentinel, flat, manifest, many_directories
-from tui_fs.job.scratch import PREFIX, Scratch, remove_left_over
+from tests.trees import Sentinel, flat, manifest
+from tests.unit.scratching import (
+    NOBODY,
+    STRUCK_AT,
+    above,
+    fill,
+    made_in,
+    only_scratch,
+    record_of,
+    records,
+    scratches,
+    sentinel,
+    struck,
+    told_by,
+)
+from tui_fs.job.scratch import PREFIX, Scratch
 from tui_fs.model.errors import Refused
 
-NOBODY = 65534
-
-
-@pytest.fixture
-def above(tmp_path: Path) -> Path:
-    """Give the directory that holds a target, with something precious beside it."""
-    directory = tmp_path / "above"
-    directory.mkdir()
-    many_directories(directory / "target", 2, 3)
-    return directory
-
-
-@pytest.fixture
-def sentinel(above: Path) -> Sentinel:
-    """Give what must survive."""
-    return Sentinel(above)
-
-
-@pytest.fixture
-def records(state_home: Path) -> Path:
-    """Give the directory of the records."""
-    return state_home / "tui-fs" / "scratch"
-
-
-def made_in(above: Path) -> Scratch:
-    """Make a scratch directory."""
-    return Scratch(str(above), above.stat().st_dev)
-
-
-def scratches(above: Path) -> list[Path]:
-    """List the scratch directories."""
-    return sorted(above.glob(f"{PREFIX}*"))
-
-
-def only_scratch(above: Path) -> Path:
-    """Give the one scratch directory."""
-    (path,) = scratches(above)
-    return path
-
-
-def fill(scratch: Scratch) -> None:
-    """Put into it what a measurement does, and what should never be there."""
-    os.mkdir("tree", 0o700, dir_fd=scratch.descriptor)
-    tree = Path(f"/proc/self/fd/{scratch.descriptor}/tree")
-    many_directories(tree, 3, 5)
-    (tree / "outside").symlink_to(tree.resolve().parents[1])
-    (tree.parent / "link").symlink_to("..")
-
-
-def in_child(what: Callable[[], None]) -> int:
-    """Do something in a forked process; give how it ended, 0 if nothing came of it."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            what()
-            os._exit(0)
-        finally:
-            os._exit(9)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def leave_behind(above: Path) -> Path:
-    """Have a process make and fill a scratch directory and be killed."""
-
-    def work() -> None:
-        fill(made_in(above))
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    assert in_child(work) == -signal.SIGKILL
-    return only_scratch(above)
-
-
-def clear_away(above: Path) -> None:
-    """Do as the next measurement on that file system does before it begins."""
-    remove_left_over(above.stat().st_dev)
-
-
-def record_of(records: Path) -> Path:
-    """Give the one record."""
-    (path,) = records.iterdir()
-    return path
-
-
-def told_by(record: Path) -> Json:
-    """Read a record: one object, or one a line, of which the last counts."""
-    told: Json = {}
-    text = record.read_text()
-    while text.strip():
-        told, end = json.JSONDecoder().raw_decode(text.lstrip())
-        text = text.lstrip()[end:]
-    assert isinstance(told, dict)
-    return told
-
-
-def change_record(records: Path, **fields: object) -> Path:
-    """Write other words into the one record."""
-    path = record_of(records)
-    path.write_text(json.dumps({**told_by(path), **fields}) + "\n")
-    return path
+__all__ = ["above", "records", "sentinel"]
 
 
 def test_it_is_empty_private_and_recorded(above: Path, records: Path) -> None:
@@ -293,24 +204,6 @@ def made_in_place(place: Path, above: Path) -> Scratch:
     return Scratch(str(place), above.stat().st_dev)
 
 
-@contextmanager
-def struck(monkeypatch: pytest.MonkeyPatch, call: str, blow: Callable[[], None]) -> Iterator[None]:
-    """Let something happen when a record is flushed to the disk, or a directory has been made."""
-    real = getattr(os, call)
-
-    def hit(*words: Any, **named: Any) -> None:
-        real(*words, **named)
-        if call == "fsync" or str(words[0]).startswith(PREFIX):
-            blow()
-
-    with monkeypatch.context() as changed:
-        changed.setattr(os, call, hit)
-        yield
-
-
-STRUCK_AT = ("fsync", "mkdir")
-
-
 @pytest.mark.parametrize("call", STRUCK_AT)
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "No space left on device"), SystemExit(1), KeyboardInterrupt()]
@@ -335,225 +228,3 @@ def test_a_state_directory_that_others_may_change_is_refused(above: Path, record
     with pytest.raises(Refused, match="not this user's alone"):
         made_in(above)
     assert scratches(above) == []
-
-
-def test_what_a_killed_process_left_is_removed(
-    above: Path, sentinel: Sentinel, records: Path
-) -> None:
-    # Given a process that was killed in the middle
-    before = manifest(above / "target")
-    leave_behind(above)
-    # When the next one clears away / Then nothing is left of it, and all else is as it was
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.iterdir()) == []
-    assert manifest(above / "target") == before
-    sentinel.assert_whole()
-
-
-@pytest.mark.parametrize("call", STRUCK_AT)
-def test_what_was_not_yet_finished_is_removed(
-    above: Path, monkeypatch: pytest.MonkeyPatch, records: Path, call: str
-) -> None:
-    # Given a process that was killed while it was making one
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    with struck(monkeypatch, call, die):
-        assert in_child(lambda: fill(made_in(above))) == -signal.SIGKILL
-    # When the next one clears away / Then nothing is left
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.glob("*")) == []
-
-
-def test_what_was_cleared_away_but_for_its_record_is_forgotten(above: Path, records: Path) -> None:
-    # Given a process that was killed after the directory was gone and before its record was
-    left = leave_behind(above)
-    assert in_child(lambda: os.execvp("rm", ["rm", "-r", str(left)])) == 0
-    # When the next one clears away / Then there is no record of nothing
-    clear_away(above)
-    assert list(records.iterdir()) == []
-
-
-def test_a_half_written_record_is_forgotten(above: Path, records: Path) -> None:
-    # Given a process that was killed while it wrote its record
-    leave_behind(above)
-    (records / "0.json").write_text('{"path": "/')
-    (records / "0.json.partial").write_text('{"path": "/')
-    # When the next one clears away / Then nothing is left in the state directory
-    clear_away(above)
-    assert list(records.iterdir()) == []
-
-
-def test_a_record_whose_process_lives_is_left_alone(above: Path, records: Path) -> None:
-    # Given a measurement that is going on / When another one clears away / Then it goes on
-    scratch = made_in(above)
-    fill(scratch)
-    before = manifest(only_scratch(above))
-    assert in_child(lambda: clear_away(above)) == 0
-    assert manifest(only_scratch(above)) == before
-    assert record_of(records).exists()
-    scratch.remove()
-
-
-def test_a_child_that_shares_it_holds_the_lock_on(above: Path, records: Path) -> None:
-    # Given the waiting process killed, and its measuring child still at work
-    begin, go_on = os.pipe()
-
-    def work() -> None:
-        made_in(above)
-        if os.fork() == 0:
-            os.close(go_on)
-            os.read(begin, 1)
-            os._exit(0)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    assert in_child(work) == -signal.SIGKILL
-    os.close(begin)
-    # When another one clears away / Then the child's directory is left, until it has ended
-    clear_away(above)
-    assert only_scratch(above).is_dir()
-    os.close(go_on)
-    with record_of(records).open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    clear_away(above)
-    assert scratches(above) == []
-
-
-def _inode(left: Path, records: Path) -> None:
-    change_record(records, inode=left.stat().st_ino + 1)
-
-
-def _device(left: Path, records: Path) -> None:
-    change_record(records, device=left.stat().st_dev + 1)
-
-
-def _birth(_: Path, records: Path) -> None:
-    change_record(records, birth_s=1.0)
-
-
-def _mode(left: Path, _: Path) -> None:
-    left.chmod(0o750)
-
-
-def _owner(left: Path, _: Path) -> None:
-    needs_root("giving a directory away")
-    os.chown(left, NOBODY, NOBODY)
-
-
-def _prefix(left: Path, records: Path) -> None:
-    left.rename(left.parent / "precious")
-    change_record(records, path=str(left.parent / "precious"))
-
-
-def _link(left: Path, _: Path) -> None:
-    left.rename(left.parent / "precious")
-    left.symlink_to("precious")
-
-
-def _link_above(left: Path, _: Path) -> None:
-    real = left.parent.parent / "real"
-    left.parent.rename(real)
-    (real.parent / "above").symlink_to("real")
-
-
-def _another(left: Path, _: Path) -> None:
-    precious = left.parent / "precious"
-    precious.mkdir(mode=0o700)
-    (precious / "file").write_text("precious")
-    left.rename(left.parent / "moved")
-    precious.rename(left)
-
-
-OTHERS = (_inode, _device, _birth, _mode, _owner, _prefix, _link, _link_above, _another)
-
-
-@pytest.mark.parametrize("change", OTHERS)
-def test_what_is_not_what_was_made_is_not_removed(
-    above: Path, records: Path, change: Callable[[Path, Path], None], sentinel: Sentinel
-) -> None:
-    # Given a record of something else than stands there now
-    left = leave_behind(above)
-    change(left, records)
-    before = manifest(above.resolve())
-    # When the next one clears away / Then nothing is touched, by content, mode and time
-    clear_away(above)
-    assert manifest(above.resolve()) == before
-    sentinel.assert_whole()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "null",
-        "{}",
-        '{"path": 1, "device": 2, "inode": 3, "birth_s": 4}',
-        '{"path": "relative", "device": 2, "inode": 3, "birth_s": 4}',
-        '{"path": "", "device": 2, "inode": 3, "birth_s": 4}',
-        '{"path": "/\\u0000", "device": 2, "inode": 3, "birth_s": null}',
-        '{"path": "/' + PREFIX + '\\u0000", "device": 2, "inode": 3, "birth_s": null}',
-        '{"path": "/\\ud800/' + PREFIX + '1", "device": 2, "inode": 3, "birth_s": null}',
-        pytest.param("[" * 100_000, id="deep"),
-    ],
-)
-def test_a_damaged_record_harms_nothing_and_hides_nothing(
-    above: Path, records: Path, sentinel: Sentinel, text: str
-) -> None:
-    # Given a record, and damaged ones before and after it
-    leave_behind(above)
-    for name in ("0.json", "g.json"):
-        (records / name).write_text(text)
-    # When the next one clears away / Then what the good one names is removed, and nothing else
-    clear_away(above)
-    assert scratches(above) == []
-    sentinel.assert_whole()
-
-
-def test_no_records_at_all_are_nothing_to_do(above: Path, records: Path) -> None:
-    # Given a person who never measured / When cleared away / Then nothing happens
-    clear_away(above)
-    assert not records.exists()
-
-
-def test_one_that_cannot_be_removed_is_remembered(above: Path, records: Path) -> None:
-    # Given one left over where nobody may write now
-    needs_root("mounting read-only")
-    leave_behind(above)
-    _seal(above)
-    try:
-        # When cleared away / Then it is refused, and nothing is forgotten
-        with pytest.raises(Refused, match="Read-only"):
-            clear_away(above)
-        assert str(only_scratch(above)) in record_of(records).read_text()
-    finally:
-        _seal(above, on=False)
-    # And when it can be removed, it is
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.iterdir()) == []
-
-
-def test_one_on_another_file_system_is_left_for_its_turn(above: Path, records: Path) -> None:
-    # Given one left over / When cleared away on another file system / Then it is not looked at
-    leave_behind(above)
-    remove_left_over(above.stat().st_dev + 1)
-    assert only_scratch(above).is_dir()
-    # And on its own it goes
-    clear_away(above)
-    assert scratches(above) == []
-    assert list(records.iterdir()) == []
-
-
-def _seal(directory: Path, *, on: bool = True) -> None:
-    """Let nobody, not even root, change what is in a directory (mount it read-only on itself)."""
-    words = ["mount", "--bind", str(directory), str(directory)]
-    if not on:
-        words = ["umount", str(directory)]
-    assert in_child(lambda: os.execvp(words[0], words)) == 0
-    if on:
-        read_only = ["mount", "-o", "remount,bind,ro", str(directory)]
-        assert in_child(lambda: os.execvp("mount", read_only)) == 0

@@ -10,7 +10,7 @@ from tui_fs.cli.output import SCHEMA, columns, print_json
 from tui_fs.cli.survey import count_tree
 from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
-from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance, freed_in_words
+from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import argv_fields
 from tui_fs.model.errors import BadInput
@@ -49,9 +49,7 @@ def run(parsed: argparse.Namespace) -> int:
             }
         )
     else:
-        print(
-            f"{in_words(paths)}: {count(entries)} entries, frees {freed_in_words(found.expected)}"
-        )
+        print(f"{in_words(paths)}: {count(entries)} entries, frees {found.expected.freed_words}")
         print(estimates_as_text(found))
     return DONE
 

@@ -5,6 +5,7 @@ import time
 from tui_fs.cli.output import SCHEMA, columns
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.paths import displayable
+from tui_fs.model.space import freed_in_words
 from tui_fs.model.survey import Finding, LargeDirectory, Ranking, Severity, Survey
 from tui_fs.model.units import bytes_iec, count
 from tui_fs.survey.collector import Collector
@@ -62,7 +63,7 @@ def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
         ("inodes", count(survey.inodes)),
         ("apparent size", bytes_iec(totals.apparent_bytes)),
         ("allocated", bytes_iec(totals.allocated_bytes)),
-        ("freed when deleted", _freed(survey)),
+        ("freed when deleted", freed_in_words(survey.freed_bytes_min, survey.freed_bytes_max)),
         ("deepest level", count(survey.max_depth)),
         ("largest directory", f"{count(survey.max_entries_in_directory)} entries"),
     ]
@@ -127,8 +128,3 @@ def _day(moment_s: int | None) -> str:
         return time.strftime("%Y-%m-%d", time.localtime(moment_s))
     except (OverflowError, OSError, ValueError):
         return f"{moment_s:,} s"
-
-
-def _freed(survey: Survey) -> str:
-    low, high = bytes_iec(survey.freed_bytes_min), bytes_iec(survey.freed_bytes_max)
-    return high if low == high else f"{low} to {high} (linked outside or held open)"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tui_fs.cost.heap import FTS_SORTED_ABOVE
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PATH_MAX_BYTES
 from tui_fs.model.strategy import StrategyName
@@ -15,8 +16,6 @@ SAFEST_FIRST = (
     StrategyName.RSYNC,
     StrategyName.XARGS,
 )
-SORTED_FROM_ENTRIES = 10_000
-"""rm and find remove the names of a larger directory in the order of inodes (gnulib, fts.c)."""
 _NOT = {
     StrategyName.RM: "it removes the same names by the same calls",
     StrategyName.FIND: "it removes the same names by the same calls; it is there for filters",
@@ -26,7 +25,7 @@ _NOT = {
     "removes one after the other as rm does",
     StrategyName.RMTREE: "Python makes the same calls and more; it is there to be looked into",
 }
-_SORTED_ON = ("ext2", "ext3", "ext4")
+_SORTED_ON = ("ext2", "ext3", "ext4")  # where the order of inodes is that of the disk
 _FEW = 1_000
 _MUCH_SLOWER = 1.25
 
@@ -74,7 +73,7 @@ def _why(survey: Survey, kind: str, estimate: Estimate) -> str:
     if survey.writable_by_others and best in (StrategyName.RM, StrategyName.FIND):
         where = counted(survey.writable_by_others, "directory", "directories")
         return f"Others may write in {where}: nobody can lead {best} outside the tree."
-    if largest > SORTED_FROM_ENTRIES and 2 * largest >= totals.entries:
+    if largest > FTS_SORTED_ABOVE and 2 * largest >= totals.entries:
         if kind in _SORTED_ON and best in (StrategyName.RM, StrategyName.FIND):
             how = f"{best} removes its names in the order of inodes, which spares the disk"
         else:

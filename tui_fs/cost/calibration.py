@@ -100,10 +100,10 @@ class Calibration:
         block_s: what a file with blocks costs beside an empty one.
         byte_s: what each byte beyond the first block of a file costs.
         link_s: what a name costs less if its inode stays, or has other names.
-        is_whole: there was time to measure everything.
         cold_name_s, cold_directory_s: what each costs more if nothing of it is in memory; None if
             that was not measured.
         noise: by which factor times of the same lay apart; a busy machine's is large.
+        is_whole: there was time to measure everything.
         counted: by strategy, where the formulas do not hold.
         experience: by strategy, of jobs that were predicted with these prices.
     """

@@ -24,7 +24,7 @@ class Basis:
 
     Attributes:
         is_of_this: the calibration was made on the targets' own file system.
-        words: the same for a person.
+        words: what the times rest on, for a person.
         trace: what will count the calls, which takes time.
         place: what else matters there.
         is_cold: the times are those of a tree of which nothing is in memory.
@@ -98,6 +98,7 @@ def _estimate(
         is_of_this=basis.is_of_this,
         runs=runs,
         trace=basis.trace,
+        calls=sum(calls.values()),
         is_cold=basis.is_cold,
     )
     return Estimate(

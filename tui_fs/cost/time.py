@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices
-from tui_fs.cost.calls import batches_of, predicted_calls
+from tui_fs.cost.calls import batches_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
@@ -21,16 +21,14 @@ UNCERTAINTY_MEASURED = 1.4
 GROWTH_PER_DOUBLING = 0.03
 GROWTH_FROM_ENTRIES = 10_000
 """Trees larger than this miss the processor's caches more often: each doubling costs 3 % more
-(measured on ext4 and xfs up to 300,000 entries; none on tmpfs)."""
+(ext4, xfs and tmpfs, up to 378,000 entries: tests/bench/estimate_accuracy.py)."""
 SECONDS_A_COUNTED_CALL = {TraceSource.PERF: 0.2e-6, TraceSource.STRACE: 40e-6}
 """Under the kernel's counters 100,000 files on ext4 took 1.20 s instead of 1.17; under strace,
 where each call stops twice, 9.2 s instead of 1.2 (200,000 calls)."""
 LEVEL_S = 0.16e-6
-"""A path is walked anew for each file, by rm for its status and for its removal."""
+"""rm under xargs walks each path anew, for its status and for its removal."""
 NAME_BYTE_S = 2.5e-9
 """Longer names cost more: 200 bytes 0.4 microseconds on ext4, 0.7 on tmpfs (measured)."""
-_BY_PATH = frozenset((StrategyName.XARGS,))
-_NO_GROWTH = frozenset(("tmpfs", "ramfs"))
 
 _NAME_S = {
     "ext4": 12e-6,
@@ -101,6 +99,7 @@ def predicted_seconds(
     is_of_this: bool = True,
     runs: int = 1,
     trace: TraceSource = TraceSource.OFF,
+    calls: int = 0,
     is_cold: bool = False,
 ) -> Seconds:
     """Return how long the strategy will take.
@@ -109,6 +108,7 @@ def predicted_seconds(
         is_of_this: the calibration was made on the target's own file system.
         runs: how often its tools are started.
         trace: what counts its calls, which is not free.
+        calls: how many that are.
         is_cold: nothing of the tree is in memory, as far as the calibration knows that.
     """
     price = calibration.prices[strategy.value]
@@ -117,15 +117,13 @@ def predicted_seconds(
         totals = survey.totals
         seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
         seconds += totals.directories * (calibration.cold_directory_s or 0.0)
-    if strategy in _BY_PATH:
-        seconds += survey.non_directory_levels * LEVEL_S
     if strategy is StrategyName.XARGS:
+        seconds += survey.non_directory_levels * LEVEL_S
         each_s = calibration.batch_s
         if trace is TraceSource.PERF:
             each_s += calibration.counted_process_s
         seconds += batches_of(survey, options) * each_s / options.processes
-    if (each_s := SECONDS_A_COUNTED_CALL.get(trace, 0.0)) > 0:
-        seconds += sum(predicted_calls(survey, strategy, options).values()) * each_s
+    seconds += calls * SECONDS_A_COUNTED_CALL.get(trace, 0.0)
     seconds *= experience_factor(calibration, strategy, is_of_this=is_of_this)
     spread = UNCERTAINTY_UNMEASURED
     if calibration.measured_at:

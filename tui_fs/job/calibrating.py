@@ -23,7 +23,8 @@ from tui_fs.tracing.ladder import likely_source
 MEASURED_FROM_ENTRIES = 20_000
 """What is deleted in a quarter of a second is not worth measuring for several."""
 
-_GIVE_UP_AFTER_S = 45.0
+_GIVE_UP_AFTER_S = 50.0
+"""Later than the process that measures gives up by itself."""
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
 

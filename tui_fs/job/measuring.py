@@ -40,9 +40,9 @@ LIMIT_S = 6.0
 COLD_LIMIT_S = 10.0
 COUNTING_LIMIT_S = 15.0
 """And after so long none is counted."""
-_KILL_AFTER_S = 30.0
+_KILL_AFTER_S = LIMIT_S + COLD_LIMIT_S + COUNTING_LIMIT_S + 9.0
 _ENDS_WITHIN_S = 2.0
-_LOOK_EVERY_S = 0.01
+_LOOK_EVERY_S = 0.001
 _LEAST_AVAILABLE_BYTES = 512 << 20
 _LEAST_FREE_INODES = 20_000
 _LEAST_FREE_SHARE = 0.02
@@ -175,7 +175,7 @@ def _end_children(child: int) -> bool:
             for orphan in children_of(os.getpid()):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(orphan, signal.SIGKILL)
-            time.sleep(_LOOK_EVERY_S / 10)
+            time.sleep(_LOOK_EVERY_S)
     return False
 
 

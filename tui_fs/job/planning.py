@@ -33,12 +33,10 @@ from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, common_directory
-from tui_fs.model.units import bytes_iec
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
 from tui_fs.tracing.ladder import likely_source
 
 _EMPTY_SHOWN = "EMPTY"
-_WORTH_TELLING_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +138,6 @@ def forecast_at_a_glance(
         for one in found.estimates
     )
     return replace(found, estimates=widened)
-
-
-def freed_in_words(expected: Expected) -> str:
-    """Return the space that comes back: one figure where it is sure."""
-    least, most, why = expected.freed_bytes_min, expected.freed_bytes_max, []
-    if least < most:
-        why.append("links outside, or held open")
-    if expected.metadata_bytes_max > max(_WORTH_TELLING_BYTES, most // 20):
-        most = expected.freed_bytes_most
-        why.append("metadata")
-    if not why:
-        return bytes_iec(most)
-    return f"{bytes_iec(least)} to {bytes_iec(most)} ({'; '.join(why)})"
 
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:

@@ -14,7 +14,7 @@ from tui_fs.job.launcher import Launcher
 from tui_fs.linux.caches import drop_caches
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
+from tui_fs.model.strategy import IoPriority, Options, StrategyName
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.tracing.ladder import likely_source, open_source
@@ -98,35 +98,26 @@ class SmallTrees:
         began = time.perf_counter()
         self._build(_Contents(0, _FEWEST_FILES))
         each_s = (time.perf_counter() - began) / _FEWEST_FILES
-        for _ in self._run(StrategyName.RM, Shape.FLAT, None):
-            pass
+        self._delete(StrategyName.RM, _TREE)
         return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
 
     def _run(
         self,
         strategy: StrategyName,
         shape: Shape,
-        contents: _Contents | None,
+        contents: _Contents,
         options: Options = _ORDINARY,
     ) -> Iterator[Sample]:
         """Delete a tree, newly made of `contents`; nothing where the strategy cannot run."""
-        tools, reasons = tools_of(STRATEGIES[strategy])
+        _, reasons = tools_of(STRATEGIES[strategy])
         if reasons or not self._goes_on():
             return
-        allocated = 0
-        if contents is None:
-            contents = _Contents()
-        else:
-            allocated = self._build(contents)
+        allocated = self._build(contents)
         if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
             drop_caches(self._directory)
             os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
-            warming = STRATEGIES[strategy].steps((f"./{_OTHER}",), options, tools, f"./{_EMPTY}")
-            self._delete(warming, is_counted=False)  # its programs are in memory again
-        steps = STRATEGIES[strategy].steps((f"./{_TREE}",), options, tools, f"./{_EMPTY}")
-        seconds, _ = self._delete(steps, is_counted=shape is Shape.COUNTED)
-        if _exists(_TREE, self._directory):
-            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
+            self._delete(strategy, _OTHER)  # its programs are in memory again
+        seconds, _ = self._delete(strategy, _TREE, options, is_counted=shape is Shape.COUNTED)
         files = contents.all_files
         yield Sample(
             strategy,
@@ -163,44 +154,54 @@ class SmallTrees:
         found: dict[str, Counted] = {}
         versions = installed_versions()
         for strategy in StrategyName if self._counts else ():
-            tools, reasons = tools_of(STRATEGIES[strategy])
+            _, reasons = tools_of(STRATEGIES[strategy])
             if reasons or formulas_hold(strategy, versions):
                 continue
             runs: list[CountedRun] = []
             for tree in calibration_shapes():
                 if not self._goes_on():
                     return found
-                runs.append(self._count(strategy, tree, tools))
+                runs.append(self._count(strategy, tree))
             used = versions_used(strategy, versions)
             found[strategy.value] = Counted(used, fit(strategy, runs).shares)
         return found
 
-    def _count(
-        self, strategy: StrategyName, tree: CalibrationTree, tools: dict[str, str]
-    ) -> CountedRun:
+    def _count(self, strategy: StrategyName, tree: CalibrationTree) -> CountedRun:
         os.mkdir(_TREE, 0o700, dir_fd=self._directory)
         for name in tree.directories:
             os.mkdir(f"{_TREE}/{name}", 0o700, dir_fd=self._directory)
         for name in tree.files:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             os.close(os.open(f"{_TREE}/{name}", flags, 0o600, dir_fd=self._directory))
-        target, empty = f"{self._path}/{_TREE}", f"{self._path}/{_EMPTY}"
         options = Options(batch_size=tree.batch_size)
+        target = f"{self._path}/{_TREE}"
         *_, survey = ScandirSurvey([target], walkers=1, looks_around=False).run()
-        steps = STRATEGIES[strategy].steps((target,), options, tools, empty)
-        _, calls = self._delete(steps, is_counted=True)
-        if _exists(_TREE, self._directory):
-            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
+        # by the path that was counted: its length matters
+        _, calls = self._delete(strategy, _TREE, options, self._path, is_counted=True)
         return CountedRun(survey, options, calls)
 
-    def _delete(self, steps: tuple[Step, ...], *, is_counted: bool) -> tuple[float, dict[str, int]]:
-        """Run the steps; return the seconds from their release to their end, and their calls."""
+    def _delete(
+        self,
+        strategy: StrategyName,
+        tree: str,
+        options: Options = _ORDINARY,
+        above: str = ".",
+        *,
+        is_counted: bool = False,
+    ) -> tuple[float, dict[str, int]]:
+        """Return the seconds from the release of the tools to their end, and their calls."""
+        tools, _ = tools_of(STRATEGIES[strategy])
+        steps = STRATEGIES[strategy].steps(
+            (f"{above}/{tree}",), options, tools, f"{above}/{_EMPTY}"
+        )
         number = sum(len(step) for step in steps)
         source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, number)
         launcher = Launcher(steps, (self._directory,) * len(steps), 0, IoPriority.NORMAL)
         try:
             source.prepare(launcher.pid)
             wall_s = sum(_wall_s(launcher, source, number) for number in range(len(steps)))
+            if _exists(tree, self._directory):
+                raise TuiFsError(f"{strategy} could not delete a scratch tree.")
             return wall_s, {name: one.calls for name, one in source.read().calls.items()}
         finally:
             source.close()

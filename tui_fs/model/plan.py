@@ -6,6 +6,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.requester import Requester
+from tui_fs.model.space import freed_in_words
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target, check_paths
@@ -32,6 +33,12 @@ class Expected:
     def freed_bytes_most(self) -> int:
         """Everything that may come back."""
         return self.freed_bytes_max + self.metadata_bytes_max
+
+    @property
+    def freed_words(self) -> str:
+        """The space that comes back, for a person."""
+        least, most = self.freed_bytes_min, self.freed_bytes_max
+        return freed_in_words(least, most, self.metadata_bytes_max)
 
 
 @dataclass(frozen=True, slots=True)

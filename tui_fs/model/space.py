@@ -3,6 +3,10 @@
 import enum
 from dataclasses import dataclass
 
+from tui_fs.model.units import bytes_iec
+
+_WORTH_TELLING_BYTES = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Space:
@@ -44,3 +48,14 @@ class Cause:
     inodes: int | None = None
     pid: int | None = None
     command: str = ""
+
+
+def freed_in_words(least_bytes: int, most_bytes: int, metadata_bytes_max: int = 0) -> str:
+    """Return the space that comes back: one figure where it is sure, else a range and why."""
+    words, why = bytes_iec(most_bytes), []
+    if least_bytes < most_bytes:
+        why.append("links outside, or held open")
+    if metadata_bytes_max > max(_WORTH_TELLING_BYTES, most_bytes // 20):
+        words = bytes_iec(most_bytes + metadata_bytes_max)
+        why.append("metadata")
+    return f"{bytes_iec(least_bytes)} to {words} ({'; '.join(why)})" if why else words

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
-from tui_fs.job.planning import Forecast, freed_in_words
+from tui_fs.job.planning import Forecast
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.glance import Glance, Interval
@@ -63,7 +63,7 @@ def about_targets(survey: Survey, found: Forecast) -> Text:
     symlinks = counted(totals.symlinks, "symlink", "symlinks")
     text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
     text.append("frees ")
-    text.append(freed_in_words(found.expected), "bold")
+    text.append(found.expected.freed_words, "bold")
     text.append(f" · {count(found.expected.totals.entries)} names · apparent ")
     text.append(f"{bytes_iec(totals.apparent_bytes)}\n")
     text.append(

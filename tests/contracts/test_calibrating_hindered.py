@@ -1,0 +1,209 @@
+"""Measuring where room, rights or tools are missing leaves nothing, and a sentence says why."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Json
+from tests.contracts.calibrating import above, command_for, left_as_it_was, mounted, run
+from tests.filesystems import unmount_below
+from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.needs import needs_root
+from tests.trees import manifest, many_directories
+from tests.unit.scratching import records
+from tui_fs.cost.calibration import Calibration
+from tui_fs.job.calibrating import calibrate, measure
+from tui_fs.model.codec import decode
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.strategy import StrategyName
+from tui_fs.safety.policy import READ_ONLY_VARIABLE
+
+__all__ = ["above", "records"]
+
+_PLACES_TO_REACH = (sys.base_prefix, sys.prefix, str(Path(__file__).parents[2]))
+
+
+@contextmanager
+def untouched(above: Path, records: Path) -> Iterator[None]:
+    """Fail unless nothing was even made."""
+    with left_as_it_was(above, records):
+        before = manifest(above)
+        yield
+        assert manifest(above) == before
+    assert not records.exists()
+
+
+def refused(target: Path) -> str:
+    """Measure where that cannot be done; give the sentence."""
+    with pytest.raises(TuiFsError) as why:
+        calibrate(str(target))
+    sentence = why.value.sentence
+    assert sentence.endswith(".")
+    assert len(sentence.split()) > 2, sentence
+    return sentence
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("size=256m", "the file system is nearly full"),
+        ("size=1g,nr_inodes=10k", "the file system has few inodes left"),
+    ],
+)
+def test_where_room_is_scarce_nothing_is_made(
+    tmpfs: Path, records: Path, options: str, words: str
+) -> None:
+    # Given little room / When measured / Then a sentence says so, and nothing is made
+    needs_root("mounting tmpfs")
+    place = mounted(tmpfs / "small", options)
+    many_directories(place / "target", 2, 3)
+    with untouched(place, records):
+        assert refused(place / "target").lower() == f"{words}."
+
+
+@pytest.mark.root
+def test_where_nothing_may_be_written_nothing_is_made(tmpfs: Path, records: Path) -> None:
+    # Given a file system that was mounted read-only / When measured / Then that is the reason
+    needs_root("mounting tmpfs")
+    place = mounted(tmpfs / "sealed", "size=1g")
+    many_directories(place / "target", 2, 3)
+    subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+    with untouched(place, records):
+        assert "read-only" in refused(place / "target")
+
+
+@pytest.mark.root
+def test_nothing_is_measured_on_another_file_system(above: Path, records: Path) -> None:
+    # Given a target that is a mount point / When measured / Then not beside it, which is another
+    needs_root("mounting tmpfs")
+    point = mounted(above / "point", "size=1g")
+    with untouched(above, records):
+        assert refused(point)
+
+
+@pytest.mark.parametrize(
+    "useless", ("size=64k,mode=0700", "size=1m,nr_inodes=3,mode=0700"), ids=("no room", "no inode")
+)
+@pytest.mark.root
+def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
+    above: Path, state_home: Path, useless: str
+) -> None:
+    # Given a state directory that cannot take a record
+    needs_root("mounting tmpfs")
+    state_home.mkdir()
+    mounted(state_home, useless)
+    try:
+        with suppress(OSError), (state_home / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+        # When measured / Then not without a record, which would be left by whoever is killed
+        no_room = pytest.raises(TuiFsError, match="No space left")
+        with left_as_it_was(above, state_home / "tui-fs" / "scratch"), no_room:
+            calibrate(str(above / "target"))
+    finally:
+        unmount_below(state_home)
+
+
+def give_away(place: Path) -> None:
+    """Make a directory of the ordinary user's."""
+    place.mkdir(parents=True, exist_ok=True)
+    os.chown(place, UID, GID)
+
+
+def as_ordinary_user(command: Sequence[str], tmp_path: Path, *places: Path) -> Json:
+    """Measure as a user without rights, who can reach these places."""
+    script = write_launcher(
+        tmp_path / "as-ordinary-user", command[0], (*_PLACES_TO_REACH, *map(str, places))
+    )
+    return run([str(script), *command[1:]])
+
+
+@pytest.mark.root
+def test_an_ordinary_user_measures_where_they_may_write(
+    above: Path, tmp_path: Path, state_home: Path, records: Path
+) -> None:
+    # Given a directory of an ordinary user / When they measure / Then as root does
+    needs_root("becoming another user")
+    subprocess.run(["chown", "-R", f"{UID}:{GID}", above], check=True)
+    give_away(state_home)
+    with left_as_it_was(above, records):
+        told = as_ordinary_user(command_for(above / "target", 2.0), tmp_path, above, state_home)
+    assert decode(Calibration, told).kind == "tmpfs"
+
+
+@pytest.mark.root
+def test_an_ordinary_user_makes_nothing_where_they_may_not_write(
+    above: Path, tmp_path: Path, state_home: Path, records: Path
+) -> None:
+    # Given their target in a directory of root / When they measure / Then that is the reason
+    needs_root("becoming another user")
+    os.chown(above / "target", UID, GID)
+    above.chmod(0o755)
+    give_away(state_home)
+    with untouched(above, records):
+        told = as_ordinary_user(command_for(above / "target"), tmp_path, above, state_home)
+    assert len(told["problem"].split()) > 3
+
+
+def tools_without(missing: str, directory: Path) -> str:
+    """Return a PATH in which one tool is not to be found."""
+    directory.mkdir()
+    for name in {"rm", "rmdir", "find", "xargs", "rsync"} - {missing}:
+        found = next(
+            (
+                path
+                for place in os.get_exec_path()
+                if os.access(path := os.path.join(place, name), os.X_OK)
+            ),
+            None,
+        )
+        if found is not None:
+            (directory / name).symlink_to(os.path.realpath(found))
+    return str(directory)
+
+
+@pytest.mark.parametrize("missing", ("rsync", "xargs"))
+def test_what_is_not_installed_is_not_measured(
+    above: Path, records: Path, tmp_path: Path, missing: str
+) -> None:
+    # Given a machine without a tool / When measured
+    path = tools_without(missing, tmp_path / "tools")
+    with left_as_it_was(above, records):
+        told = run(command_for(above / "target", 2.0), {"PATH": path})
+    # Then the others are, and it has a price beside theirs
+    found = decode(Calibration, told)
+    assert found.prices[missing].name_s > 0
+    assert set(found.prices) == {name.value for name in StrategyName}
+
+
+@pytest.mark.parametrize("missing", ("rm", "find"))
+def test_without_rm_a_sentence_says_so(
+    above: Path, records: Path, tmp_path: Path, missing: str
+) -> None:
+    # Given a machine where rm cannot run, beside which all is measured (it needs find)
+    path = tools_without(missing, tmp_path / "tools")
+    # When measured / Then that is said, and nothing is left
+    with left_as_it_was(above, records):
+        told = run(command_for(above / "target"), {"PATH": path})
+    assert missing in told["problem"].split()
+
+
+def test_a_target_that_is_gone_is_a_sentence(above: Path, records: Path) -> None:
+    # Given a target that somebody has removed / When measured / Then a sentence
+    with left_as_it_was(above, records), pytest.raises(TuiFsError, match="No such file"):
+        calibrate(str(above / "gone"))
+
+
+def test_nothing_is_made_where_deleting_is_off(
+    above: Path, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a person who has switched deleting off / When measured / Then that is why not
+    monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
+    with untouched(above, records):
+        assert measure(str(above / "target")).endswith("allows no writing")

@@ -1,0 +1,196 @@
+"""Measuring beside a target leaves nothing there, whoever is killed and at whatever moment."""
+
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.contracts.calibrating import (
+    Measurement,
+    above,
+    command_for,
+    kill_all,
+    left_as_it_was,
+    run,
+    scratches,
+    started,
+    without_itself,
+)
+from tests.matrix.ordinary_user import GID, UID
+from tests.needs import needs_root
+from tests.trees import manifest, many_directories
+from tests.unit.scratching import records
+
+__all__ = ["above", "records"]
+
+
+def wait_for_trees(measurement: Measurement, above: Path, number: int) -> None:
+    """Wait until so many trees have come or gone since now: a moment of the measurement."""
+    (name,) = scratches(above)
+    tree = os.path.join(os.fsencode(above), name, b"tree")
+    is_there = os.path.exists(tree)
+
+    def has_changed() -> bool:
+        return os.path.exists(tree) is not is_there or measurement.is_over()
+
+    for _ in range(number):
+        wait_until(has_changed, "a tree that is made or gone")
+        is_there = not is_there
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_the_measuring_process_killed_leaves_nothing(
+    above: Path, records: Path, moment: int
+) -> None:
+    # Given a measurement at some moment
+    with left_as_it_was(above, records):
+        measurement = started(above / "target")
+        wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 4 * moment))
+        # When the process that measures is killed
+        os.kill(measurement.child(), signal.SIGKILL)
+        code, told, complaint = measurement.ended()
+    # Then it says so in a sentence
+    assert (code, complaint) == (0, "")
+    assert "measuring was ended" in told["problem"].lower()
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_the_waiting_process_killed_leaves_nothing(above: Path, records: Path, moment: int) -> None:
+    # Given a measurement at some moment
+    with left_as_it_was(above, records):
+        measurement = started(above / "target")
+        wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 4 * moment))
+        # When the process that waits for it is killed / Then the other one clears away
+        os.kill(measurement.pid, signal.SIGKILL)
+        measurement.ended()
+
+
+def test_a_tool_or_its_launcher_killed_leaves_nothing(above: Path, records: Path) -> None:
+    # Given a measurement / When what the measuring process has started is killed, again and again
+    with left_as_it_was(above, records):
+        measurement = started(above / "target")
+        family = {measurement.pid, measurement.child()}
+        wait_until(lambda: bool(set(measurement.processes()) - family), "a tool")
+        while not measurement.is_over():
+            for pid in set(measurement.processes()) - family:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        code, told, _ = measurement.ended()
+    # Then it ends, and says why
+    assert code == 0
+    assert told["problem"]
+
+
+@pytest.mark.parametrize("moment", range(2))
+def test_what_all_killed_at_once_have_left_the_next_one_removes(
+    above: Path, records: Path, moment: int
+) -> None:
+    # Given a measurement of which everything was killed in one moment
+    with left_as_it_was(above, records):
+        measurement = started(above / "target")
+        wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 6 * moment))
+        kill_all(measurement)
+        assert len(scratches(above)) == len(os.listdir(records)) == 1
+        # When measured again / Then that is gone
+        run(command_for(above / "target", 0.1))
+
+
+def _becomes_a_link(left: Path, precious: Path) -> None:
+    left.rename(left.parent / "moved")
+    left.symlink_to(precious)
+
+
+def _becomes_another_directory(left: Path, precious: Path) -> None:
+    left.rename(left.parent / "moved")
+    precious.rename(left)
+    left.chmod(0o700)
+
+
+def _becomes_another_ones(left: Path, _: Path) -> None:
+    needs_root("giving a directory away")
+    os.chown(left, UID, GID)
+
+
+def _becomes_readable(left: Path, _: Path) -> None:
+    left.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "change",
+    (_becomes_a_link, _becomes_another_directory, _becomes_another_ones, _becomes_readable),
+)
+def test_the_next_one_removes_nothing_else(
+    above: Path, change: Callable[[Path, Path], None]
+) -> None:
+    # Given what all killed at once have left, and something else at its path since
+    precious = above / "precious"
+    many_directories(precious, 2, 2)
+    kill_all(started(above / "target"))
+    (name,) = scratches(above)
+    left = above / name.decode()
+    (left / "put-there").write_text("by its new owner")
+    change(left, precious)
+    before = without_itself(manifest(above))
+    # When measured again / Then all of it stays as it is
+    run(command_for(above / "target", 0.1))
+    assert without_itself(manifest(above)) == before
+
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_it_and_leaves_nothing(
+    above: Path, records: Path, number: signal.Signals
+) -> None:
+    # Given a measurement / When told to end / Then it does, without a word, and nothing is left
+    with left_as_it_was(above, records):
+        measurement = started(above / "target")
+        os.kill(measurement.pid, number)
+        assert measurement.ended() == (1, {}, "")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_to_everybody_leaves_nothing(
+    above: Path, records: Path, number: signal.Signals
+) -> None:
+    # Given a measurement / When all its processes are told to end, as at a shutdown
+    with left_as_it_was(above, records):
+        measurement = started(above / "target")
+        for pid in measurement.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        # Then they do, and nothing is left
+        measurement.ended()
+
+
+_IMPATIENTLY = """
+import os, signal, sys
+import tui_fs.job.measuring as one
+from tui_fs.job.scratch import Scratch
+waiting, clear_away = os.getpid(), Scratch.remove
+def disturbed(scratch):
+    if os.getpid() == waiting:
+        os.kill(waiting, signal.{name})
+    clear_away(scratch)
+Scratch.remove = disturbed
+one.LIMIT_S = 0.1
+one.main()
+"""
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_while_it_clears_away_leaves_nothing(
+    above: Path, records: Path, number: signal.Signals
+) -> None:
+    # Given a measurement that is told to end in the moment in which it begins to clear away
+    script = _IMPATIENTLY.format(name=number.name)
+    # When it goes on / Then it clears away all the same
+    with left_as_it_was(above, records):
+        Measurement([sys.executable, "-P", "-c", script, str(above / "target")]).ended()

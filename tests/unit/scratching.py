@@ -1,0 +1,126 @@
+"""What the tests of scratch directories share."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Json
+from tests.trees import Sentinel, many_directories
+from tui_fs.job.scratch import PREFIX, Scratch, remove_left_over
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def above(tmp_path: Path) -> Path:
+    """Give the directory that holds a target, with something precious beside it."""
+    directory = tmp_path / "above"
+    directory.mkdir()
+    many_directories(directory / "target", 2, 3)
+    return directory
+
+
+@pytest.fixture
+def sentinel(above: Path) -> Sentinel:
+    """Give what must survive."""
+    return Sentinel(above)
+
+
+@pytest.fixture
+def records(state_home: Path) -> Path:
+    """Give the directory of the records."""
+    return state_home / "tui-fs" / "scratch"
+
+
+def made_in(above: Path) -> Scratch:
+    """Make a scratch directory."""
+    return Scratch(str(above), above.stat().st_dev)
+
+
+def scratches(above: Path) -> list[Path]:
+    """List the scratch directories."""
+    return sorted(above.glob(f"{PREFIX}*"))
+
+
+def only_scratch(above: Path) -> Path:
+    """Give the one scratch directory."""
+    (path,) = scratches(above)
+    return path
+
+
+def fill(scratch: Scratch) -> None:
+    """Put into it what a measurement does, and what should never be there."""
+    os.mkdir("tree", 0o700, dir_fd=scratch.descriptor)
+    tree = Path(f"/proc/self/fd/{scratch.descriptor}/tree")
+    many_directories(tree, 3, 5)
+    (tree / "outside").symlink_to(tree.resolve().parents[1])
+    (tree.parent / "link").symlink_to("..")
+
+
+def in_child(what: Callable[[], None]) -> int:
+    """Do something in a forked process; give how it ended, 0 if nothing came of it."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            what()
+            os._exit(0)
+        finally:
+            os._exit(9)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def leave_behind(above: Path) -> Path:
+    """Have a process make and fill a scratch directory and be killed."""
+
+    def work() -> None:
+        fill(made_in(above))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(work) == -signal.SIGKILL
+    return only_scratch(above)
+
+
+def clear_away(above: Path) -> None:
+    """Do as the next measurement on that file system does before it begins."""
+    remove_left_over(above.stat().st_dev)
+
+
+def record_of(records: Path) -> Path:
+    """Give the one record."""
+    (path,) = records.iterdir()
+    return path
+
+
+def told_by(record: Path) -> Json:
+    """Read a record: one object, or one a line, of which the last counts."""
+    told: Json = {}
+    text = record.read_text()
+    while text.strip():
+        told, end = json.JSONDecoder().raw_decode(text.lstrip())
+        text = text.lstrip()[end:]
+    assert isinstance(told, dict)
+    return told
+
+
+@contextmanager
+def struck(monkeypatch: pytest.MonkeyPatch, call: str, blow: Callable[[], None]) -> Iterator[None]:
+    """Let something happen when a record is flushed to the disk, or a directory has been made."""
+    real = getattr(os, call)
+
+    def hit(*words: Any, **named: Any) -> None:
+        real(*words, **named)
+        if call == "fsync" or str(words[0]).startswith(PREFIX):
+            blow()
+
+    with monkeypatch.context() as changed:
+        changed.setattr(os, call, hit)
+        yield
+
+
+STRUCK_AT = ("fsync", "mkdir")
