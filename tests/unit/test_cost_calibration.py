@@ -78,7 +78,7 @@ def truths(draw: st.DrawFn) -> Calibration:
         prices,
         batch_s=draw(SECONDS),
         counted_process_s=draw(SECONDS),
-        block_s=draw(SECONDS),
+        block_s=rm.name_s * draw(st.floats(0.1, 1.9)),
         byte_s=draw(st.floats(1e-12, 1e-9)),
         link_s=rm.name_s * draw(st.floats(0.0, 1.0)),
     )
@@ -168,6 +168,25 @@ def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
     assert least < found[name.value].name_s / found["rm"].name_s < most
     assert least < found[name.value].directory_s / found["rm"].directory_s < most
     assert found[name.value].start_s == pytest.approx(0.04)
+
+
+def test_a_block_held_up_by_others_costs_no_more_than_two_names() -> None:
+    # Given files of a block that took ten times as long as empty ones / When fitted
+    usual = typical("ext4")
+    name_s = usual.prices["rm"].name_s
+    found = fit(samples_of(replace(usual, block_s=9 * name_s)), usual, 1.0, "")
+    # Then a block is not thought dearer than a disk that is quiet would make it
+    assert found.block_s == pytest.approx(2 * name_s)
+
+
+def test_blocks_that_took_unequally_long_are_noise_too() -> None:
+    # Given rm's empty files measured twice alike and only its files of a block apart / When fitted
+    usual = typical("ext4")
+    first = [one for one in samples_of(usual) if one.strategy is RM]
+    apart = {Shape.BLOCKS: 2.0, Shape.FLAT: 1.5}
+    second = [replace(one, seconds=apart.get(one.shape, 1.0) * one.seconds) for one in first]
+    # Then the one in the middle of the three is told
+    assert fit([*first, *second], usual, 1.0, "").noise == pytest.approx(1.5)
 
 
 def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
