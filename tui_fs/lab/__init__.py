@@ -1,0 +1,1 @@
+"""Published experiments about deleting and files, repeated here."""

@@ -1,0 +1,1 @@
+"""One file an experiment; each holds a value named EXPERIMENT."""
