@@ -222,6 +222,22 @@ def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str)
     assert report["peak_memory_bytes"] is None or report["peak_memory_bytes"] > 0
 
 
+@pytest.mark.parametrize("how", ("--no-measuring", "--quick"))
+def test_what_would_be_refused_is_said_and_nothing_is_recommended(
+    cli: Cli, small: Path, how: str
+) -> None:
+    # Given a directory of the system's, which no rule lets anybody delete
+    # When what deleting it would cost is estimated
+    told = estimate(cli, how, "/srv")
+    # Then it says so, in words too, and recommends nothing
+    assert told["recommended"] is None
+    assert "the system itself needs" in str(told["refused"])
+    assert b"would refuse to delete it" in cli.run("estimate", how, "/srv").expect(0).stdout
+    # And an ordinary one is recommended for
+    ordinary = estimate(cli, how, small)
+    assert (ordinary["refused"], ordinary["recommended"]) == (None, "rm")
+
+
 def test_a_quick_look_tells_a_range_and_never_that_it_is_complete(cli: Cli, large: Path) -> None:
     # Given a tree of 20,000 entries / When looked at shortly / Then they lie in the range told
     told = estimate(cli, "--quick", large)

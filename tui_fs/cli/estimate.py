@@ -10,10 +10,11 @@ from tui_fs.cli.output import SCHEMA, columns, print_json
 from tui_fs.cli.survey import count_tree
 from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
+from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import argv_fields
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
@@ -27,6 +28,7 @@ def run(parsed: argparse.Namespace) -> int:
     _refuse_nested(paths)
     if parsed.quick:
         return _quick(paths, parsed)
+    refused = _why_refused(paths)
     survey = count_tree(paths)
     entries = survey.totals.entries
     is_cold = parsed.cold
@@ -45,12 +47,13 @@ def run(parsed: argparse.Namespace) -> int:
                 "freed_inodes_min": survey.freed_inodes_min,
                 "freed_inodes_max": survey.inodes,
                 "strategies": [estimate_as_json(one) for one in found.estimates],
-                "recommended": found.recommended,
+                "recommended": None if refused else found.recommended,
+                "refused": refused or None,
             }
         )
     else:
         print(f"{in_words(paths)}: {count(entries)} entries, frees {found.expected.freed_words}")
-        print(estimates_as_text(found))
+        print(estimates_as_text(found, refused))
     return DONE
 
 
@@ -62,6 +65,7 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
         why = os.strerror(error.errno or 0)
         raise BadInput(f"{in_words(paths)} cannot be looked at: {why}.") from error
     found = forecast_at_a_glance(paths, seen, options_of(parsed))
+    refused = _why_refused(paths)
     entries = seen.entries
     if parsed.json:
         print_json(
@@ -77,7 +81,8 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
                 "elapsed_s": round(seen.elapsed_s, 3),
                 "rests_on": seen.rests_on,
                 "strategies": [estimate_as_json(one) for one in found.estimates],
-                "recommended": found.recommended,
+                "recommended": None if refused else found.recommended,
+                "refused": refused or None,
             }
         )
     else:
@@ -85,8 +90,17 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
             f"{in_words(paths)}: about {count(entries.expected)} entries, {count(entries.low)} to "
             f"{count(entries.high)} nine times of ten"
         )
-        print(estimates_as_text(found))
+        print(estimates_as_text(found, refused))
     return DONE
+
+
+def _why_refused(paths: Sequence[str]) -> str:
+    """Return why a rule or a policy forbids deleting there; empty if none does."""
+    try:
+        check_targets(paths, to_look=True)
+    except Refused as why:
+        return str(why)
+    return ""
 
 
 def _refuse_nested(paths: Sequence[str]) -> None:
@@ -118,8 +132,12 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
     }
 
 
-def estimates_as_text(found: Forecast) -> str:
-    """Return a table of the estimates, then what to know about each strategy."""
+def estimates_as_text(found: Forecast, refused: str) -> str:
+    """Return a table of the estimates, then what to know about each strategy.
+
+    Args:
+        refused: why none of them may be used there; empty if they may.
+    """
     rows: list[tuple[str, ...]] = [("strategy", "time", "calls", "memory", "processes", "")]
     for one in found.estimates:
         if not one.feasible:
@@ -132,10 +150,11 @@ def estimates_as_text(found: Forecast) -> str:
                 count(one.total_calls),
                 bytes_iec(one.peak_memory_bytes),
                 count(one.processes),
-                "recommended" if one.strategy is found.recommended else "",
+                "recommended" if one.strategy is found.recommended and not refused else "",
             )
         )
-    lines = [columns(rows, frozenset({1, 2, 3, 4})), ""]
+    lines = [f"tui-fs would refuse to delete it. {refused}"] if refused else []
+    lines += [columns(rows, frozenset({1, 2, 3, 4})), ""]
     for one in found.estimates:
         lines.append(f"{one.strategy}: {one.advice}")
         lines += [f"    {reason}" for reason in one.reasons if one.feasible]
