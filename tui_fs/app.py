@@ -13,6 +13,7 @@ from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.messages import DeleteAsked, GoOnAsked
 from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.profile import begin_profile
 
 _SLOW_LINK_INTERVAL_S = 1.0
 
@@ -31,6 +32,7 @@ class TuiFsApp(App[None]):
     CSS_PATH = "app.tcss"
     BINDINGS = [
         Binding("J", "jobs", "jobs", tooltip="List all jobs"),
+        Binding("L", "lab", "lab", tooltip="Repeat published experiments, and see for yourself"),
         Binding("I", "doctor", "this machine", tooltip="What works on this machine"),
     ]
 
@@ -74,7 +76,10 @@ class TuiFsApp(App[None]):
                 run = partial(screen.run_action, binding.action)
                 yield SystemCommand(binding.tooltip, f"Key: {binding.key}", run)
         yield SystemCommand("Jobs", "List all jobs", self.action_jobs)
+        yield SystemCommand("Lab", "Repeat published experiments", self.action_lab)
         yield SystemCommand("This machine", "What works here", self.action_doctor)
+        profile = partial(begin_profile, self, self._settings)
+        yield SystemCommand("Profile tui-fs itself for ten seconds", "By py-spy", profile)
         yield from super().get_system_commands(screen)
 
     def action_jobs(self) -> None:
@@ -86,3 +91,18 @@ class TuiFsApp(App[None]):
         """Show what works here, once."""
         if not isinstance(self.screen, DoctorScreen):
             self.push_screen(DoctorScreen(self._settings))
+
+    def action_lab(self) -> None:
+        """Show the lab, once; a run that is under way comes first."""
+        # Loading the lab takes a quarter as long as all the rest; most people only delete.
+        from tui_fs.screens.lab import LabScreen
+        from tui_fs.screens.lab_run import LabRunScreen
+
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, LabScreen | LabRunScreen):
+                while self.screen is not screen:
+                    self.pop_screen()
+                return
+        browsers = [one for one in self.screen_stack if isinstance(one, ChooseScreen)]
+        target = browsers[-1].path if browsers and self._imported is None else ""
+        self.push_screen(LabScreen(target, self._settings))

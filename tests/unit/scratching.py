@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,25 @@ def in_child(what: Callable[[], None]) -> int:
         finally:
             os._exit(9)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def told_by_child(what: Callable[[], object]) -> Any:
+    """Return what a forked process finds; only there may mounts be made one's own."""
+    readable, writable = os.pipe()
+
+    def work() -> None:
+        try:
+            told: dict[str, object] = {"found": what()}
+        except BaseException:  # noqa: BLE001  a failed assertion is told like any other error
+            told = {"failed": traceback.format_exc()}
+        os.write(writable, json.dumps(told).encode())
+
+    in_child(work)
+    os.close(writable)
+    with os.fdopen(readable, "rb") as answer:
+        told = json.loads(answer.read())
+    assert "failed" not in told, told["failed"]
+    return told["found"]
 
 
 def leave_behind(above: Path) -> Path:

@@ -3,14 +3,16 @@
 import fcntl
 import json
 import os
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.filesystems import remove_tree
 from tests.needs import needs_root
-from tests.trees import Sentinel, manifest
+from tests.trees import Sentinel, chain, manifest, many_directories
 from tests.unit.scratching import (
     NOBODY,
     STRUCK_AT,
@@ -29,6 +31,7 @@ from tests.unit.scratching import (
     told_by,
 )
 from tui_fs.job.scratch import PREFIX, remove_left_over
+from tui_fs.linux.namespaces import mount_tmpfs, own_mounts
 from tui_fs.model.errors import Refused
 
 __all__ = ["above", "records", "sentinel"]
@@ -52,6 +55,66 @@ def test_what_a_killed_process_left_is_removed(
     assert scratches(above) == []
     assert list(records.iterdir()) == []
     assert manifest(above / "target") == before
+    sentinel.assert_whole()
+
+
+def test_no_depth_is_too_much(above: Path, records: Path) -> None:
+    # Given a chain of directories deeper than a path is long and than Python can recurse, and a
+    # wide tree beside it, left by a killed process
+    def work() -> None:
+        scratch = made_in(above)
+        tree = Path(f"/proc/self/fd/{scratch.descriptor}")
+        chain(tree / "chain", 5_000)
+        for number in range(30):
+            (tree / f"{number}").mkdir()
+            many_directories(tree / f"{number}" / "below", 3, 3)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(work) == -signal.SIGKILL
+
+    # When a process that may open few files clears away / Then nothing is left
+    def clear_with_few_descriptors() -> None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_few_descriptors(), most))
+        clear_away(above)
+
+    try:
+        assert in_child(clear_with_few_descriptors) == 0
+        assert scratches(above) == []
+        assert list(records.iterdir()) == []
+    finally:
+        remove_tree(above)  # pytest cannot remove what lies so deep
+
+
+def _few_descriptors() -> int:
+    return max(map(int, os.listdir("/proc/self/fd"))) + 12
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("is_bind", (False, True))
+def test_what_is_mounted_in_it_is_refused(above: Path, sentinel: Sentinel, is_bind: bool) -> None:
+    # Given one left over in which another file system is mounted by now, or what must survive
+    needs_root("mounting")
+    point = leave_behind(above) / "tree" / "directory-00001" / "mounted"
+    point.mkdir()
+
+    def clear_around_a_mount() -> None:
+        own_mounts()
+        if is_bind:
+            words = ["mount", "--bind", str(sentinel.root), str(point)]
+            assert os.spawnvp(os.P_WAIT, "mount", words) == 0
+        else:
+            mount_tmpfs(str(point), 1 << 20, 10)
+            (point / "more").mkdir()
+        mounted = os.open(point, os.O_RDONLY)
+        before = os.listdir(mounted)
+        # When cleared away / Then it says so, and what is mounted there is whole
+        with pytest.raises(Refused, match="something is mounted"):
+            clear_away(above)
+        assert before
+        assert os.listdir(mounted) == before
+
+    assert in_child(clear_around_a_mount) == 0
     sentinel.assert_whole()
 
 

@@ -23,7 +23,8 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import IoPriority, StrategyName
 
 _COMMANDS = (
-    "survey", "estimate", "delete", "recreate", "aside", "jobs", "attach", *COMMANDS, "doctor",
+    "survey", "estimate", "delete", "recreate", "aside", "jobs", "attach", *COMMANDS, "lab",
+    "doctor",
 )  # fmt: skip
 _EPILOG = """commands:
   survey PATH      what is in a directory
@@ -35,6 +36,7 @@ _EPILOG = """commands:
   attach JOB       follow a job again
   pause, resume, cancel JOB
   gentle, rate, nice, ionice JOB VALUE    how fast it may go
+  lab ...          repeat published experiments on deleting
   doctor           what works here, and what would make the rest work
 
 exit codes: 0 done, 1 some entries failed, 2 usage, 3 refused by a safety rule,
@@ -134,6 +136,10 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
             parser.description = "Follow a job to its end; Ctrl-C leaves it running."
             parser.add_argument("job", metavar="JOB")
             parser.set_defaults(run="jobs.run_attach")
+        case "lab":
+            parser.description = "Repeat published experiments on deleting, and look at old runs."
+            _add_lab(parser)
+            return parser
         case "doctor":
             parser.description = "Tell what works here, and what would make the rest work."
             parser.set_defaults(run="doctor.run")
@@ -216,6 +222,41 @@ def _add_aside(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list what was put aside")
     parser.add_argument("--undo", metavar="ID", help="put it back, or finish what was interrupted")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_lab(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+
+    def add(name: str, words: str) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=words, description=f"{words.capitalize()}.")
+        action.set_defaults(run=f"lab.run_{name}")
+        action.add_argument("--json", action="store_true", help="print JSON")
+        return action
+
+    add("list", "list the experiments")
+    run = add("run", "run an experiment and show what it says")
+    run.add_argument("name", metavar="NAME")
+    run.add_argument(
+        "--scale", choices=("small", "published"), default="small",
+        help="small (under a minute) or published (as large as in the text)",
+    )  # fmt: skip
+    run.add_argument(
+        "--dir", metavar="D", help="where its trees are made (else below the user's cache)"
+    )
+    run.add_argument(
+        "--target", default="", metavar="PATH",
+        help="a directory whose shape is copied; it is only looked at",
+    )  # fmt: skip
+    add("runs", "list the runs that are kept, the newest first")
+    show = add("show", "show a run that is kept")
+    show.add_argument("kept", metavar="RUN", help="its name, or the beginning of it")
+    compare = add("compare", "compare two runs of one experiment")
+    compare.add_argument("kept", metavar="RUN", nargs=2)
+    for action in (run, show):
+        action.add_argument(
+            "--report", metavar="FILE", help="write a page (HTML) that needs no other file, too"
+        )
+        action.add_argument("--force", action="store_true", help="let --report replace a file")
 
 
 def _add_answers(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.estimate import Estimate
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -107,19 +108,34 @@ def learn(plan: Plan, ended: Snapshot) -> None:
     finished, predicted = ended.finished, plan.predicted
     if finished is None or predicted is None or not _is_telling(plan, ended):
         return
-    factor = finished.strategy_wall_s * predicted.experience_factor / predicted.seconds
+    refine(file_system_of(os.path.dirname(plan.paths[0])), predicted, finished.strategy_wall_s)
+
+
+def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
+    """Refine the prices of a strategy by what it has really taken.
+
+    Returns:
+        why nothing was learnt, as a part of a sentence; empty if something was.
+
+    Raises:
+        OSError, TuiFsError: it cannot be written.
+    """
+    factor = took_s * predicted.experience_factor / predicted.seconds
     if not 1 / FACTOR_BELIEVED <= factor <= FACTOR_BELIEVED:
-        return
-    filesystem = file_system_of(os.path.dirname(plan.paths[0]))
+        return "it is too far off to be a matter of prices"
     if not filesystem.identity:
-        return
+        return "the file system does not answer"
     with _alone():
         own = _load(_file_of(filesystem))
-        if own is None or own.measured_at != predicted.measured_at:
-            return  # predicted by other prices
-        before = own.experience.get(plan.strategy.value, Experience())
-        experience = {**own.experience, plan.strategy.value: before.refined(factor)}
+        if own is None:
+            return "what deleting costs there was never measured"
+        if own.measured_at != predicted.measured_at:
+            return "it was predicted by other prices"
+        strategy = predicted.strategy.value
+        refined = own.experience.get(strategy, Experience()).refined(factor)
+        experience = {**own.experience, strategy: refined}
         write_json(_file_of(filesystem), encode(replace(own, experience=experience)))
+    return ""
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tui_fs.job.peak_memory import PeakMemory
+from tui_fs.linux.memory import faults_of
 from tui_fs.linux.parent import end_with_parent, set_child_subreaper
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
@@ -41,7 +42,8 @@ _FEWEST_PROCESSES = 5
 class StepEnd:
     """How a step went: see `StepFinished`; wall_s is from its release to its last exit.
 
-    peak_memory_bytes is of the largest process, 0 if none was seen in its short life.
+    peak_memory_bytes is of the largest process, 0 if none was seen in its short life. Page faults
+    are those of all processes since their release.
     """
 
     statuses: tuple[int, ...]
@@ -49,6 +51,8 @@ class StepEnd:
     user_s: float
     system_s: float
     peak_memory_bytes: int
+    minor_faults: int
+    major_faults: int
 
 
 class Launcher:
@@ -117,6 +121,8 @@ class Launcher:
             user_s=float(answer["user_s"]),
             system_s=float(answer["system_s"]),
             peak_memory_bytes=int(answer["peak_memory_bytes"]),
+            minor_faults=int(answer["minor_faults"]),
+            major_faults=int(answer["major_faults"]),
         )
 
     def signal_tools(self, number: signal.Signals) -> None:
@@ -172,6 +178,7 @@ class _Process:
         self._waiting: list[int] = []
         self._statuses: dict[int, int] = {}
         self._user_s = self._system_s = 0.0
+        self._minor_faults = self._major_faults = 0
         self._peak = PeakMemory((), 0)
         self._released_at_s = 0.0
         self._wakeup, wakeup_end = os.pipe()
@@ -220,6 +227,7 @@ class _Process:
         gate, self._gate = os.pipe()
         self._statuses = {}
         self._user_s = self._system_s = 0.0
+        self._minor_faults = self._major_faults = 0
         own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         source = os.open(os.devnull, os.O_RDONLY)
         launcher, pids = os.getpid(), list[int]()
@@ -250,6 +258,10 @@ class _Process:
         self._socket.send(json.dumps({"forked": pids}).encode())
 
     def _release(self) -> None:
+        for pid in self._waiting:  # what a fork of the interpreter has touched is not the tool's
+            minor, major = faults_of(pid)
+            self._minor_faults -= minor
+            self._major_faults -= major
         self._released_at_s = time.monotonic()
         os.write(self._gate, b"g" * len(self._waiting))
         os.close(self._gate)
@@ -277,6 +289,8 @@ class _Process:
             "user_s": self._user_s,
             "system_s": self._system_s,
             "peak_memory_bytes": self._peak.bytes,
+            "minor_faults": max(0, self._minor_faults),
+            "major_faults": max(0, self._major_faults),
         }
         self._waiting = []
         self._socket.send(json.dumps(answer).encode())
@@ -286,8 +300,7 @@ class _Process:
         if ended == 0:
             return
         self._statuses[pid] = os.waitstatus_to_exitcode(status)
-        self._user_s += used.ru_utime
-        self._system_s += used.ru_stime
+        self._use(used)
         self._peak.ended(pid, used.ru_maxrss * 1024)
 
     def _collect_orphans(self) -> None:
@@ -295,8 +308,13 @@ class _Process:
         with contextlib.suppress(ChildProcessError):
             while True:
                 _, _, used = os.wait4(-1, 0)
-                self._user_s += used.ru_utime
-                self._system_s += used.ru_stime
+                self._use(used)
+
+    def _use(self, used: resource.struct_rusage) -> None:
+        self._user_s += used.ru_utime
+        self._system_s += used.ru_stime
+        self._minor_faults += used.ru_minflt
+        self._major_faults += used.ru_majflt
 
     def _signal(self, number: int) -> None:
         if self._waiting:

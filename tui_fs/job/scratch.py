@@ -1,4 +1,4 @@
-"""A directory of one's own beside a target, which goes again whatever happens.
+"""A directory of one's own, beside a target or for a run of the lab, that goes whatever happens.
 
 It is made only where nobody else can exchange it, and used by its descriptor. A record is written
 before it is made: what a killed process leaves is removed by the next one on that file system, if
@@ -11,9 +11,8 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.job.store import is_private, made_private, state_directory
@@ -26,7 +25,7 @@ from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 
-PREFIX = ".tui-fs-calibration-"
+PREFIX = ".tui-fs-scratch-"
 _NOT_IN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr")
 """What appears there is looked at by other programs."""
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -118,7 +117,7 @@ class Scratch:
         Raises:
             OSError: something in it could not be removed; the record stays.
         """
-        _empty(self.descriptor)
+        empty_directory(self.descriptor)
         _remove_name(self._above, self._name, os.fstat(self.descriptor))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._record)
@@ -219,7 +218,7 @@ def _remove_if_same(made: _Record) -> None:
             return
         try:
             if _is_same(found, made):
-                _empty(found)
+                empty_directory(found)
                 _remove_name(held, name, os.fstat(found))
         finally:
             os.close(found)
@@ -238,21 +237,65 @@ def _is_same(found: int, made: _Record) -> bool:
     )
 
 
-def _empty(directory: int) -> None:
-    """Remove all that is in an open directory; neither links nor mounts are followed."""
+def empty_directory(directory: int) -> None:
+    """Remove all that is in an open directory; neither links nor mounts are followed.
+
+    What lies deeper is first moved up into the directory itself: no depth is too much.
+
+    Raises:
+        OSError: something in it could not be removed, or is mounted there.
+    """
     device = os.fstat(directory).st_dev
+
+    def thin_out(name: str) -> None:
+        found = os.open(name, _READ, dir_fd=directory)
+        try:
+            if os.fstat(found).st_dev != device:
+                raise OSError(f"something is mounted at {displayable(name)}")
+            if not _sift(found, lambda below: move_up(below, found)):
+                os.rmdir(name, dir_fd=directory)  # says what is wrong with it
+        finally:
+            os.close(found)
+
+    def move_up(name: str, above: int) -> None:
+        fresh = secrets.token_hex(8)
+        os.rename(name, fresh, src_dir_fd=above, dst_dir_fd=directory)
+
+    while _sift(directory, thin_out):
+        pass
+
+
+def _sift(directory: int, on_full: Callable[[str], object]) -> bool:
+    """Remove the files and empty directories in an open directory, and hand over the others.
+
+    Returns:
+        Whether anything was in it.
+    """
+    has_entries = False
     fresh = os.open(".", _READ, dir_fd=directory)  # btrfs lists for each only what was there then
     try:
-        for name in os.listdir(fresh):
-            status = os.stat(name, dir_fd=fresh, follow_symlinks=False)
-            if status.st_dev != device:
-                raise OSError(f"something is mounted at {displayable(name)}")
-            if stat.S_ISDIR(status.st_mode):
-                shutil.rmtree(name, dir_fd=fresh)
-            else:
-                os.unlink(name, dir_fd=fresh)
+        with os.scandir(fresh) as entries:
+            for entry in entries:
+                has_entries = True
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=fresh)
+                elif not _is_removed(entry.name, fresh):
+                    on_full(entry.name)
     finally:
         os.close(fresh)
+    return has_entries
+
+
+def _is_removed(name: str, above: int) -> bool:
+    try:
+        os.rmdir(name, dir_fd=above)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise OSError(f"something is mounted at {displayable(name)}") from error
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
 
 
 def _remove_name(above: int, name: str, status: os.stat_result) -> None:

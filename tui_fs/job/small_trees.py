@@ -2,7 +2,6 @@
 
 import math
 import os
-import select
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,15 +9,14 @@ from dataclasses import dataclass
 from tui_fs.cost.calibration import BLOCK_BYTES, Counted, Sample, Shape
 from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
 from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
-from tui_fs.job.launcher import Launcher
+from tui_fs.job.launching import run_steps
 from tui_fs.linux.caches import drop_caches
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.strategy import IoPriority, Options, StrategyName
+from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.tracing.ladder import likely_source, open_source
-from tui_fs.tracing.source import CallSource
 
 _MOST_FILES, _FEWEST_FILES = 2_000, 100
 _BUILDING_S = 0.06
@@ -194,34 +192,13 @@ class SmallTrees:
         steps = STRATEGIES[strategy].steps(
             (f"{above}/{tree}",), options, tools, f"{above}/{_EMPTY}"
         )
-        number = sum(len(step) for step in steps)
-        source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, number)
-        launcher = Launcher(steps, (self._directory,) * len(steps), 0, IoPriority.NORMAL)
-        try:
-            source.prepare(launcher.pid)
-            wall_s = sum(_wall_s(launcher, source, number) for number in range(len(steps)))
-            if _exists(tree, self._directory):
-                raise TuiFsError(f"{strategy} could not delete a scratch tree.")
-            return wall_s, {name: one.calls for name, one in source.read().calls.items()}
-        finally:
-            source.close()
-            launcher.close()
-            os.close(launcher.out)
-            os.close(launcher.err)
-
-
-def _wall_s(launcher: Launcher, source: CallSource, number: int) -> float:
-    for pid in launcher.fork_step(number):
-        source.attach(pid)
-    launcher.release()
-    while True:
-        ready, _, _ = select.select([launcher.fileno(), launcher.out, launcher.err], [], [])
-        for pipe in (launcher.out, launcher.err):
-            if pipe in ready and not os.read(pipe, 1 << 16):
-                raise TuiFsError("the process that runs the tools has ended")
-        if launcher.fileno() in ready:
-            source.step_ended()
-            return launcher.ended().wall_s
+        processes = sum(len(step) for step in steps)
+        source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, processes)
+        ended = run_steps(steps, self._directory, source)
+        if _exists(tree, self._directory):
+            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
+        calls = {name: one.calls for name, one in ended.counts.calls.items()}
+        return sum(one.wall_s for one in ended.steps), calls
 
 
 def _fill(directory: int, contents: _Contents) -> int:

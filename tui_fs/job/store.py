@@ -77,13 +77,12 @@ def state_directory() -> PathStr:
     With sudo that keeps HOME, root's jobs go to root's own home: whoever owns HOME could
     exchange a plan in it for another one.
     """
-    home = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(home):
-        above = os.path.expanduser("~")
-        if os.geteuid() == 0 and not _is_roots(above):
-            above = pwd.getpwuid(0).pw_dir
-        home = os.path.join(above, ".local", "state")
-    return PathStr(os.path.join(home, "tui-fs"))
+    return _below_home("XDG_STATE_HOME", ".local", "state")
+
+
+def cache_directory() -> PathStr:
+    """Return the directory of tui-fs below XDG_CACHE_HOME; see `state_directory`."""
+    return _below_home("XDG_CACHE_HOME", ".cache")
 
 
 def jobs_directory() -> str:
@@ -162,6 +161,16 @@ def all_jobs() -> Iterator[JobFolder]:
 def state_directories() -> tuple[str, ...]:
     """Return the state directory and, if there is one, that in memory."""
     return tuple(os.path.dirname(place) for place in _places())
+
+
+def _below_home(variable: str, *usual: str) -> PathStr:
+    place = os.environ.get(variable, "")
+    if not os.path.isabs(place):
+        above = os.path.expanduser("~")
+        if os.geteuid() == 0 and not _is_roots(above):
+            above = pwd.getpwuid(0).pw_dir
+        place = os.path.join(above, *usual)
+    return PathStr(os.path.join(place, "tui-fs"))
 
 
 def _places() -> tuple[str, ...]:

@@ -239,7 +239,7 @@ class Measured:
                 )
             case Measure.MICROSECONDS_PER_ENTRY:
                 entries = self.plan.entries
-                return tuple(run.seconds * whole * 1e6 / entries for run in self.runs if entries)
+                return tuple(run.seconds * 1e6 / entries for run in self.runs if entries)
             case Measure.PEAK_MEMORY_BYTES:
                 return tuple(
                     float(run.peak_memory_bytes) for run in self.runs if run.peak_memory_bytes
@@ -285,7 +285,10 @@ class Results:
         return min(values), max(values)
 
     def calls(self, key: str, name: str) -> CallCount:
-        """Return how often a step made a system call; none at all is a count, too."""
+        """Return how often a step made a system call; none at all is a count, too.
+
+        Of a step that did a share of the work, what this share made; the total is of the whole.
+        """
         one = self._of(key)
         if not one.calls:
             raise NotMeasured(self._why(key, "its system calls were not counted"))

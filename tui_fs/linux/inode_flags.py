@@ -1,9 +1,13 @@
-"""Inode flags that forbid deleting, from the ioctl that lsattr uses (see ioctl_iflags(2))."""
+"""Inode flags, from the ioctls that lsattr and chattr use (see ioctl_iflags(2))."""
 
+import contextlib
 import fcntl
 import struct
 
 _FS_IOC_GETFLAGS = 0x80086601
+_FS_IOC_SETFLAGS = 0x40086602
+_TOP_OF_TREES = 0x20000
+"""FS_TOPDIR_FL of linux/fs.h."""
 IMMUTABLE, APPEND_ONLY = 0x10, 0x20
 """Flags of linux/fs.h with which nothing can be removed from a directory."""
 
@@ -16,3 +20,16 @@ def inode_flags(descriptor: int) -> int | None:
         return None
     (flags,) = struct.unpack("=I4x", answer)
     return int(flags)
+
+
+def spread_subdirectories(directory: int) -> None:
+    """Have ext4 put what is made in new subdirectories far from that of older ones.
+
+    Else new files take the inodes next to those just deleted, which it looks through one by one,
+    because it does not give them out for some time: 5,000 files took 1.0 to 2.4 s instead of 0.07.
+    Other file systems do not do so, and have no such flag.
+    """
+    flags = inode_flags(directory)
+    if flags is not None:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(directory, _FS_IOC_SETFLAGS, struct.pack("=I4x", flags | _TOP_OF_TREES))

@@ -14,6 +14,8 @@ _FORKED_ONLY = 0x40
 _FLAGS_FIELD = 6
 """Of /proc/PID/stat, counted from the one behind the name (proc(5))."""
 
+_MINOR_FAULTS_FIELD, _MAJOR_FAULTS_FIELD = 7, 9
+
 _PEAK = re.compile(rb"^VmHWM:\s+(\d{1,15}) kB$", re.MULTILINE)
 _PARENT = re.compile(rb"^PPid:\s+(\d{1,10})$", re.MULTILINE)
 _AVAILABLE = re.compile(rb"^MemAvailable:\s+(\d{1,15}) kB$", re.MULTILINE)
@@ -80,6 +82,15 @@ def peak_bytes_of(pid: int, proc: str = "/proc", parent: int | None = None) -> i
             return 0
     peak = _PEAK.search(status)
     return int(peak[1]) * 1024 if peak else 0
+
+
+def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
+    """Return a running process's minor and major page faults so far; zeros if it is gone."""
+    fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
+    numbers = fields[_MINOR_FAULTS_FIELD : _MAJOR_FAULTS_FIELD + 1 : 2]
+    if len(numbers) != 2 or not all(one.isdigit() for one in numbers):
+        return 0, 0
+    return int(numbers[0]), int(numbers[1])
 
 
 def children_of(pid: int, proc: str = "/proc") -> tuple[int, ...]:

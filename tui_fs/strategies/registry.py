@@ -16,7 +16,15 @@ STRATEGIES: Mapping[StrategyName, Strategy] = {strategy.name: strategy for strat
 
 FinderOfTools = Callable[[str], Tool | None]
 
-_PACKAGES = {"rm": "coreutils", "rmdir": "coreutils", "find": "findutils", "xargs": "findutils"}
+_PACKAGES = {
+    "rm": "coreutils",
+    "rm-7.5": "coreutils 7.5",
+    "rmdir": "coreutils",
+    "find": "findutils",
+    "xargs": "findutils",
+    "coreutils": "rust-coreutils",
+    "uu-rm": "rust-coreutils",
+}
 
 
 def tools_of(

@@ -12,7 +12,7 @@ from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
 from tui_fs.tracing.source import Counts
-from tui_fs.tracing.syscalls import AT_REMOVEDIR, numbers_of_this_machine
+from tui_fs.tracing.syscalls import AT_REMOVEDIR, names_of_this_machine, numbers_of_this_machine
 
 START_TIMEOUT_S = 20.0
 _LARGEST_SUM = (1 << 64) - 1  # bpftrace sums in 64 bits
@@ -107,7 +107,7 @@ class Bpftrace:
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._collect, name="bpftrace", daemon=True)
         self._parser = BpftraceParser(
-            {str(number): name for name, number in numbers_of_this_machine().items()}
+            {str(number): name for number, name in names_of_this_machine().items()}
         )
 
     def wrap(self, argv: Argv) -> Argv:

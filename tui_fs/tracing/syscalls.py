@@ -3,6 +3,8 @@
 import os
 from typing import NamedTuple
 
+from tui_fs.tracing.syscall_names import AARCH64, X86_64
+
 
 class _Numbers(NamedTuple):
     """A system call's number on each machine that has it."""
@@ -89,4 +91,16 @@ def numbers_of_this_machine() -> dict[str, int]:
         number = {"x86_64": numbers.x86_64, "aarch64": numbers.aarch64}.get(machine)
         if number is not None:
             found[name] = number
+    return found
+
+
+def names_of_this_machine() -> dict[int, str]:
+    """Return number to name of all system calls, counted by tracepoints or not.
+
+    What rt_sigreturn(2) returns from has no number any more, and is told as -1.
+    """
+    tables = {"x86_64": X86_64, "aarch64": AARCH64}.get(os.uname().machine, {})
+    found = {-1: "rt_sigreturn"}
+    for first, names in tables.items():
+        found.update(enumerate(names.split(), first))
     return found

@@ -1,0 +1,209 @@
+"""`tui-fs lab`: every experiment runs here at its small scale and leaves only its record."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json, wait_until
+from tests.needs import needs_kernel_counters, needs_root, needs_tool
+from tests.trees import Sentinel, many_directories
+from tui_fs.lab.registry import experiments
+from tui_fs.model.paths import to_base64
+
+NAMES = (
+    "rsync-vs-rm",
+    "tree-shapes",
+    "ext4-vs-xfs",
+    "exec-vs-xargs",
+    "zero-fill",
+    "profile",
+    "race-your-strategies",
+)
+_VERDICTS = {"holds here", "does not hold here", "cannot be tested here"}
+_LONGEST_S = 120.0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Give a directory that is this user's alone, to work in."""
+    place = tmp_path / "place"
+    place.mkdir(mode=0o700)
+    return place
+
+
+def mounts_at(place: Path) -> list[str]:
+    """List the mounts that anybody else on this machine would see there."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+        return [line for line in table if str(place) in line]
+
+
+def loop_files() -> str:
+    """Return what losetup tells."""
+    return subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_list_names_all_experiments_with_the_fields_others_rely_on(cli: Cli) -> None:
+    # When listed / Then the seven are there, in the order in which they teach
+    listed = cli.run("lab", "list", "--json").expect(0).array()
+    assert [one["name"] for one in listed] == list(NAMES)
+    for one in listed:
+        assert {"name", "title", "scales", "needs"} <= set(one)
+        assert one["scales"] == ["small", "published"]
+    words = cli.run("lab", "list").expect(0).stdout.decode()
+    assert all(name in words for name in NAMES)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("name", NAMES)
+def test_each_runs_at_its_small_scale(cli: Cli, place: Path, tmp_path: Path, name: str) -> None:
+    # Given a machine with all it needs
+    needs_root("dropping caches, mounting")
+    needs_kernel_counters()
+    for tool, package in (("rsync", "rsync"), ("file", "file"), ("mkfs.xfs", "xfsprogs")):
+        needs_tool(tool, package)
+    target = tmp_path / "own"
+    many_directories(target, 20, 10)
+    sentinel = Sentinel(place)
+    before = set(os.listdir(place))
+    # When run with a report
+    page = tmp_path / "report.html"
+    words = ["--target", str(target)] if name == "race-your-strategies" else []
+    command = ["lab", "run", name, "--scale", "small", "--dir", str(place), "--json"]
+    told = cli.run(*command, "--report", str(page), *words).expect(0).object()
+    # Then every step was measured, or says why not
+    assert (told["schema"], told["experiment"], told["scale"]) == (1, name, "small")
+    assert told["ending"] == "done", told
+    not_done = {one["key"]: one["why_not"] for one in told["steps"] if not one["runs"]}
+    for key, why in not_done.items():
+        # Not every rm can delete a chain: that is one of the claims.
+        assert "is not installed" in why or (key.startswith("chain-") and "status" in why), why
+    assert len(not_done) < len(told["steps"]) / 2, not_done
+    # And every claim has a verdict with a figure, or says why it has none
+    for claim in told["claims"]:
+        assert claim["verdict"] in _VERDICTS
+        assert claim["here"] if claim["verdict"] != "cannot be tested here" else claim["why"]
+    # And nothing is left there, the page is whole, and the run is kept
+    assert set(os.listdir(place)) == before
+    sentinel.assert_whole()
+    assert mounts_at(place) == []
+    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    (kept,) = cli.run("lab", "runs", "--json").expect(0).array()
+    assert kept["run"] == told["run"]
+    shown = cli.run("lab", "show", str(told["run"]), "--json").expect(0).object()
+    assert shown["steps"] == told["steps"]
+
+
+def start(cli: Cli, place: Path, name: str) -> subprocess.Popen[bytes]:
+    """Start an experiment at its small scale."""
+    return subprocess.Popen(
+        [cli.program, "lab", "run", name, "--dir", str(place), "--json"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def process_of(place: Path) -> int | None:
+    """Return the process that runs an experiment in a place, None if there is none."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if b"tui_fs.lab.process" in words and any(
+                _is_for(word, place) for word in words if word.startswith(b"{")
+            ):
+                return int(entry)
+    return None
+
+
+def _is_for(word: bytes, place: Path) -> bool:
+    asked: Json = json.loads(word)
+    return bool(asked["directory"] == to_base64(str(place)))
+
+
+def under_way(place: Path) -> bool:
+    """Tell whether the run has begun to make something."""
+    return bool(os.listdir(place)) and process_of(place) is not None
+
+
+@pytest.mark.parametrize("number, code", ((signal.SIGINT, 130), (signal.SIGTERM, 143)))
+def test_a_cancelled_run_clears_away_and_says_so(
+    cli: Cli, place: Path, number: signal.Signals, code: int
+) -> None:
+    # Given a run under way
+    with start(cli, place, "rsync-vs-rm") as run:
+        wait_until(lambda: under_way(place), "the run begins")
+        # When it is cancelled
+        run.send_signal(number)
+        told, _ = run.communicate(timeout=_LONGEST_S)
+    # Then it has cleared away before it ended
+    assert run.returncode == code
+    assert os.listdir(place) == [] and process_of(place) is None
+    assert json.loads(told)["ending"] == "cancelled"
+
+
+def test_a_run_whose_viewer_is_killed_ends_and_clears_away(cli: Cli, place: Path) -> None:
+    # Given a run under way
+    with start(cli, place, "rsync-vs-rm") as run:
+        wait_until(lambda: under_way(place), "the run begins")
+        # When the one that follows it is killed / Then the run ends by itself
+        run.kill()
+    wait_until(lambda: process_of(place) is None, "the run ends", _LONGEST_S)
+    assert os.listdir(place) == []
+
+
+@pytest.mark.root
+def test_a_killed_run_leaves_no_mount_and_the_next_one_clears_away(cli: Cli, place: Path) -> None:
+    # Given a run with images mounted
+    needs_root("mounting")
+    with start(cli, place, "ext4-vs-xfs") as run:
+        wait_until(lambda: str(place) in loop_files(), "an image is mounted")
+        pid = process_of(place)
+        assert pid is not None
+        # When its process is killed
+        os.kill(pid, signal.SIGKILL)
+        run.communicate(timeout=_LONGEST_S)
+    assert run.returncode == 1
+    # Then the kernel has taken down the mounts
+    wait_until(lambda: str(place) not in loop_files(), "the loop devices are given back")
+    assert mounts_at(place) == []
+    # And the next run clears away what is left
+    assert os.listdir(place) != []
+    with start(cli, place, "rsync-vs-rm") as again:
+        wait_until(lambda: process_of(place) is not None, "the next run begins")
+        again.send_signal(signal.SIGINT)
+        again.communicate(timeout=_LONGEST_S)
+    assert os.listdir(place) == []
+
+
+@pytest.mark.parametrize(
+    "words, code",
+    (
+        (("run", "no-such-experiment"), 2),
+        (("run", "rsync-vs-rm", "--scale", "huge"), 2),
+        (("run", "rsync-vs-rm", "--dir", "/nowhere/at/all"), 2),
+        (("run", "rsync-vs-rm", "--target", "/srv"), 2),
+        (("show", "no-such-run"), 2),
+        (("compare", "one", "two"), 2),
+        ((), 2),
+    ),
+)
+def test_what_cannot_be_is_one_sentence(cli: Cli, words: tuple[str, ...], code: int) -> None:
+    # When something is asked that is not there / Then one sentence says so
+    cli.run("lab", *words).expect(code).assert_one_sentence()
+
+
+def test_all_experiments_are_complete() -> None:
+    # Then each asks a question, and the published ones name their source and have claims
+    for one in experiments():
+        assert "?" in one.question, one.name
+        assert one.claims and one.title, one.name
+        if one.name not in ("profile", "race-your-strategies"):
+            assert one.source and (one.published or one.published_calls), one.name

@@ -1,0 +1,430 @@
+"""The lab's screens in every state, from a hand-made run: list, running, result, older runs."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.pilot import Pilot
+
+from tests.ui.recorded import Host, SilentSurvey, screen_text
+from tests.ui.recorded_lab import (
+    BEGAN_AT,
+    DONE,
+    EXPERIMENT,
+    OWN,
+    RUNNING,
+    PlayedRun,
+    starter,
+    store,
+)
+from tui_fs.lab.experiment import Experiment, Scale
+from tui_fs.lab.results import Ending, LabEvent, RunBegan, RunEnded
+from tui_fs.lab.room import Needs
+from tui_fs.lab.runs import StoredRun
+from tui_fs.model.errors import BadInput, Missing
+from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.help import HelpScreen
+from tui_fs.screens.jobs import JobsScreen
+from tui_fs.screens.lab import LabScreen
+from tui_fs.screens.lab_result import LabResultScreen
+from tui_fs.screens.lab_run import LabRunScreen
+from tui_fs.screens.lab_runs import LabRunsScreen
+
+SMALL, LARGE = (80, 24), (120, 40)
+
+
+class _TextFile(SingleFileSnapshotExtension):
+    """One readable file for each screen."""
+
+    _write_mode = WriteMode.TEXT
+    _file_extension = file_extension = "txt"  # syrupy 4 and 5 name it differently
+
+
+@pytest.fixture
+def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(autouse=True)
+def a_quiet_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two experiments, no runs, and nothing of this machine or this moment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", SilentSurvey)
+    monkeypatch.setattr("tui_fs.screens.lab.time.time", lambda: BEGAN_AT + 3 * 86_400)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments", lambda: (EXPERIMENT, OWN))
+    monkeypatch.setattr(
+        "tui_fs.screens.lab.experiment", {one.name: one for one in (EXPERIMENT, OWN)}.__getitem__
+    )
+    _keep(monkeypatch, {})
+
+
+def _keep(monkeypatch: pytest.MonkeyPatch, runs: dict[str, tuple[LabEvent, ...]]) -> list[str]:
+    """Keep runs, the newest first; return their folders."""
+    stored: list[StoredRun] = []
+    for name, events in runs.items():
+        began, ended = events[0], events[-1]
+        assert isinstance(began, RunBegan)
+        ending = ended.ending if isinstance(ended, RunEnded) else None
+        at = BEGAN_AT - 3_600 * len(stored)
+        folder = store(events, name)
+        stored.append(StoredRun(name, folder, began.experiment, Scale(began.scale), at, ending))
+    for module in ("lab", "lab_runs"):
+        monkeypatch.setattr(f"tui_fs.screens.{module}.stored_runs", lambda: stored)
+    return [one.folder for one in stored]
+
+
+class _Prepared:
+    """Stands for what a run would do."""
+
+    def __init__(self, experiment: Experiment, scale: Scale) -> None:
+        self.experiment, self.scale = experiment, scale
+        self.plans = [step for step in _steps() if step]
+        self.needs = Needs(3 << 20, 1_004, 1 << 20)
+        self.directory = "/home/me/.cache/tui-fs/lab"
+
+
+def _steps() -> tuple[object, ...]:
+    began = RUNNING[0]
+    assert isinstance(began, RunBegan)
+    return began.steps
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
+    """What was looked for: experiment, scale, target."""
+    asked: list[tuple[str, str, str]] = []
+
+    def prepare(experiment: Experiment, scale: Scale, _: None, target: str) -> _Prepared:
+        asked.append((experiment.name, scale.value, target))
+        return _Prepared(experiment, scale)
+
+    monkeypatch.setattr("tui_fs.screens.lab.prepare", prepare)
+    return asked
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
+    """A run that stands still in its middle."""
+    run = PlayedRun(store(DONE, "played"), RUNNING, DONE[len(RUNNING) :])
+    monkeypatch.setattr("tui_fs.screens.lab_run.LabRun", starter(run))
+    monkeypatch.setattr("tui_fs.screens.lab_run.clock", lambda _: "0:08")
+    return run
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until workers that will end have ended and all messages are drawn."""
+    await pilot.pause()
+    for worker in list(pilot.app.workers):
+        if worker.group not in ("lab-run", "survey"):
+            await worker.wait()
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    for _ in range(400):
+        await pilot.pause(0.025)
+        if holds():
+            return
+    raise AssertionError(f"It never came to that:\n{screen_text(pilot.app)}")
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    """Wait until the screen shows some words."""
+    await until(pilot, lambda: words in screen_text(pilot.app))
+
+
+async def look(
+    screen: FramedScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
+) -> str:
+    """Return what is to be seen after some keys."""
+    app = Host(screen)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        if first:
+            await shows(pilot, first)
+        for key in keys:
+            await pilot.press(key)
+            await settle(pilot)
+        return screen_text(app)
+
+
+def lab(target: str = "/srv/spool") -> LabScreen:
+    return LabScreen(target, Settings())
+
+
+async def test_list_before_the_first_run(picture: SnapshotAssertion) -> None:
+    assert await look(lab(), first="0 run") == picture
+
+
+async def test_list_with_a_run(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    _keep(monkeypatch, {"rsync-vs-rm-1": DONE})
+    assert await look(lab(), first="1 run") == picture
+
+
+async def test_a_whole_run_goes_before_a_later_one_that_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a cancelled run after one that was done / Then the list tells of the one done
+    cancelled = (*RUNNING, RunEnded(Ending.CANCELLED, 1.0))
+    _keep(monkeypatch, {"rsync-vs-rm-2": cancelled, "rsync-vs-rm-1": DONE})
+    assert "1 holds here, 1 does not" in await look(lab(), first="1 run")
+    _keep(monkeypatch, {"rsync-vs-rm-3": cancelled})
+    assert "1 does not, 2 cannot be tested" in await look(lab(), first="1 run")
+
+
+async def test_list_of_an_experiment_on_a_tree_of_ones_own(picture: SnapshotAssertion) -> None:
+    assert await look(lab(), "j", first="0 run") == picture
+
+
+async def test_a_run_is_asked_for_with_what_it_needs(
+    picture: SnapshotAssertion, prepared: list[tuple[str, str, str]]
+) -> None:
+    # Given the list / When enter is pressed once / Then nothing runs; what it needs is said
+    assert await look(lab(), "enter", first="0 run") == picture
+    assert prepared == [("rsync-vs-rm", "small", "")]
+
+
+@pytest.mark.usefixtures("prepared")
+async def test_a_question_is_withdrawn() -> None:
+    # Given a question / When the cursor moves, or escape is pressed / Then it is gone
+    for key in ("j", "escape"):
+        shown = await look(lab(), "enter", key, first="0 run")
+        assert "Run rsync-vs-rm" not in shown and "experiments, 0 run" in shown
+
+
+async def test_the_published_scale_and_the_target_are_handed_on(
+    prepared: list[tuple[str, str, str]],
+) -> None:
+    await look(lab(), "p", "j", "p", first="0 run")
+    assert prepared == [
+        ("rsync-vs-rm", "published", ""),
+        ("race-your-strategies", "published", "/srv/spool"),
+    ]
+
+
+async def test_without_a_directory_there_is_no_race(
+    prepared: list[tuple[str, str, str]],
+) -> None:
+    shown = await look(lab(""), "j", "enter", first="0 run")
+    assert "Open it from the browser" in shown
+    assert prepared == []
+
+
+async def test_what_is_in_the_way_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise Missing("[b]rsync[/b] is not installed.")
+
+    monkeypatch.setattr("tui_fs.screens.lab.prepare", refuse)
+    shown = await look(lab(), "enter", "enter", first="0 run")
+    assert "[b]rsync[/b] is not installed." in shown
+
+
+@pytest.mark.usefixtures("prepared")
+async def test_run_from_question_to_result(played: PlayedRun) -> None:
+    # Given the list / When enter is pressed twice and the run ends / Then its result is shown
+    app = Host(lab())
+    async with app.run_test(size=SMALL) as pilot:
+        await shows(pilot, "0 run")
+        await pilot.press("enter")
+        await shows(pilot, "Run rsync-vs-rm at small scale?")
+        await pilot.press("enter")
+        await shows(pilot, "running rsync, 1,000 files")
+        played.goes_on.set()
+        await until(pilot, lambda: isinstance(app.screen, LabResultScreen))
+        await shows(pilot, "does not hold here")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, LabScreen))
+    assert played.cleared.is_set() and not played.cancelled
+
+
+def run_screen() -> LabRunScreen:
+    return LabRunScreen(EXPERIMENT, Scale.SMALL, "", Settings())
+
+
+@pytest.mark.usefixtures("played")
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_running(picture: SnapshotAssertion, size: tuple[int, int]) -> None:
+    assert await look(run_screen(), size=size, first="62.0 %") == picture
+
+
+@pytest.mark.usefixtures("played")
+async def test_why_a_step_is_not_done_is_said_where_the_cursor_stands() -> None:
+    shown = await look(run_screen(), "g", *"jjjjjj", first="62.0 %")
+    assert "find is not installed" in shown
+
+
+@pytest.mark.usefixtures("played")
+async def test_running_asks_before_it_cancels(picture: SnapshotAssertion) -> None:
+    assert await look(run_screen(), "c", first="62.0 %") == picture
+
+
+async def test_cancelling_clears_away_and_goes_back(
+    played: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a run / When it is cancelled / Then its context is left before anything else is shown
+    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0.0)
+    app = Host(lab())
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await pilot.pause()
+        app.push_screen(run_screen())
+        await shows(pilot, "62.0 %")
+        await pilot.press("escape", "l", "enter")
+        await until(pilot, lambda: isinstance(app.screen, LabScreen))
+        assert "cleared away" in screen_text(app)
+        assert played.cancelled and played.cleared.is_set()
+
+
+@pytest.mark.parametrize("key", ["ctrl+q", "L"])
+async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> None:
+    # Given a run / When the program ends, also after other screens / Then the run is cleared away
+    app = Host(run_screen())
+    async with app.run_test(size=SMALL) as pilot:
+        await shows(pilot, "62.0 %")
+        await pilot.press("J")
+        await pilot.pause()
+        await pilot.press(key)
+    assert played.cleared.wait(20) and played.cancelled
+
+
+async def test_a_run_that_ends_behind_another_screen_waits(played: PlayedRun) -> None:
+    # Given jobs over a run / When the run ends / Then the result comes when the jobs are left
+    app = Host(run_screen())
+    async with app.run_test(size=SMALL) as pilot:
+        await shows(pilot, "62.0 %")
+        await pilot.press("J")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        played.goes_on.set()
+        await until(pilot, played.cleared.is_set)
+        assert isinstance(app.screen, JobsScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, LabResultScreen))
+
+
+async def test_why_a_run_cannot_begin_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise BadInput("There is no [b]room[/b].")
+
+    monkeypatch.setattr("tui_fs.screens.lab_run.LabRun", refuse)
+    app = Host(lab())
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await pilot.pause()
+        app.push_screen(run_screen())
+        await shows(pilot, "There is no [b]room[/b].")
+        assert isinstance(app.screen, LabScreen)
+
+
+def result(folder: str) -> LabResultScreen:
+    return LabResultScreen(EXPERIMENT, folder, Settings())
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize(
+    "page", ["claims", "tables", "bars", "curves", "calls", "flames", "machine"]
+)
+async def test_result(picture: SnapshotAssertion, page: str, size: tuple[int, int]) -> None:
+    names = ["claims", "tables", "bars", "curves", "calls", "flames", "machine"]
+    key = str(names.index(page) + 1)
+    assert await look(result(store(DONE)), key, size=size, first="cannot be tested") == picture
+
+
+async def test_pages_are_turned_with_the_arrows() -> None:
+    # Given the first page / When turned to the end and beyond / Then the last one stays
+    folder = store(DONE)
+    assert "rm, 10 files" in await look(result(folder), "right", first="cannot be")
+    assert "A Processor" in await look(result(folder), *"llllllll", first="cannot be")
+    assert "A Processor" in await look(result(folder), "m", first="cannot be")
+    assert "cannot be tested" in await look(result(folder), "right", "left", "h", first="cannot be")
+
+
+async def test_other_tables_of_calls_can_be_chosen() -> None:
+    # Given rm beside rsync / When the other right one is asked for / Then find stands there
+    folder = store(DONE)
+    first = await look(result(folder), "5", first="cannot be")
+    assert "< rm, 1,000 files >" in first and "[ rsync, 1,000 files ]" in first
+    other = await look(result(folder), "5", "right_square_bracket", first="cannot be")
+    assert "[ find, 1,000 files ]" in other
+    left = await look(result(folder), "5", "greater_than_sign", first="cannot be")
+    assert "< find, 1,000 files >" in left and "[ rsync, 1,000 files ]" in left
+
+
+async def test_a_page_scrolls() -> None:
+    folder = store(DONE)
+    assert "rsync --option" not in await look(result(folder), "m", first="cannot be")
+    assert "find-1000" not in await look(result(folder), "m", "G", first="cannot be")
+    assert "1,000 empty files" in await look(result(folder), "m", "G", first="cannot be")
+
+
+async def test_the_report_is_written_beside_the_run() -> None:
+    # Given a result / When r is pressed / Then the page lies there and its path is shown
+    folder = store(DONE)
+    app = Host(result(folder))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await shows(pilot, "cannot be tested")
+        await pilot.press("r")
+        await shows(pilot, "report.html")
+    with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
+        assert EXPERIMENT.question in file.read()
+
+
+async def test_a_run_that_failed_says_why() -> None:
+    ended = RunEnded(Ending.FAILED, 1.0, "[red]no room[/red]")
+    shown = await look(result(store((*RUNNING, ended))), first="cannot be")
+    assert "! [red]no room[/red]" in shown and "failed !" in shown
+
+
+async def test_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    assert "cannot be read" in await look(result(str(tmp_path / "none")))
+
+
+async def test_older_runs(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = RunEnded(Ending.CANCELLED, 1.0)
+    _keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": (*RUNNING, ended), "a": RUNNING})
+    shown = await look(LabRunsScreen(EXPERIMENT, Settings()), "space", "space", first="3 runs")
+    assert shown == picture
+
+
+async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given two runs, marked / When compared / Then the older one comes first
+    _keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": DONE})
+    app = Host(LabRunsScreen(EXPERIMENT, Settings()))
+    async with app.run_test(size=LARGE, notifications=True) as pilot:
+        await shows(pilot, "2 runs")
+        await pilot.press("c")
+        await shows(pilot, "Mark two runs")
+        await pilot.press("space", "space", "c")
+        await shows(pilot, "comparison of")
+        await shows(pilot, "first: 1; second: 2")
+
+
+async def test_the_lab_opens_from_the_browser_and_once() -> None:
+    # Given a browser / When L is pressed, twice / Then the lab opens once, and knows its directory
+    app = Host(ChooseScreen("/srv/spool", Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.pause()
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(app.screen, LabScreen))
+        await pilot.press("j")
+        await shows(pilot, "/srv/spool")
+        await pilot.press("J")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(app.screen, LabScreen))
+        assert sum(isinstance(one, LabScreen) for one in app.screen_stack) == 1
+
+
+async def test_help_names_the_keys_that_choose_tables() -> None:
+    app = Host(result(store(DONE)))
+    async with app.run_test(size=LARGE) as pilot:
+        await shows(pilot, "cannot be tested")
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert any(line.split()[:2] == ["│", "]"] for line in screen_text(app).splitlines())

@@ -1,0 +1,151 @@
+"""tui-fs looks at itself: from the command palette, without getting in anybody's way."""
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+
+from tests.ui.recorded import Host, screen_text
+from tests.ui.test_screens import SMALL, picture, wait_for
+from tui_fs.lab.pyspy import Profile
+from tui_fs.model.errors import TuiFsError
+from tui_fs.screens.doctor import DoctorScreen
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.profile import ProfileScreen, begin_profile
+
+__all__ = ["picture"]
+
+FOLDER = "/home/ann/.local/state/tui-fs/lab/self-profiles/2026-01-31-154500-7f3a"
+RAW = """\
+main (tui_fs/app.py:12);run (/usr/lib/python3/textual/app.py:90);layout (_layout.py:7) 50
+main (tui_fs/app.py:12);run (/usr/lib/python3/textual/app.py:91);draw (_compositor.py:7) 30
+main (tui_fs/app.py:12) 10
+_wait (threading.py:3) 10
+"""
+TITLE = "Profile tui-fs itself for ten seconds"
+
+
+class Look:
+    """Stands for py-spy: ends when the test lets it."""
+
+    def __init__(self) -> None:
+        self.begun, self.done = threading.Event(), threading.Event()
+        self.looks = 0
+        self.left = threading.Event()
+        self.error: TuiFsError | None = None
+
+    def __call__(self, seconds: int, is_wanted: Callable[[], bool]) -> Profile:
+        """Wait, as the real one does."""
+        assert seconds == 10
+        self.looks += 1
+        self.begun.set()
+        while not self.done.wait(0.02):
+            if not is_wanted():
+                self.left.set()
+                raise TuiFsError("It was interrupted.")
+        if self.error is not None:
+            raise self.error
+        return Profile(RAW, FOLDER)
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Look]:
+    """Give what stands for py-spy."""
+    found = Look()
+    monkeypatch.setattr("tui_fs.screens.profile.profile_itself", found)
+    yield found
+    found.done.set()
+
+
+def command_of(app: Host) -> Callable[[], object]:
+    """Return what the command palette does."""
+    commands = {one.title: one.callback for one in app.get_system_commands(app.screen)}
+    return commands[TITLE]
+
+
+async def screen_is(pilot: Pilot[None], kind: type[FramedScreen]) -> None:
+    """Wait until the screen is of a kind."""
+    for _ in range(400):
+        await pilot.pause(0.025)
+        if isinstance(pilot.app.screen, kind):
+            return
+    raise AssertionError(f"still {pilot.app.screen}")
+
+
+async def test_what_was_seen(picture: SnapshotAssertion) -> None:
+    # Given stacks / When shown / Then as a tree, the largest first, and where the files are
+    app = Host(ProfileScreen(Profile(RAW, FOLDER), Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.pause()
+        assert screen_text(app) == picture
+
+
+async def test_a_program_that_only_waited_says_so() -> None:
+    # Given no stacks / When shown / Then that is what it says
+    app = Host(ProfileScreen(Profile("", FOLDER), Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        await pilot.pause()
+        assert "tui-fs did nothing but wait" in screen_text(app)
+
+
+async def test_it_goes_on_in_the_background_and_then_is_shown(look: Look) -> None:
+    # Given any screen / When asked for in the command palette
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        command_of(app)()
+        await wait_for(pilot, "Looking where the next 10 seconds")
+        # Then the keys work meanwhile
+        assert isinstance(app.screen, DoctorScreen)
+        await pilot.press("J")
+        await wait_for(pilot, "no jobs yet")
+        # And when it is over, it shows what was seen, and leads back
+        look.done.set()
+        await screen_is(pilot, ProfileScreen)
+        await wait_for(pilot, "layout")
+        await pilot.press("escape")
+        await wait_for(pilot, "no jobs yet")
+
+
+async def test_one_look_at_a_time(look: Look) -> None:
+    # Given a look that is under way / When asked again / Then it is told so
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        begin = partial(begin_profile, app, Settings())
+        begin()
+        await wait_for(pilot, "Looking where")
+        begin()
+        await wait_for(pilot, "being looked at already")
+        assert look.looks == 1
+        # And after it another one is possible
+        look.done.set()
+        await screen_is(pilot, ProfileScreen)
+        await app.workers.wait_for_complete()
+        begin()
+        await app.workers.wait_for_complete()
+        assert look.looks == 2
+
+
+async def test_a_refusal_is_told_in_words(look: Look) -> None:
+    # Given a machine that does not permit it / When asked / Then why, and no screen
+    look.error = TuiFsError("py-spy may not look at [tui-fs].", "Start tui-fs as root.")
+    look.done.set()
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        command_of(app)()
+        await wait_for(pilot, "may not look at [tui-fs]")
+        await wait_for(pilot, "as root")
+        assert isinstance(app.screen, DoctorScreen)
+
+
+async def test_who_leaves_does_not_wait_for_it(look: Look) -> None:
+    # Given a look that is under way / When the program ends
+    app = Host(DoctorScreen(Settings()))
+    async with app.run_test(size=SMALL) as pilot:
+        command_of(app)()
+        await pilot.pause()
+        assert look.begun.wait(10)
+    # Then the look has ended, too
+    assert look.left.wait(10)

@@ -1,0 +1,327 @@
+"""exec-vs-xargs: what is done at each scale, the text's tables, and the verdicts."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_fs.lab.exec_claims import BATCH, BATCHED_FILES, BATCHES
+from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Step, Verdict
+from tui_fs.lab.experiments.exec_vs_xargs import (
+    COMMAND_BYTES,
+    EXPERIMENT,
+    PART,
+    WHOLE,
+    fitting,
+)
+from tui_fs.lab.recipes import Flat
+from tui_fs.lab.results import (
+    LabEvent,
+    Machine,
+    Results,
+    Run,
+    RunBegan,
+    StepCounted,
+    StepPlan,
+    StepRan,
+    fold,
+)
+from tui_fs.model.calls import CallCount, TraceSource
+
+Counts = dict[str, dict[str, CallCount]]
+
+TEXT_FILES = 200_000
+SETTING = Setting({"file": "/usr/bin/file"}, is_root=True, processors=2)
+
+
+def published_counts(files: int) -> Counts:
+    """Return the text's counts, one by one for so many files only."""
+    share = files / TEXT_FILES
+    tables = {one.key: one.calls for one in EXPERIMENT.published_calls}
+    scaled = {
+        name: CallCount(round(calls * share), round(errors * share), seconds)
+        for name, (calls, errors, seconds) in tables["exec-name"].items()
+    }
+    batches = {name: CallCount(*row) for name, row in tables["batches"].items()}
+    batches["execve"] = CallCount(13)  # there is no shell around the commands of a step
+    return {"exec-name": scaled, "batches": batches}
+
+
+def results_of(
+    scale: Scale = Scale.PUBLISHED,
+    counts: Counts | None = None,
+    seconds: dict[str, float] | None = None,
+    printed: dict[str, str] | None = None,
+) -> Results:
+    """Return a run of the experiment with these figures and no others; seconds are of the whole."""
+    plans = {
+        step.key: StepPlan(
+            step.key, step.title, ("…",), "ext4", "files", trial.tree.entries,
+            step.series, step.x, step.share,
+        )
+        for trial in EXPERIMENT.trials(scale, SETTING)
+        for step in trial.steps
+        if trial.tree is not None
+    }  # fmt: skip
+    machine = Machine("Linux 6.1", "cpu", 2, 1 << 30, "", {})
+    events: list[LabEvent] = [
+        RunBegan(EXPERIMENT.name, scale.value, 0.0, machine, "/scratch", tuple(plans.values()))
+    ]
+    for key, calls in (counts or {}).items():
+        events.append(StepCounted(key, TraceSource.BPF, calls))
+    for key, value in (seconds or {}).items():
+        run = Run(value * plans[key].share, 0.0, 0.0, 0, 0, 0)
+        events.append(StepRan(key, run))
+    for key, text in (printed or {}).items():
+        events.append(StepRan(key, Run(0.001, 0.0, 0.0, 0, 0, 0, output=text)))
+    return fold(events)
+
+
+def claim(beginning: str) -> Claim:
+    """Return the one claim whose text begins so."""
+    [found] = [one for one in EXPERIMENT.claims if one.text.startswith(beginning)]
+    return found
+
+
+def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
+    """Return the steps by key, each with the files of its tree."""
+    return {
+        step.key: (step, trial.tree.entries - 1)
+        for trial in EXPERIMENT.trials(scale, SETTING)
+        for step in trial.steps
+        if trial.tree is not None
+    }
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_a_share_is_what_the_part_is_of_the_whole(scale: Scale) -> None:
+    # Given a scale / When asked what is done / Then shares and trees agree, and keys are unique
+    trials = EXPERIMENT.trials(scale, SETTING)
+    steps = steps_of(scale)
+    assert len(steps) == sum(len(trial.steps) for trial in trials)
+    for key in ("exec-path", "exec-name", "exec-name-again", "xargs-1", "rm-each"):
+        step, files = steps[key]
+        assert files == PART[scale]
+        assert step.share == PART[scale] / WHOLE[scale]
+    for key in ("xargs", "exec-plus", "rm-xargs", "rm-plus", "rm-delete"):
+        assert (steps[key][0].share, steps[key][1]) == (1.0, WHOLE[scale])
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_the_curve_goes_from_one_to_as_many_as_fit(scale: Scale) -> None:
+    # Given a scale / When its batches are looked at
+    steps = steps_of(scale)
+    curve = sorted(
+        (steps[key] for key in ("xargs", *(f"xargs-{one}" for one in BATCHES)) if key in steps),
+        key=lambda one: one[0].x,
+    )
+
+    # Then each is larger than the one before, and a share makes at least ten of them
+    sizes = [step.x for step, _ in curve]
+    assert sizes[0] == 1
+    assert sizes == sorted(set(sizes))
+    assert curve[-1][0].key == "xargs"
+    assert len(sizes) >= 5
+    assert all(files >= 10 * step.x for step, files in curve if step.share < 1)
+
+
+def test_all_batches_are_on_the_published_curve() -> None:
+    # Given the published scale / When asked / Then no batch is too large, and all are counted
+    steps = steps_of(Scale.PUBLISHED)
+    for batch in BATCHES:
+        assert steps[f"xargs-{batch}"][0].counting is Counting.CALLS
+
+
+def test_every_published_figure_has_its_step() -> None:
+    # Given both scales / When asked / Then the steps of the text's figures and tables are there
+    for scale in Scale:
+        steps = steps_of(scale)
+        assert {one.key for one in EXPERIMENT.published} <= steps.keys()
+        for one in EXPERIMENT.published_calls:
+            assert steps[one.key][0].counting is Counting.TIMES
+
+
+@pytest.mark.parametrize(
+    ("key", "calls", "errors", "seconds"),
+    [("batches", 24_910, 232, 0.080377), ("exec-name", 15_811_808, 3_600_017, 4.236742)],
+)
+def test_the_tables_add_up_to_the_texts_totals(
+    key: str, calls: int, errors: int, seconds: float
+) -> None:
+    # Given a table / When added up / Then it is the total below it, and the figure that is told
+    [table] = [one.calls for one in EXPERIMENT.published_calls if one.key == key]
+    assert sum(row[0] for row in table.values()) == calls
+    assert sum(row[1] for row in table.values()) == errors
+    assert sum(row[2] or 0.0 for row in table.values()) == pytest.approx(seconds)
+    assert calls in [one.value for one in EXPERIMENT.published if one.key == key]
+
+
+@given(st.integers(1, 1_000_000))
+def test_what_fits_into_a_command(names: int) -> None:
+    # Given any number of names / When asked how many fit / Then they do, and no more would
+    number = fitting(names, "/usr/bin/file")
+    name_bytes = len(f"./{Flat(names).name(names)}") + 1
+    assert 1 <= number <= names
+    assert len("/usr/bin/file") + 1 + number * name_bytes <= COMMAND_BYTES
+    assert number == names or len("/usr/bin/file") + 1 + (number + 1) * name_bytes > COMMAND_BYTES
+
+
+SECONDS = {
+    "exec-name": 84.764,
+    "exec-name-again": 85.722,
+    "xargs": 0.860,
+    "exec-plus": 0.801,
+    "rm-each": 90.0,
+    "rm-xargs": 3.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("beginning", "key", "other"),
+    [
+        ("-exec … ; takes about a hundred", "exec-name", 8.6),
+        ("-exec … ; takes about a hundred", "exec-name", 860.0),
+        ("-exec … + is as fast", "exec-plus", 84.0),
+        ("-exec … + is as fast", "exec-plus", 0.3),
+        ("It is not the caches", "exec-name-again", 8.0),
+        ("With rm it is the same", "rm-each", 6.0),
+    ],
+)
+def test_times_decide(beginning: str, key: str, other: float) -> None:
+    # Given the text's times, then one that is another one / When judged / Then only the first hold
+    judge = claim(beginning).judged
+    assert judge(results_of(seconds=SECONDS)).verdict is Verdict.HOLDS
+    assert judge(results_of(seconds={**SECONDS, key: other})).verdict is Verdict.DOES_NOT
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_the_texts_counts_bear_it_out(scale: Scale) -> None:
+    # Given what the text counted, in our share of it / When judged / Then its claims hold
+    results = results_of(scale, published_counts(PART[scale]))
+    for beginning in ("xargs starts one", "No call takes as much", "A process for each file"):
+        judgement = claim(beginning).judged(results)
+        assert judgement.verdict is Verdict.HOLDS, beginning
+    here = claim("A process for each file").judged(results).here
+    assert here == "79.1 one by one, 2.5 in batches"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "key", "name", "count"),
+    [
+        ("xargs starts one", "batches", "execve", CallCount(14)),
+        ("No call takes as much", "batches", "wait4", CallCount(16, 2, 0.0001)),
+        ("No call takes as much", "exec-name", "wait4", CallCount(200_000, 0, 0.01)),
+        ("A process for each file", "batches", "read", CallCount(500_000)),
+    ],
+)
+def test_other_counts_refute_it(beginning: str, key: str, name: str, count: CallCount) -> None:
+    # Given one count that is another one / When judged / Then that claim does not hold
+    counts = published_counts(PART[Scale.PUBLISHED])
+    counts[key][name] = count
+    judgement = claim(beginning).judged(results_of(counts=counts))
+    assert judgement.verdict is Verdict.DOES_NOT
+
+
+def test_every_counted_batch_is_looked_at() -> None:
+    # Given two programs too many in one batch size / When judged / Then it does not hold
+    counts = published_counts(PART[Scale.PUBLISHED])
+    expected = 2 + math.ceil(WHOLE[Scale.PUBLISHED] / 1_000)
+    for extra, verdict in ((0, Verdict.HOLDS), (2, Verdict.DOES_NOT)):
+        counts["xargs-1000"] = {"execve": CallCount(expected + extra)}
+        judgement = claim("xargs starts one").judged(results_of(counts=counts))
+        assert judgement.verdict is verdict
+        assert f"{expected + extra:,} in batches of 1,000, {expected:,} expected" in judgement.here
+
+
+@pytest.mark.parametrize(("started_each", "verdict"), [(1, Verdict.DOES_NOT), (2, Verdict.HOLDS)])
+def test_a_shell_would_be_one_more_program(started_each: int, verdict: Verdict) -> None:
+    # Given so many programs for each file, and find / When judged / Then a shell is seen or not
+    files = PART[Scale.SMALL]
+    counts = {"exec-path": {"execve": CallCount(1 + started_each * files)}}
+    judgement = claim("-exec … ; starts a shell").judged(results_of(Scale.SMALL, counts))
+    assert judgement.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("failed", "failed_by_path", "verdict"),
+    [
+        (3 * PART[Scale.SMALL], 0, Verdict.HOLDS),
+        (0, 0, Verdict.DOES_NOT),
+        (7, 0, Verdict.DOES_NOT),
+        (PART[Scale.SMALL], PART[Scale.SMALL], Verdict.DOES_NOT),
+    ],
+)
+def test_a_search_fails_once_in_every_directory_before(
+    failed: int, failed_by_path: int, verdict: Verdict
+) -> None:
+    # Given execve that failed, by name and by path / When judged / Then it is a search or not
+    files = PART[Scale.SMALL]
+    counts = {
+        "exec-name": {"execve": CallCount(1 + files + failed, failed)},
+        "exec-path": {"execve": CallCount(1 + files + failed_by_path, failed_by_path)},
+    }
+    judgement = claim("A program given by its name").judged(results_of(Scale.SMALL, counts))
+    assert judgement.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("beginning", "key", "holds", "does_not"),
+    [
+        ("xargs takes every word", "spaces-left", "20", "0"),
+        ("With -print0", "spaces-print0-left", "0", "20"),
+    ],
+)
+def test_what_is_left_decides(beginning: str, key: str, holds: str, does_not: str) -> None:
+    # Given what wc has printed / When judged / Then all names were kept, or none
+    judge = claim(beginning).judged
+    assert judge(results_of(printed={key: holds})).verdict is Verdict.HOLDS
+    assert judge(results_of(printed={key: does_not})).verdict is Verdict.DOES_NOT
+
+
+@pytest.mark.parametrize(
+    ("seconds", "left", "verdict"),
+    [
+        (0.03, "990", Verdict.HOLDS),
+        (1.2, "990", Verdict.DOES_NOT),
+        (0.03, "1000", Verdict.DOES_NOT),
+    ],
+)
+def test_few_files_are_soon_done(seconds: float, left: str, verdict: Verdict) -> None:
+    # Given a time and what is left / When judged / Then both have to be right
+    results = results_of(seconds={"logs-each": seconds}, printed={"logs-each-left": left})
+    assert claim("A few files").judged(results).verdict is verdict
+
+
+def test_what_was_not_measured_is_untested() -> None:
+    # Given nothing measured / When judged / Then no claim is decided, and each says why
+    for one in EXPERIMENT.claims:
+        judgement = one.judged(results_of())
+        assert judgement.verdict is Verdict.UNTESTED
+        assert judgement.why
+    # And neither is the time in calls, of counts without any
+    untimed = {
+        key: {"wait4": CallCount(9), "read": CallCount(9)} for key in ("exec-name", "batches")
+    }
+    judgement = claim("No call takes as much").judged(results_of(counts=untimed))
+    assert judgement.verdict is Verdict.UNTESTED
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_views_show_what_is_there(scale: Scale) -> None:
+    # Given a run at a scale / When its views are asked for
+    results = results_of(scale)
+    shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
+
+    # Then all that is measured is in one of them, but for what only serves the next step
+    serving = {key for key in results.measured if key.endswith("-left") or key.startswith("grow-")}
+    assert results.measured.keys() - serving <= shown
+    assert shown - results.measured.keys() <= {f"xargs-{batch}" for batch in BATCHES}
+
+
+def test_the_batches_are_those_of_the_text() -> None:
+    # Given the text's 10,000 names by 1,000 / When asked / Then the tree has just as many
+    for scale in Scale:
+        step, files = steps_of(scale)["batches"]
+        assert files == BATCHED_FILES == 10_000
+        assert step.x == BATCH == 1_000

@@ -1,0 +1,201 @@
+"""The file systems compared: what is done at which scale, and the verdicts on made-up figures."""
+
+import pytest
+
+from tui_fs.lab.experiment import Place, Scale, Setting, Verdict
+from tui_fs.lab.experiments.ext4_vs_xfs import EXPERIMENT
+from tui_fs.lab.results import (
+    LabEvent,
+    Machine,
+    Measure,
+    Results,
+    Run,
+    RunBegan,
+    StepPlan,
+    StepRan,
+    fold,
+)
+
+USER = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, False, 2)
+ROOT = Setting(USER.tools, True, 2)
+STEPS = ("copy", "resync", "find", "find-again", "backups", "rm")
+FASTER = {
+    "copy": "XFS is faster when files are copied in.",
+    "resync": "XFS is faster when they are copied again and nothing is new.",
+    "find": "XFS is faster at listing all entries.",
+    "find-again": "XFS is faster at listing them once more.",
+    "backups": "XFS is faster at finding the directories of one name.",
+    "rm": "XFS is faster at deleting.",
+}
+CACHE = "Dropping the caches leaves some of them: a second search is faster."
+BY_NAME = "By name the gain is far greater than at a search for all entries."
+THE_SAME = "The same number of entries is found on each file system."
+
+
+def results_of(
+    seconds: dict[str, tuple[float, ...]], outputs: dict[str, str] | None = None
+) -> Results:
+    """Return a run at the small scale with these times only."""
+    steps = [step for one in EXPERIMENT.trials(Scale.SMALL, ROOT) for step in one.steps]
+    plans = tuple(StepPlan(one.key, one.title, (), one.series, "", 0) for one in steps)
+    machine = Machine("Linux", "", 2, 1 << 30, "", {})
+    events: list[LabEvent] = [RunBegan("ext4-vs-xfs", "small", 0.0, machine, "/s", plans)]
+    for key, values in seconds.items():
+        output = (outputs or {}).get(key, "")
+        events += [StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0, output)) for each in values]
+    return fold(events)
+
+
+def verdict(text: str, results: Results) -> Verdict:
+    """Return the verdict on the one claim with this text."""
+    (claim,) = (one for one in EXPERIMENT.claims if one.text == text)
+    return claim.judged(results).verdict
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("setting", [USER, ROOT])
+def test_every_file_system_does_the_same_in_the_same_order(scale: Scale, setting: Setting) -> None:
+    # Given a scale, and root or not / When the trials are made
+    trials = EXPERIMENT.trials(scale, setting)
+    # Then there is one for each file system, and the commands are the same, always cold
+    assert [one.place for one in trials] == [Place.EXT4, Place.XFS, Place.BTRFS]
+    for trial in trials:
+        assert [step.key for step in trial.steps] == [f"{trial.place}-{name}" for name in STEPS]
+        commands = [step.commands for step in trial.steps]
+        assert commands == [step.commands for step in trials[0].steps]
+        assert all(step.is_cold for step in trial.steps)
+
+
+def test_the_copy_has_room_for_files_inodes_and_directories() -> None:
+    # Given the trials of both scales
+    small, published = (EXPERIMENT.trials(scale, ROOT)[0] for scale in Scale)
+    assert small.tree is not None
+    assert published.tree is not None
+    # When their needs are compared with their trees / Then there is room for a second tree
+    for trial in (small, published):
+        assert trial.tree is not None
+        assert trial.disk_bytes > trial.tree.contents_bytes + 512 * trial.tree.entries
+    assert small.tree.entries > 3_000
+    assert published.tree.entries > 200_000
+    assert small.tree.contents_bytes < 64 << 20 < 1 << 30 < published.tree.contents_bytes
+
+
+def test_the_copy_alone_is_deleted_and_at_the_end() -> None:
+    # Given the steps on one file system / When the deleting ones are looked for
+    steps = EXPERIMENT.trials(Scale.SMALL, ROOT)[0].steps
+    deleting = [step for step in steps if step.commands[-1][-1][0] == "rm"]
+    # Then it is the last one, and the tree that was copied stays
+    assert deleting == [steps[-1]]
+    assert deleting[0].commands == ((("rm", "-rf", "{empty}"),),)
+
+
+def test_published_figures_and_views_are_of_steps_there_are() -> None:
+    # Given a run that has begun
+    results = results_of({})
+    # When the published figures and the views are looked through / Then every step is known
+    published = {one.key for one in EXPERIMENT.published}
+    assert published == {key for key in results.measured if not key.startswith("btrfs")}
+    shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
+    assert shown == set(results.measured)
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed"),
+    [
+        ("copy", "0.68"),
+        ("resync", "0.74"),
+        ("find", "0.38"),
+        ("find-again", "0.29"),
+        ("rm", "0.49"),
+    ],
+)
+def test_a_claimed_ratio_follows_from_the_published_times(name: str, claimed: str) -> None:
+    # Given the published seconds
+    seconds = {one.key: one.value for one in EXPERIMENT.published if one.measure is Measure.SECONDS}
+    # When XFS is divided by ext4 / Then it is what the claim says
+    assert f"{seconds[f'xfs-{name}'] / seconds[f'ext4-{name}']:.2f}" == claimed
+    (claim,) = (one for one in EXPERIMENT.claims if one.text == FASTER[name])
+    assert claim.published.startswith(f"{claimed} of ext4's time")
+
+
+def test_nothing_measured_leaves_every_claim_untested() -> None:
+    # Given a run that has only begun / When the claims are judged
+    verdicts = {claim.judged(results_of({})).verdict for claim in EXPERIMENT.claims}
+    # Then none holds and none fails
+    assert verdicts == {Verdict.UNTESTED}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(
+    ("ext4", "xfs", "expected", "is_noise"),
+    [
+        ((4.0, 5.0), (2.0, 3.0), Verdict.HOLDS, False),
+        ((2.0, 3.0), (4.0, 5.0), Verdict.DOES_NOT, False),
+        ((2.0, 5.0), (3.0, 3.1), Verdict.UNTESTED, True),
+        ((3.0,), (3.0,), Verdict.UNTESTED, True),
+    ],
+)
+def test_xfs_is_faster_if_each_of_its_runs_is(
+    name: str,
+    ext4: tuple[float, ...],
+    xfs: tuple[float, ...],
+    expected: Verdict,
+    is_noise: bool,
+) -> None:
+    # Given runs of a step on both / When judged
+    (claim,) = (one for one in EXPERIMENT.claims if one.text == FASTER[name])
+    judgement = claim.judged(results_of({f"ext4-{name}": ext4, f"xfs-{name}": xfs}))
+    # Then no overlap is taken for a difference
+    assert judgement.verdict is expected
+    assert ("overlap" in judgement.why) is is_noise
+
+
+@pytest.mark.parametrize(
+    ("xfs_again", "expected"), [((0.5, 0.6), Verdict.HOLDS), ((1.05, 1.2), Verdict.DOES_NOT)]
+)
+def test_some_cache_is_kept_if_both_search_faster_again(
+    xfs_again: tuple[float, ...], expected: Verdict
+) -> None:
+    # Given that ext4 is faster the second time / When XFS is, or is not
+    results = results_of(
+        {
+            "ext4-find": (4.0, 4.1),
+            "ext4-find-again": (3.0, 3.1),
+            "xfs-find": (1.0, 1.1),
+            "xfs-find-again": xfs_again,
+        }
+    )
+    # Then the guess holds for both only
+    assert verdict(CACHE, results) is expected
+
+
+@pytest.mark.parametrize(
+    ("ext4_s", "xfs_s", "expected"),
+    [(40.0, 2.0, Verdict.HOLDS), (4.0, 2.0, Verdict.DOES_NOT), (2.0, 4.0, Verdict.DOES_NOT)],
+)
+def test_the_gain_by_name_is_compared_with_the_plain_one(
+    ext4_s: float, xfs_s: float, expected: Verdict
+) -> None:
+    # Given that XFS lists all entries twice as fast / When it finds names in this time
+    seconds = {"ext4-find": (4.0,), "xfs-find": (2.0,)}
+    results = results_of({**seconds, "ext4-backups": (ext4_s,), "xfs-backups": (xfs_s,)})
+    # Then about as much of a gain is not enough
+    assert verdict(BY_NAME, results) is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"ext4": "3,001", "xfs": "3,001"}, Verdict.HOLDS),
+        ({"ext4": "3001", "xfs": "3001", "btrfs": "3001"}, Verdict.HOLDS),
+        ({"ext4": "3001", "xfs": "3000"}, Verdict.DOES_NOT),
+        ({"ext4": "3001", "xfs": "3001", "btrfs": "1"}, Verdict.DOES_NOT),
+        ({"ext4": "3001", "btrfs": "3001"}, Verdict.UNTESTED),
+    ],
+)
+def test_the_numbers_found_are_compared(found: dict[str, str], expected: Verdict) -> None:
+    # Given what wc has printed on the file systems there are / When judged
+    outputs = {f"{place}-find": number for place, number in found.items()}
+    results = results_of(dict.fromkeys(outputs, (1.0,)), outputs)
+    # Then all of them must be the same, and ext4 and XFS there
+    assert verdict(THE_SAME, results) is expected

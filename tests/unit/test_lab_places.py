@@ -1,0 +1,370 @@
+"""The file systems of a run are made for it, seen by nobody else, and gone after it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.needs import lacks, needs_root, needs_tool
+from tests.unit.scratching import (
+    NOBODY,
+    above,
+    clear_away,
+    made_in,
+    only_scratch,
+    records,
+    scratches,
+    told_by_child,
+)
+from tui_fs.job.scratch import PREFIX
+from tui_fs.lab import places as lab_places
+from tui_fs.lab.experiment import Place, Trial
+from tui_fs.lab.places import SHARED_MEMORY, Places, why_not_place
+from tui_fs.lab.room import needed_on
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.mounts import mounts_below, read_mounts
+from tui_fs.linux.namespaces import mount_tmpfs, own_mounts, unmount
+from tui_fs.model.errors import Missing, TuiFsError
+
+__all__ = ["above", "records"]
+
+IMAGES = (Place.EXT4, Place.XFS, Place.BTRFS)
+MKFS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree that is only spoken of."""
+
+    entries: int = 5_000
+    contents_bytes: int = 100 << 20
+    words: str = "a tree"
+
+    def build(self, directory: int, tick: Callable[[int], None]) -> None:
+        """Build nothing."""
+
+
+def trials_on(*places: Place) -> tuple[Trial, ...]:
+    """Give a trial for each place."""
+    return tuple(Trial((), Tree(), place) for place in places)
+
+
+def needs_mounting(place: Place) -> None:
+    """Require what a place is made with."""
+    needs_root("mounting")
+    if place in IMAGES:
+        needs_tool(f"mkfs.{place.value}", MKFS[place.value])
+        needs_tool("losetup", "mount")
+
+
+def mounted_below(above: Path) -> list[str]:
+    """List the mounts that this process sees below a directory."""
+    return [one.filesystem for one in mounts_below(str(above), read_mounts())]
+
+
+def loops_of(image: Path) -> bool:
+    """Tell whether a loop device has an image, even one that was unlinked."""
+    listed = subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True)
+    return str(image) in listed.stdout
+
+
+def put_file(places: Places, place: Place) -> None:
+    """Write a file by the descriptor, and find it by the path."""
+    directory = places.directory(place)
+    file = os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=directory)
+    os.write(file, b"content")
+    os.close(file)
+    assert Path(places.path(place), "file").read_bytes() == b"content"
+    assert places.directory(place) == directory
+
+
+def test_here_is_the_scratch_directory_itself(above: Path) -> None:
+    # Given a scratch directory
+    scratch = made_in(above)
+    # When its own file system is asked for / Then it is a directory in it, this user's alone
+    with Places(scratch, trials_on(Place.HERE)) as places:
+        put_file(places, Place.HERE)
+        assert Path(places.path(Place.HERE)).parent == only_scratch(above)
+        assert Path(places.path(Place.HERE)).stat().st_mode & 0o777 == 0o700
+        assert places.kind(Place.HERE) == file_system_of(str(above)).kind
+    # And it goes with the scratch directory
+    scratch.remove()
+    assert scratches(above) == []
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("place", (Place.TMPFS, *IMAGES))
+def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Place) -> None:
+    # Given a scratch directory
+    needs_mounting(place)
+
+    def use() -> tuple[Any, ...]:
+        scratch = made_in(above)
+        # When a file system is asked for
+        with Places(scratch, trials_on(Place.HERE, place)) as places:
+            put_file(places, Place.HERE)
+            put_file(places, place)
+            kind = file_system_of(places.path(place)).kind
+            room = os.fstatvfs(places.directory(place))
+            during = mounted_below(above)
+            assert places.kind(place) == kind
+        after = mounted_below(above), sorted(os.listdir(scratch.path))
+        scratch.remove()
+        return kind, during, after, room.f_bavail * room.f_frsize, room.f_files, room.f_ffree
+
+    # Then it is of that type, and has room for what was said
+    kind, during, after, available, inodes, free = told_by_child(use)
+    needed = needed_on(trials_on(place))[place]
+    assert kind == place.value
+    assert during == [kind]
+    assert available >= (needed.contents_bytes if place is Place.TMPFS else needed.disk_bytes)
+    assert not inodes or free >= needed.entries
+    # And afterwards only what lies in the scratch directory itself is left, and then nothing
+    assert after == [[], ["here"]]
+    assert scratches(above) == []
+    assert mounted_below(above) == []
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("place", (Place.TMPFS, Place.EXT4))
+def test_a_killed_run_leaves_no_mount_and_no_loop_device(
+    above: Path, records: Path, place: Place
+) -> None:
+    # Given a process with a file system that nobody else sees
+    needs_mounting(place)
+    ready, say_ready = os.pipe()
+    run = os.fork()
+    if run == 0:
+        try:
+            places = Places(made_in(above), trials_on(place))
+            put_file(places, place)
+            os.write(say_ready, b"1")
+            signal.pause()
+        finally:
+            os._exit(9)
+    os.close(say_ready)
+    assert os.read(ready, 1) == b"1"
+    os.close(ready)
+    image = only_scratch(above) / f"{place.value}.image"
+    assert loops_of(image) is image.exists() is (place in IMAGES)
+    assert mounted_below(above) == []
+    assert place.value in Path(f"/proc/{run}/mountinfo").read_text().split(str(above))[1]
+    # When it is killed
+    os.kill(run, signal.SIGKILL)
+    os.waitpid(run, 0)
+    # Then the kernel takes all down, and the next run removes the rest
+    if place in IMAGES:
+        wait_until(lambda: not loops_of(image), "the loop device is free")
+    clear_away(above)
+    assert scratches(above) == []
+    assert list(records.iterdir()) == []
+
+
+@pytest.mark.root
+def test_what_stays_in_use_is_taken_down_lazily(
+    above: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file system on which somebody has a directory open
+    needs_mounting(Place.EXT4)
+    monkeypatch.setattr(lab_places, "_BUSY_LIMIT_S", 0.0)
+
+    def use() -> tuple[list[str], list[str], bool]:
+        scratch = made_in(above)
+        with Places(scratch, trials_on(Place.EXT4)) as places:
+            held = os.open(places.path(Place.EXT4), os.O_RDONLY)
+        scratch.remove()
+        image = Path(scratch.path) / "ext4.image"
+        return mounted_below(above), os.listdir(held), loops_of(image)
+
+    # When closed / Then nothing is left but what is open, and that for so long only
+    mounted, listed, has_loop = told_by_child(use)
+    assert (mounted, listed, has_loop) == ([], ["lost+found"], True)
+    assert scratches(above) == []
+    wait_until(lambda: not loops_of(above), "the loop device is free")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("tool", ("mkfs.ext4", "mount"))
+def test_a_tool_that_fails_is_told_and_nothing_stays(
+    above: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    # Given a tool that fails
+    needs_mounting(Place.EXT4)
+    real = lab_places._found
+    failing = needs_tool("false", "coreutils")
+    monkeypatch.setattr(lab_places, "_found", lambda name: failing if name == tool else real(name))
+
+    def use() -> tuple[str, list[str]]:
+        scratch = made_in(above)
+        # When a file system is asked for / Then it says so, and clears away
+        with (
+            pytest.raises(TuiFsError) as said,
+            Places(scratch, trials_on(Place.EXT4)) as places,
+        ):
+            places.directory(Place.EXT4)
+        left = os.listdir(scratch.path)
+        scratch.remove()
+        return str(said.value), left
+
+    said, left = told_by_child(use)
+    assert said.startswith("No ext4 could be made: false failed")
+    assert left == []
+    assert not loops_of(above)
+
+
+def test_something_else_in_its_place_is_not_used(above: Path) -> None:
+    # Given a scratch directory that is not where it was made
+    scratch = made_in(above)
+    path = only_scratch(above)
+    path.rename(above / "moved")
+    path.mkdir(mode=0o700)
+    # When a place is asked for / Then it is refused, and nothing is made there
+    with (
+        pytest.raises(TuiFsError, match="Something else"),
+        Places(scratch, trials_on(Place.HERE)) as places,
+    ):
+        places.directory(Place.HERE)
+    assert os.listdir(path) == []
+    path.rmdir()
+    scratch.remove()
+
+
+def test_without_root_memory_that_all_share_will_do(
+    above: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a person who may not mount
+    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "mounting needs root")
+    if why_not_place(Place.TMPFS):
+        lacks(why_not_place(Place.TMPFS))
+    scratch = made_in(above)
+    # When a tmpfs is asked for / Then it is a directory of one's own in /dev/shm
+    with Places(scratch, trials_on(Place.TMPFS)) as places:
+        put_file(places, Place.TMPFS)
+        path = places.path(Place.TMPFS)
+        assert path.startswith(f"{SHARED_MEMORY}/{PREFIX}")
+        assert places.kind(Place.TMPFS) == file_system_of(path).kind == "tmpfs"
+    # And it is gone afterwards
+    assert not os.path.exists(path)
+    scratch.remove()
+
+
+def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a person who may not mount, and whose /dev/shm is none
+    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "mounting needs root")
+    monkeypatch.setattr(lab_places, "SHARED_MEMORY", str(above / "nowhere"))
+    # When asked / Then only the directory itself will do
+    assert [place for place in Place if not why_not_place(place)] == [Place.HERE]
+    assert all(why_not_place(place) == "mounting needs root" for place in IMAGES)
+    assert "is no tmpfs" in why_not_place(Place.TMPFS)
+    # And what is asked for all the same is an error that says the same
+    scratch = made_in(above)
+    with pytest.raises(Missing, match="No xfs can be made here: mounting needs root"):
+        Places(scratch, trials_on(Place.XFS)).directory(Place.XFS)
+    assert os.listdir(scratch.path) == []
+    scratch.remove()
+
+
+def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given root, and no mkfs / When asked / Then the package is named
+    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "")
+    monkeypatch.setattr(lab_places, "_found", lambda name: "" if "xfs" in name else f"/bin/{name}")
+    assert why_not_place(Place.XFS) == (
+        "mkfs.xfs is not installed; it comes with the package xfsprogs"
+    )
+
+
+def test_missing_loop_devices_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given root in a container without loop devices / When asked / Then that is told
+    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "")
+    monkeypatch.setattr(lab_places, "_found", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(lab_places, "LOOP_CONTROL", "/nowhere")
+    assert why_not_place(Place.EXT4).startswith("there are no loop devices (/nowhere: No such")
+    # And a tmpfs needs none
+    assert why_not_place(Place.TMPFS) == ""
+
+
+def test_root_without_the_capability_may_not_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given root as in most containers, and root with all capabilities
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    few, all_of_them = tmp_path / "few", tmp_path / "all"
+    few.write_text("Name:\tx\nCapEff:\t00000000a80425fb\n")
+    all_of_them.write_text("CapEff:\t000001ffffffffff\n")
+    # When asked / Then only the second may
+    assert "CAP_SYS_ADMIN" in lab_places._why_not_mount(str(few))
+    assert lab_places._why_not_mount(str(all_of_them)) == ""
+
+
+def test_a_kernel_without_the_file_system_is_known(tmp_path: Path) -> None:
+    # Given what a kernel has built in, and what it can load
+    filesystems, modules = tmp_path / "filesystems", tmp_path / "modules.dep"
+    filesystems.write_text("nodev\ttmpfs\n\text4\n")
+    modules.write_text("kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz\n")
+    # When asked / Then it has both kinds, and not what is in neither
+    told = [lab_places._kernel_has(kind, str(filesystems), str(modules)) for kind in MKFS]
+    assert told == [True, True, False]
+    assert not lab_places._kernel_has("xfs", str(filesystems), str(tmp_path / "nowhere"))
+    # And this kernel has what it lists
+    assert lab_places._kernel_has(Path("/proc/filesystems").read_text().split()[-1])
+
+
+@pytest.mark.root
+def test_commands_in_any_place_know_where_they_are(above: Path) -> None:
+    # Given a run with directories here and on a tmpfs
+    needs_mounting(Place.TMPFS)
+
+    def use() -> list[bool]:
+        scratch = made_in(above)
+        here_too = (Place.HERE, Place.TMPFS)
+        with Places(scratch, trials_on(*here_too)) as places:
+            same = []
+            for place in here_too:
+                os.fchdir(places.directory(place))
+                same.append(os.getcwd() == places.path(place))
+            os.chdir("/")
+        scratch.remove()
+        return same
+
+    # When a command runs in each by its descriptor / Then it has a path: that of the place
+    assert told_by_child(use) == [True, True]
+
+
+@pytest.mark.root
+def test_own_mounts_are_seen_by_nobody_else(tmp_path: Path) -> None:
+    # Given a process with mounts of its own
+    needs_root("mounting")
+
+    def use() -> tuple[list[str], list[str]]:
+        own_mounts()
+        mount_tmpfs(str(tmp_path), 1 << 20, 10)
+        (tmp_path / "file").touch()
+        mounted = [one.filesystem for one in read_mounts() if one.mount_point == str(tmp_path)]
+        unmount(str(tmp_path))
+        mount_tmpfs(str(tmp_path), 1 << 20, 10)
+        return mounted, os.listdir(tmp_path)
+
+    # When it mounts / Then it sees that, and this one does not
+    assert told_by_child(use) == [["tmpfs"], []]
+    assert not os.path.ismount(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.root
+def test_an_ordinary_user_gets_no_mounts_of_their_own() -> None:
+    # Given a process without privileges / When it asks / Then an OSError, not a silent nothing
+    needs_root("becoming an ordinary user")
+
+    def ask() -> str:
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        with pytest.raises(PermissionError) as refused:
+            own_mounts()
+        return str(refused.value.strerror)
+
+    assert told_by_child(ask) == "Operation not permitted"

@@ -1,0 +1,351 @@
+"""The profile of shutil.rmtree, and py-spy's look at a process."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.needs import lacks
+from tests.trees import many_directories
+from tui_fs.lab import pyspy
+from tui_fs.lab.experiment import (
+    BarsView,
+    CallsView,
+    FlameView,
+    Judgement,
+    Scale,
+    Setting,
+    TableView,
+    Verdict,
+)
+from tui_fs.lab.experiments.profile import (
+    ALONE,
+    EXPERIMENT,
+    NATIVE,
+    NATIVE_FILE,
+    RAW,
+    RAW_FILE,
+    WATCHED,
+)
+from tui_fs.lab.preparing import TREE, pipelines
+from tui_fs.lab.pyspy import (
+    RATE_PER_S,
+    profile_itself,
+    py_spy_path,
+    py_spy_version,
+    raw_of,
+    why_not_permitted,
+)
+from tui_fs.lab.results import (
+    LabEvent,
+    Machine,
+    Results,
+    Run,
+    RunBegan,
+    StepCounted,
+    StepPlan,
+    StepRan,
+    fold,
+)
+from tui_fs.lab.stacks import flames
+from tui_fs.linux.inode_flags import spread_subdirectories
+from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.errors import BadInput, Missing, TuiFsError
+
+ENTRIES = 20_201
+IN_THE_KERNEL = "Python is not what takes the processor's time: most of it passes in the kernel."
+ONE_CALL_EACH = (
+    "An entry costs one system call, the one that removes it; opening and reading "
+    "directories adds less than a fifth."
+)
+NATIVE_IS_DEAR = "To see the C functions, too, takes twice that time or more."
+COSTS_LITTLE = "To be looked at takes less than twice the time."
+
+
+def steps(scale: Scale = Scale.SMALL) -> dict[str, tuple[str, ...]]:
+    """Return the one command of each step."""
+    trials = EXPERIMENT.trials(scale, Setting({}, False, 2))
+    return {step.key: step.commands[0][0] for trial in trials for step in trial.steps}
+
+
+def results_of(
+    times: Mapping[str, tuple[float, float, float]], calls: Mapping[str, int] | None = None
+) -> Results:
+    """Return a run of these wall, user and system seconds."""
+    plans = tuple(StepPlan(key, key, (), "ext4", "", ENTRIES) for key in (ALONE, *WATCHED))
+    machine = Machine("Linux", "", 2, 1 << 30, "", {})
+    events: list[LabEvent] = [
+        RunBegan("profile", "small", 0.0, machine, "/s", plans),
+        *(StepRan(key, Run(*seconds, 0, 0, 0)) for key, seconds in times.items()),
+    ]
+    if calls is not None:
+        made = {name: CallCount(number) for name, number in calls.items()}
+        events.append(StepCounted(ALONE, TraceSource.PERF, made))
+    return fold(events)
+
+
+def verdict(claim: str, results: Results) -> Judgement:
+    """Return the verdict on a claim."""
+    return next(one for one in EXPERIMENT.claims if one.text == claim).judged(results)
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
+    # Given a scale / When asked what is done
+    trials = EXPERIMENT.trials(scale, Setting({}, False, 2))
+    alone, *watched = (step for trial in trials for step in trial.steps)
+    (((python, *rest),),) = alone.commands
+    # Then all do the very same to trees of their own, and each look keeps a file
+    assert (alone.key, python) == (ALONE, "python")
+    (tree,) = {trial.tree for trial in trials}
+    assert tree is not None
+    assert tree.entries == {Scale.SMALL: ENTRIES, Scale.PUBLISHED: 505_001}[scale]
+    assert [step.key for step in watched] == list(WATCHED)
+    for step in watched:
+        ((argv,),) = step.commands
+        assert argv[argv.index("--") + 1 :] == ("{path:python}", *rest)
+        assert argv[0] == "py-spy"
+        assert argv[argv.index("--output") + 1] == "{out}/" + step.keeps[0]
+    assert len({step.keeps for step in watched}) == len(WATCHED)
+
+
+def test_what_is_shown_was_made() -> None:
+    # Given a run / When shown / Then of steps and files that there are
+    trials = EXPERIMENT.trials(Scale.SMALL, Setting({}, False, 2))
+    kept = {name for trial in trials for step in trial.steps for name in step.keeps}
+    views = EXPERIMENT.views(results_of({}))
+    shown_files = [view.file for view in views if isinstance(view, FlameView)]
+    assert shown_files == [RAW_FILE, NATIVE_FILE]
+    assert set(shown_files) <= kept
+    shown = [view.keys for view in views if isinstance(view, TableView | BarsView | CallsView)]
+    assert shown and all(set(keys) <= set(steps()) for keys in shown)
+
+
+@pytest.mark.parametrize(
+    ("user_s", "system_s", "expected"),
+    [(0.2, 0.8, Verdict.HOLDS), (0.8, 0.2, Verdict.DOES_NOT)],
+)
+def test_the_share_of_the_kernel(user_s: float, system_s: float, expected: Verdict) -> None:
+    # Given the processor's time on both sides / When judged / Then the larger one tells
+    found = verdict(IN_THE_KERNEL, results_of({ALONE: (1.0, user_s, system_s)}))
+    assert found.verdict is expected
+    assert f"{100 * system_s:.0f} %" in found.here
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ({"unlinkat": 20_000, "rmdir": 201, "openat": 700}, Verdict.HOLDS),
+        ({"unlinkat": 20_201, "newfstatat": 20_000}, Verdict.DOES_NOT),
+        ({"unlinkat": 20_200}, Verdict.DOES_NOT),
+        (None, Verdict.UNTESTED),
+    ],
+)
+def test_calls_for_each_entry(calls: Mapping[str, int] | None, expected: Verdict) -> None:
+    # Given counts / When judged / Then every entry needs a removal, and little else
+    results = results_of({ALONE: (1.0, 0.2, 0.8)}, calls)
+    assert verdict(ONE_CALL_EACH, results).verdict is expected
+
+
+@pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
+def test_the_cost_of_looking(watched_s: float, expected: Verdict) -> None:
+    # Given both times / When judged / Then twice the time is too much
+    results = results_of({ALONE: (1.0, 0.2, 0.8), RAW: (watched_s, 0.2, 0.8)})
+    found = verdict(COSTS_LITTLE, results)
+    assert found.verdict is expected and "%" in found.here
+
+
+@pytest.mark.parametrize(("native_s", "expected"), [(2.4, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
+def test_the_cost_of_looking_into_c(native_s: float, expected: Verdict) -> None:
+    # Given a look with and without C functions / When judged / Then by a factor of two
+    results = results_of({RAW: (1.2, 0.2, 0.8), NATIVE: (native_s, 0.2, 0.8)})
+    assert verdict(NATIVE_IS_DEAR, results).verdict is expected
+
+
+def test_without_py_spy_the_cost_of_looking_is_not_judged() -> None:
+    # Given a deletion that nobody looked at / When judged / Then it cannot be told
+    found = verdict(COSTS_LITTLE, results_of({ALONE: (1.0, 0.2, 0.8)}))
+    assert found.verdict is Verdict.UNTESTED and found.why
+
+
+def test_py_spy_is_found_beside_the_interpreters_scripts_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given one there and another one on PATH
+    for place in ("scripts", "path"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "py-spy").write_text("#!/bin/sh\n")
+        (tmp_path / place / "py-spy").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "scripts"))
+    # When looked for / Then the first, or the other one, or none
+    assert py_spy_path() == str(tmp_path / "scripts" / "py-spy")
+    (tmp_path / "scripts" / "py-spy").chmod(0o644)
+    assert py_spy_path() == str(tmp_path / "path" / "py-spy")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert py_spy_path() is None
+    # And without it this process is not looked at
+    with pytest.raises(Missing):
+        profile_itself(1, lambda: True)
+
+
+def test_the_installed_py_spy_has_a_version() -> None:
+    # Given what tui-fs depends on / When asked / Then its name and number
+    name, number = py_spy_version().split()
+    assert name == "py-spy" and number[0].isdigit()
+
+
+NAMES = st.text("abc_ é", min_size=1, max_size=4).map(lambda text: f"f{text}")
+STACKS = st.lists(NAMES, min_size=1, max_size=5)
+
+
+@given(st.lists(st.tuples(STACKS, st.integers(1, 50)), max_size=10))
+def test_raw_stacks_have_all_samples(stacks: list[tuple[list[str], int]]) -> None:
+    # Given samples of a thread, each with the time it stands for
+    names = sorted({name for stack, _ in stacks for name in stack})
+    speedscope = {
+        "shared": {"frames": [{"name": one, "file": "a.py", "line": 3} for one in names]},
+        "profiles": [
+            {
+                "samples": [[names.index(name) for name in stack] for stack, _ in stacks],
+                "weights": [times / RATE_PER_S for _, times in stacks],
+            }
+        ],
+    }
+    # When written as raw lines / Then none is lost, and the outermost function stands first
+    raw = raw_of(speedscope, RATE_PER_S)
+    assert flames(raw.splitlines())[0] == sum(times for _, times in stacks)
+    assert {line.rpartition(" ")[0] for line in raw.splitlines()} == {
+        ";".join(f"{name} (a.py:3)" for name in stack) for stack, _ in stacks
+    }
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {},
+        [],
+        {"shared": {"frames": []}, "profiles": [{"samples": [[0]], "weights": [1]}]},
+        {"shared": {"frames": [{}]}, "profiles": []},
+        {"shared": {"frames": []}, "profiles": [{"samples": [[]], "weights": []}]},
+    ],
+)
+def test_what_is_no_speedscope_file_is_refused(damaged: object) -> None:
+    # Given something else / When read / Then it is said
+    with pytest.raises(BadInput):
+        raw_of(damaged, RATE_PER_S)
+
+
+@pytest.mark.parametrize(("scope", "is_named"), [("2\n", True), ("0\n", False), ("", False)])
+def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool) -> None:
+    # Given a machine's rule / When py-spy was refused / Then what lifts it is named
+    (tmp_path / "scope").write_text(scope)
+    said = "\nError: Permission Denied: Try again\nmore\n"
+    why = why_not_permitted(said, str(tmp_path / "scope"))
+    assert why.sentence == "py-spy may not look at tui-fs: Permission Denied: Try again."
+    assert "root" in why.advice
+    assert ("ptrace_scope" in why.advice) is is_named
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Keep a thread of this process at work."""
+    ends = threading.Event()
+
+    def be_busy() -> None:
+        while not ends.is_set():
+            sum(range(1_000))
+
+    thread = threading.Thread(target=be_busy, name="busy")
+    thread.start()
+    yield
+    ends.set()
+    thread.join()
+
+
+def folders(state_home: Path) -> list[Path]:
+    """List the profiles that are kept."""
+    return sorted((state_home / "tui-fs" / "lab" / "self-profiles").glob("*"))
+
+
+@pytest.mark.usefixtures("busy")
+def test_this_process_is_looked_at(state_home: Path) -> None:
+    # Given a process at work / When it looks at itself
+    try:
+        profile = profile_itself(1, lambda: True)
+    except TuiFsError as why:
+        lacks(str(why))
+    # Then the function it is in was seen
+    samples, rows = flames(profile.raw.splitlines(), 500)
+    assert samples > 0
+    assert any("be_busy" in row.function for row in rows)
+    # And both files are kept, for this user alone
+    (folder,) = folders(state_home)
+    assert str(folder) == profile.folder and folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "tui-fs.raw").read_text(encoding="utf-8") == profile.raw
+    assert json.loads((folder / "tui-fs.speedscope.json").read_text(encoding="utf-8"))["profiles"]
+
+
+def test_a_look_that_nobody_wants_any_more_ends_and_leaves_nothing(state_home: Path) -> None:
+    # Given somebody who leaves at once / When this process is looked at for an hour
+    if py_spy_path() is None:
+        lacks("py-spy is not installed; enable it with: pip install py-spy")
+    with pytest.raises(TuiFsError, match=r"interrupted"):
+        profile_itself(3_600, lambda: False)
+    # Then it is over, and nothing is kept
+    assert folders(state_home) == []
+
+
+def test_a_refusal_is_told_and_leaves_nothing(
+    tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a py-spy that may not look
+    refused = tmp_path / "py-spy"
+    refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
+    refused.chmod(0o755)
+    monkeypatch.setattr(pyspy, "py_spy_path", lambda: str(refused))
+    # When looked / Then it says why, and nothing is kept
+    with pytest.raises(TuiFsError, match=r"may not look at tui-fs: Permission Denied\."):
+        profile_itself(1, lambda: True)
+    assert folders(state_home) == []
+
+
+def test_py_spy_looks_at_the_deletion(tmp_path: Path) -> None:
+    # Given a tree, and py-spy permitted to look at what it starts
+    program = py_spy_path()
+    if program is None:
+        lacks("py-spy is not installed; enable it with: pip install py-spy")
+    tools = {"py-spy": program, "python": sys.executable}
+    trials = EXPERIMENT.trials(Scale.SMALL, Setting(tools, False, 2))
+    (tmp_path / "kept").mkdir()
+    directory = os.open(tmp_path, os.O_RDONLY)
+    spread_subdirectories(directory)
+    os.close(directory)
+    for step in (step for trial in trials for step in trial.steps):
+        place = tmp_path / step.key  # ext4 is slow where files were just deleted
+        many_directories(place / TREE, 200, 100)  # py-spy needs 50 ms until it looks
+        # When the step is done
+        ((argv,),) = pipelines(step, tools, str(tmp_path / "kept"), ())
+        done = subprocess.run(
+            argv, cwd=place, capture_output=True, text=True, timeout=120, check=False
+        )
+        if "ermission" in done.stderr:
+            lacks(f"py-spy may not look at its own child: {done.stderr}")
+        # Then the tree is gone and its files are there
+        assert done.returncode == 0, done.stderr
+        assert os.listdir(place) == []
+        assert all((tmp_path / "kept" / name).stat().st_size for name in step.keeps)
+    # And the stacks name the function that deletes, and in C the one that removes a file
+    for file, function in ((RAW_FILE, "rmtree"), (NATIVE_FILE, "unlink")):
+        lines = (tmp_path / "kept" / file).read_text(encoding="utf-8").splitlines()
+        samples, rows = flames(lines, 500)
+        assert samples > 0
+        assert any(function in row.function for row in rows)

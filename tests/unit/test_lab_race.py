@@ -1,0 +1,218 @@
+"""The race: every strategy on a tree of one's own shape, and the verdicts on figures made up."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_tool
+from tests.trees import many_directories
+from tui_fs.lab.experiment import BarsView, Counting, Judgement, Scale, Setting, TableView, Verdict
+from tui_fs.lab.experiments.race_your_strategies import EXPERIMENT
+from tui_fs.lab.preparing import EMPTY, TREE, pipelines
+from tui_fs.lab.results import (
+    LabEvent,
+    Machine,
+    Measure,
+    Results,
+    Run,
+    RunBegan,
+    StepCounted,
+    StepPlan,
+    StepRan,
+    fold,
+)
+from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES, tools_of
+
+ENTRIES = 1_000
+RSYNC_IS_FASTER = "rsync deletes faster than rm, as is often advised."
+ONE_RM_IS_FASTER = "One rm is faster than find and xargs, which start many."
+FEWEST_IS_FASTEST = "What makes the fewest system calls is the fastest."
+EACH_IS_REMOVED = "Each removes every entry by a call of its own."
+ALIKE = "The slowest takes less than twice the time of the fastest."
+
+Calls = dict[str, CallCount]
+
+
+def results_of(
+    seconds: Mapping[str, tuple[float, ...]], calls: Mapping[str, Calls] | None = None
+) -> Results:
+    """Return a run in which only these strategies have figures."""
+    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", ENTRIES) for one in StrategyName)
+    machine = Machine("Linux", "", 2, 1 << 30, "", {})
+    events: list[LabEvent] = [
+        RunBegan("race-your-strategies", "small", 0.0, machine, "/s", plans),
+        *(StepCounted(key, TraceSource.PERF, made) for key, made in (calls or {}).items()),
+        *(
+            StepRan(key, Run(each, 0.0, 0.0, 1 << 20, 0, 0))
+            for key, times in seconds.items()
+            for each in times
+        ),
+    ]
+    return fold(events)
+
+
+def verdict(claim: str, results: Results) -> Judgement:
+    """Return the verdict on a claim."""
+    return next(one for one in EXPERIMENT.claims if one.text == claim).judged(results)
+
+
+def unlinked(entries: int, others: int = 0, errors: int = 0) -> Calls:
+    """Return calls that remove so many entries, and others."""
+    return {"unlinkat": CallCount(entries + errors, errors), "openat": CallCount(others)}
+
+
+def setting(target: str = "") -> Setting:
+    """Return a machine on which nothing was looked for."""
+    return Setting({}, False, 2, target)
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_every_strategy_has_a_tree_of_its_own(scale: Scale) -> None:
+    # Given no directory of a person's own / When asked what is done
+    trials = EXPERIMENT.trials(scale, setting())
+    # Then every strategy deletes the same tree, and its calls are counted
+    steps = [step for trial in trials for step in trial.steps]
+    assert [step.key for step in steps] == [name.value for name in STRATEGIES]
+    assert {step.counting for step in steps} == {Counting.CALLS}
+    (tree,) = {trial.tree for trial in trials}
+    assert tree is not None
+    assert tree.entries == {Scale.SMALL: 10_101, Scale.PUBLISHED: 505_001}[scale]
+    # And each tool it begins with is one that was asked for
+    named = {argv[0] for step in steps for pipeline in step.commands for argv in pipeline}
+    assert named <= set(EXPERIMENT.finds_tools)
+
+
+def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:
+    # Given a directory with files in it
+    many_directories(tmp_path / "own", 3, 5)
+    (tmp_path / "own" / "with content").write_bytes(b"x" * 5_000)
+    target = setting(str(tmp_path / "own"))
+    # When raced / Then the trees are as large, with contents at the published scale only
+    small, published = (EXPERIMENT.trials(scale, target)[0].tree for scale in Scale)
+    assert small is not None and published is not None
+    there = sum(1 + len(files) for _, _, files in os.walk(tmp_path / "own"))
+    assert small.entries == published.entries == there
+    assert small.contents_bytes == 0
+    assert published.contents_bytes >= 5_000
+
+
+@pytest.mark.parametrize("name", list(StrategyName))
+def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: StrategyName) -> None:
+    # Given what a step finds: a tree and an empty directory
+    for tool in STRATEGIES[name].tools:
+        if tool != "python":
+            needs_tool(tool, tool)
+    many_directories(tmp_path / TREE, 3, 5)
+    (tmp_path / EMPTY).mkdir()
+    # When its commands run there
+    trials = EXPERIMENT.trials(Scale.SMALL, setting())
+    step = next(step for trial in trials for step in trial.steps if step.key == name)
+    tools, _ = tools_of(STRATEGIES[name])
+    for pipeline in pipelines(step, tools, "", ()):
+        before = None
+        for argv in pipeline:
+            done = subprocess.run(
+                argv, cwd=tmp_path, input=before, capture_output=True, timeout=60, check=True
+            )
+            before = done.stdout
+    # Then the tree is gone
+    assert os.listdir(tmp_path) == [EMPTY]
+
+
+@pytest.mark.parametrize(
+    ("rsync", "rm", "expected"),
+    [
+        ((1.0, 1.1), (2.0, 2.1), Verdict.HOLDS),
+        ((2.0, 2.1), (1.0, 1.1), Verdict.DOES_NOT),
+        ((1.0, 1.5), (1.4, 1.6), Verdict.UNTESTED),
+        ((1.4, 1.6), (1.0, 1.5), Verdict.UNTESTED),
+    ],
+)
+def test_a_difference_counts_only_beyond_the_noise(
+    rsync: tuple[float, ...], rm: tuple[float, ...], expected: Verdict
+) -> None:
+    # Given times that lie apart, or overlap / When judged / Then overlapping ones tell nothing
+    found = verdict(RSYNC_IS_FASTER, results_of({"rsync": rsync, "rm": rm}))
+    assert found.verdict is expected
+    assert ("noise" in found.why) == (expected is Verdict.UNTESTED)
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    # Given a race that only rm has run / When judged / Then no claim has a verdict
+    alone = results_of({"rm": (1.0,)}, {"rm": unlinked(ENTRIES)})
+    for claim in EXPERIMENT.claims:
+        found = claim.judged(alone)
+        assert found.verdict is Verdict.UNTESTED and found.why
+
+
+def test_many_processes_are_slower_than_one() -> None:
+    # Given xargs far behind rm / When judged / Then it holds
+    slow = results_of({"xargs": (3.0, 3.1), "rm": (1.0, 1.1)})
+    assert verdict(ONE_RM_IS_FASTER, slow).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ({"rm": (1.0, 1.1), "find": (2.0, 2.1)}, Verdict.HOLDS),
+        ({"rm": (2.0, 2.1), "find": (1.0, 1.1)}, Verdict.DOES_NOT),
+        ({"rm": (1.0, 1.3), "find": (0.9, 1.2)}, Verdict.UNTESTED),
+    ],
+)
+def test_fewest_calls_and_least_time(
+    seconds: dict[str, tuple[float, ...]], expected: Verdict
+) -> None:
+    # Given rm with the fewest calls / When it is the fastest, or not / Then it is said
+    calls = {"rm": unlinked(ENTRIES, 10), "find": unlinked(ENTRIES, 500)}
+    found = verdict(FEWEST_IS_FASTEST, results_of(seconds, calls))
+    assert found.verdict is expected
+    assert "rm makes the fewest, 1,010" in found.here
+
+
+@pytest.mark.parametrize(
+    ("of_rsync", "expected"),
+    [
+        (unlinked(ENTRIES, errors=7), Verdict.HOLDS),
+        ({"unlink": CallCount(ENTRIES - 10), "rmdir": CallCount(10)}, Verdict.HOLDS),
+        (unlinked(ENTRIES - 1, errors=1), Verdict.DOES_NOT),
+    ],
+)
+def test_only_calls_that_succeed_remove(of_rsync: Calls, expected: Verdict) -> None:
+    # Given calls that fail besides / When judged / Then those that removed something count
+    results = results_of({}, {"rm": unlinked(ENTRIES), "rsync": of_rsync})
+    assert verdict(EACH_IS_REMOVED, results).verdict is expected
+
+
+@pytest.mark.parametrize(("slowest", "expected"), [(1.9, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
+def test_how_far_they_lie_apart(slowest: float, expected: Verdict) -> None:
+    # Given a slowest one / When judged / Then twice the time is no longer alike
+    results = results_of({"rm": (1.0,), "find": (1.5,), "rmtree": (slowest,)})
+    found = verdict(ALIKE, results)
+    assert found.verdict is expected and "rmtree" in found.here
+
+
+def test_what_is_shown_is_ranked() -> None:
+    # Given three that ran / When shown / Then the fastest stands first, what did not run last
+    results = results_of(
+        {"rm": (2.0,), "find": (1.0,), "rmtree": (3.0,)},
+        {"rm": unlinked(ENTRIES), "find": unlinked(ENTRIES, 9)},
+    )
+    views = EXPERIMENT.views(results)
+    (table,) = [view for view in views if isinstance(view, TableView)]
+    assert table.keys[:3] == ("find", "rm", "rmtree")
+    assert set(table.keys) == set(StrategyName)
+    # And the bars of each measure have an order of their own
+    bars = {view.measure: view.keys for view in views if isinstance(view, BarsView)}
+    assert bars[Measure.SECONDS] == ("find", "rm", "rmtree")
+    assert bars[Measure.CALLS] == ("rm", "find")
+
+
+def test_a_race_that_has_just_begun_can_be_shown() -> None:
+    # Given nothing yet / When shown / Then every strategy is named
+    (table,) = [one for one in EXPERIMENT.views(results_of({})) if isinstance(one, TableView)]
+    assert len(table.keys) == len(STRATEGIES)

@@ -1,0 +1,265 @@
+"""rsync-vs-rm: what is done at each scale, the text's tables, and the verdicts."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Step, Verdict
+from tui_fs.lab.experiments.rsync_vs_rm import EXPERIMENT, FEW, MANY, MORE, directory_reads
+from tui_fs.lab.results import (
+    LabEvent,
+    Machine,
+    Measure,
+    Results,
+    Run,
+    RunBegan,
+    StepCounted,
+    StepPlan,
+    StepRan,
+    fold,
+)
+from tui_fs.model.calls import CallCount, TraceSource
+
+Counts = dict[str, dict[str, CallCount]]
+
+SETTING = Setting({}, is_root=True, processors=2)
+RM, TREE, RSYNC = f"rm-all-{MANY}", f"rm-tree-{MANY}", f"rsync-{MANY}"
+RM_PINNED, RSYNC_PINNED = f"{RM}-pinned", f"{RSYNC}-pinned"
+
+
+def as_published() -> Counts:
+    """Return the text's counts, and those of an rm -r that asks for no status."""
+    counts = {
+        one.key: {name: CallCount(*row) for name, row in one.calls.items()}
+        for one in EXPERIMENT.published_calls
+    }
+    counts[TREE] = {"unlinkat": CallCount(MANY + 1), "newfstatat": CallCount(7)}
+    return counts
+
+
+def results_of(
+    counts: Counts | None = None,
+    seconds: Mapping[str, tuple[float, ...]] | None = None,
+    scale: Scale = Scale.SMALL,
+    processors: int = 2,
+) -> Results:
+    """Return a run of the experiment with these counts and times and no others."""
+    plans = tuple(
+        StepPlan(
+            step.key, step.title, ("…",), "ext4", "files", trial.tree.entries, step.series, step.x
+        )
+        for trial in EXPERIMENT.trials(scale, SETTING)
+        for step in trial.steps
+        if trial.tree is not None
+    )
+    machine = Machine("Linux 6.1", "cpu", processors, 1 << 30, "", {})
+    events: list[LabEvent] = [
+        RunBegan(EXPERIMENT.name, scale.value, 0.0, machine, "/scratch", plans)
+    ]
+    for key, calls in (counts or {}).items():
+        events.append(StepCounted(key, TraceSource.BPF, calls))
+    for key, values in (seconds or {}).items():
+        events += [StepRan(key, Run(value, 0.0, 0.0, 0, 0, 0)) for value in values]
+    return fold(events)
+
+
+def claim(beginning: str) -> Claim:
+    """Return the one claim whose text begins so."""
+    [found] = [one for one in EXPERIMENT.claims if one.text.startswith(beginning)]
+    return found
+
+
+def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
+    """Return the steps by key, each with the entries of its tree."""
+    return {
+        step.key: (step, trial.tree.entries)
+        for trial in EXPERIMENT.trials(scale, SETTING)
+        for step in trial.steps
+        if trial.tree is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("scale", "sizes"),
+    [(Scale.SMALL, (FEW, MANY)), (Scale.PUBLISHED, (FEW, MANY, MORE))],
+)
+def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -> None:
+    # Given a scale / When asked what is done
+    trials, steps = EXPERIMENT.trials(scale, SETTING), steps_of(scale)
+
+    # Then every step has a tree of its own, of the size that its key says
+    assert len(trials) == len(steps) == 3 * len(sizes) + 2 * (len(sizes) - 1)
+    for files in sizes:
+        for name in ("rm-all", "rm-tree", "rsync"):
+            assert steps[f"{name}-{files}"][1] == files + 1
+    # And those on one processor differ in nothing else
+    for key in (RM, RSYNC):
+        free, pinned = steps[key][0], steps[f"{key}-pinned"][0]
+        assert pinned.commands == free.commands
+        assert (free.is_pinned, pinned.is_pinned) == (False, True)
+
+
+def test_what_the_text_has_tables_of_is_counted_with_times() -> None:
+    # Given both scales / When asked / Then the tables' steps are there, with the time in calls
+    for scale in Scale:
+        steps = steps_of(scale)
+        for one in EXPERIMENT.published_calls:
+            assert steps[one.key][0].counting is Counting.TIMES
+        for figure in EXPERIMENT.published:
+            assert figure.key in steps
+
+
+@pytest.mark.parametrize(
+    ("files", "calls", "errors"),
+    [(f"rm-all-{FEW}", 62, 3), (f"rsync-{FEW}", 365, 25), (RM, 20_063, 3), (RSYNC, 20_374, 25)],
+)
+def test_the_tables_add_up_to_the_texts_totals(files: str, calls: int, errors: int) -> None:
+    # Given a table / When added up / Then it is the total below it, and the figure that is told
+    [table] = [one.calls for one in EXPERIMENT.published_calls if one.key == files]
+    assert sum(row[0] for row in table.values()) == calls
+    assert sum(row[1] for row in table.values()) == errors
+    [told] = [one.value for one in EXPERIMENT.published if one.key == files]
+    assert told == calls
+
+
+def test_the_times_in_the_tables_add_up() -> None:
+    # Given the tables / When their seconds are added up / Then they are the text's
+    totals = [
+        sum(row[2] or 0.0 for row in one.calls.values()) for one in EXPERIMENT.published_calls
+    ]
+    assert totals == pytest.approx([0.0, 0.008647, 0.201209, 0.625734])
+
+
+@pytest.mark.parametrize(("files", "reads"), [(0, 2), (10, 2), (1_022, 2), (1_023, 3), (MANY, 11)])
+def test_reads_are_what_the_buffer_needs(files: int, reads: int) -> None:
+    # Given so many names of 32 bytes / When read / Then in so many calls, the last one empty
+    assert directory_reads(files) == reads
+
+
+HOLDS = (
+    "Both use mmap",
+    "rm and rsync unlink alike",
+    "rsync reads the directory in",
+    "rm -rf * asks",
+    "rm -rf of the directory itself",
+    "rsync makes more system calls",
+    "The time in all its calls",
+    "rsync works with three processes",
+)
+DOES_NOT = (
+    "rsync deletes without an unlink",
+    "rsync deletes without an lstat",
+    "rsync maps the directory's contents",
+)
+
+
+def test_the_texts_own_counts_bear_it_out() -> None:
+    # Given the counts of the text / When judged / Then its claims hold, and the rumours do not
+    results = results_of(as_published())
+    for beginning in HOLDS:
+        assert claim(beginning).judged(results).verdict is Verdict.HOLDS, beginning
+    for beginning in DOES_NOT:
+        assert claim(beginning).judged(results).verdict is Verdict.DOES_NOT, beginning
+
+
+@pytest.mark.parametrize(
+    ("beginning", "key", "name", "count"),
+    [
+        ("Both use mmap", RM, "mmap", CallCount(0)),
+        ("rm and rsync unlink alike", RSYNC, "unlink", CallCount(0)),
+        ("rsync reads the directory in", RSYNC, "getdents64", CallCount(14)),
+        ("rm -rf * asks", RM, "newfstatat", CallCount(2)),
+        ("rm -rf of the directory itself", TREE, "newfstatat", CallCount(MANY + 7)),
+        ("rsync makes more system calls", RM, "brk", CallCount(400)),
+        ("The time in all its calls", RSYNC, "wait4", CallCount(9, 5, 0.001)),
+        ("rsync works with three processes", RSYNC, "clone", CallCount(0)),
+    ],
+)
+def test_other_counts_refute_it(beginning: str, key: str, name: str, count: CallCount) -> None:
+    # Given one count that is another one / When judged / Then that claim does not hold
+    counts = as_published()
+    counts[key][name] = count
+    judgement = claim(beginning).judged(results_of(counts))
+    assert judgement.verdict is Verdict.DOES_NOT
+    assert judgement.here
+
+
+@pytest.mark.parametrize(
+    ("beginning", "name"),
+    [
+        ("rsync deletes without an unlink", "unlink"),
+        ("rsync deletes without an lstat", "lstat"),
+        ("rsync maps the directory's contents", "getdents64"),
+    ],
+)
+def test_the_rumours_can_hold(beginning: str, name: str) -> None:
+    # Given an rsync that does without the call / When judged / Then what is said of it holds
+    counts = as_published()
+    del counts[RSYNC][name]
+    assert claim(beginning).judged(results_of(counts)).verdict is Verdict.HOLDS
+
+
+FAST, SLOW = (0.10, 0.11, 0.12), (0.20, 0.21, 0.22)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "fast", "slow"),
+    [
+        ("rsync is faster than rm", RSYNC, RM),
+        ("rsync is faster when", RSYNC, RSYNC_PINNED),
+        ("On a single processor", RM_PINNED, RSYNC_PINNED),
+    ],
+)
+def test_times_decide_unless_they_overlap(beginning: str, fast: str, slow: str) -> None:
+    # Given times apart, the other way round, and mixed / When judged / Then each has its verdict
+    def verdict(of_fast: tuple[float, ...], of_slow: tuple[float, ...]) -> Verdict:
+        results = results_of(seconds={fast: of_fast, slow: of_slow})
+        return claim(beginning).judged(results).verdict
+
+    assert verdict(FAST, SLOW) is Verdict.HOLDS
+    assert verdict(SLOW, FAST) is Verdict.DOES_NOT
+    assert verdict((0.10, 0.15, 0.21), (0.11, 0.16, 0.20)) is Verdict.UNTESTED
+
+
+def test_rsync_has_to_be_faster_with_more_files_too() -> None:
+    # Given an rsync that is faster with 10,000 files and slower with 100,000
+    rm, rsync = f"rm-all-{MORE}", f"rsync-{MORE}"
+    seconds = {RSYNC: FAST, RM: SLOW, rsync: SLOW, rm: FAST}
+
+    # When judged / Then it does not hold, and both are told
+    judgement = claim("rsync is faster than rm").judged(
+        results_of(seconds=seconds, scale=Scale.PUBLISHED)
+    )
+    assert judgement.verdict is Verdict.DOES_NOT
+    assert "10,000 files: 110 ms" in judgement.here
+    assert "100,000 files: 210 ms" in judgement.here
+
+
+def test_what_was_not_measured_is_untested() -> None:
+    # Given nothing measured / When judged / Then no claim is decided, and each says why
+    for one in EXPERIMENT.claims:
+        judgement = one.judged(results_of())
+        assert judgement.verdict is Verdict.UNTESTED
+        assert judgement.why
+    # And neither on one processor, nor with counts that have no times
+    alone = results_of(seconds={RSYNC: FAST, RSYNC_PINNED: SLOW}, processors=1)
+    assert claim("rsync is faster when").judged(alone).verdict is Verdict.UNTESTED
+    counts = {RM: {"unlinkat": CallCount(MANY)}, RSYNC: {"unlink": CallCount(MANY)}}
+    untimed = claim("The time in all its calls").judged(results_of(counts))
+    assert untimed.verdict is Verdict.UNTESTED
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_views_show_steps_that_exist(scale: Scale) -> None:
+    # Given a run at a scale / When its views are asked for / Then they name steps of it only
+    results = results_of(scale=scale)
+    for view in EXPERIMENT.views(results):
+        keys = getattr(view, "keys", ())
+        assert keys
+        assert set(keys) <= results.measured.keys()
+        assert len(set(keys)) == len(keys)
+
+
+def test_the_published_totals_are_calls() -> None:
+    # Given the published figures / When looked at / Then they are what the views compare
+    assert {one.measure for one in EXPERIMENT.published} == {Measure.CALLS}

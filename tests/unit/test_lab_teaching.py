@@ -1,0 +1,139 @@
+"""What a race teaches the cost model, and what it does not."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.trees import many_directories
+from tests.unit.test_cost_advice import estimate
+from tui_fs.cost.calibration import Experience
+from tui_fs.cost.time import typical
+from tui_fs.job.calibrations import FACTOR_BELIEVED, SHORTEST_TELLING_S, keep, known_of
+from tui_fs.lab.results import LabEvent, Machine, Results, Run, RunBegan, StepPlan, StepRan, fold
+from tui_fs.lab.teaching import predictions, teach
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.model.estimate import Estimate
+from tui_fs.model.strategy import StrategyName
+
+MEASURED_AT = 1.7e9
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> str:
+    """Give a directory on a file system that was measured."""
+    filesystem = file_system_of(str(tmp_path))
+    release = os.uname().release
+    keep(filesystem, replace(typical(filesystem.kind), measured_at=MEASURED_AT, kernel=release))
+    return str(tmp_path)
+
+
+def raced(**seconds: tuple[float, ...]) -> Results:
+    """Return a race in which these strategies took so long."""
+    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", 1_000) for one in StrategyName)
+    events: list[LabEvent] = [
+        RunBegan("race", "small", 0.0, Machine("", "", 1, 1, "", {}), "/s", plans),
+        *(
+            StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0))
+            for key, times in seconds.items()
+            for each in times
+        ),
+    ]
+    return fold(events)
+
+
+def expected(**seconds: float) -> dict[str, Estimate]:
+    """Return what was predicted by the prices measured here."""
+    return {
+        key: replace(estimate(StrategyName(key), value), measured_at=MEASURED_AT)
+        for key, value in seconds.items()
+    }
+
+
+def experience(directory: str) -> dict[str, Experience]:
+    """Return what is known from jobs and races."""
+    return known_of(file_system_of(directory)).calibration.experience
+
+
+def factors(directory: str) -> dict[str, float]:
+    """Return by which factor each strategy was off, as is known now."""
+    return {name: one.factor for name, one in experience(directory).items()}
+
+
+def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
+    # Given two trees of which one is ten times as large
+    small_tree, large_tree = Path(directory, "small"), Path(directory, "large")
+    many_directories(small_tree, 2, 50)
+    many_directories(large_tree, 20, 50)
+    # When predicted
+    small, large = (predictions(str(one)) for one in (small_tree, large_tree))
+    # Then by the prices measured here, for every strategy whose tools there are
+    assert {"rm", "find", "xargs", "rmtree"} <= set(large) <= set(StrategyName)
+    for name, one in large.items():
+        assert one.strategy.value == name and one.measured_at == MEASURED_AT
+        assert one.seconds > small[name].seconds
+    # And nothing was touched
+    assert sum(len(files) for _, _, files in os.walk(large_tree)) == 1_000
+
+
+def test_a_race_refines_the_estimates(directory: str) -> None:
+    # Given a prediction / When a race has taken twice as long in its median run
+    notes = teach(directory, expected(rm=2.0), raced(rm=(3.0, 4.0, 9.0)))
+    # Then it is kept, and told with both figures
+    assert factors(directory) == {"rm": pytest.approx(2.0)}
+    assert experience(directory)["rm"].jobs == 1
+    (note,) = notes
+    assert "rm took 4.00 s and not 2.00 s" in note
+    # And a later race is one more experience
+    teach(directory, expected(rm=2.0), raced(rm=(2.0,)))
+    assert experience(directory)["rm"].jobs == 2
+
+
+def test_each_strategy_is_learnt_by_itself(directory: str) -> None:
+    # Given a prediction of three, one of which has not run / When taught / Then of two
+    predicted = expected(rm=2.0, find=2.0, rsync=2.0)
+    teach(directory, predicted, raced(rm=(3.0,), find=(1.0,)))
+    assert factors(directory) == {"rm": pytest.approx(1.5), "find": pytest.approx(0.5)}
+
+
+def test_too_short_a_race_teaches_nothing(directory: str) -> None:
+    # Given races just below what tells anything / When taught / Then nothing, and one note of both
+    short_s = SHORTEST_TELLING_S * 0.99
+    notes = teach(directory, expected(rm=0.4, find=0.4), raced(rm=(short_s,), find=(short_s,)))
+    assert experience(directory) == {}
+    (note,) = notes
+    assert note.startswith("Nothing was learnt of rm and find: less than 0.5 s")
+
+
+def test_what_is_far_off_teaches_nothing(directory: str) -> None:
+    # Given a time that prices cannot explain / When taught / Then nothing, and why
+    notes = teach(directory, expected(rm=1.0), raced(rm=(FACTOR_BELIEVED * 1.01,)))
+    assert experience(directory) == {}
+    assert notes == ("Nothing was learnt of rm: it is too far off to be a matter of prices.",)
+
+
+def test_other_prices_are_not_refined(directory: str) -> None:
+    # Given that it was measured anew after the prediction / When taught / Then nothing
+    predicted = {"rm": replace(expected(rm=2.0)["rm"], measured_at=MEASURED_AT - 60)}
+    notes = teach(directory, predicted, raced(rm=(4.0,)))
+    assert experience(directory) == {}
+    assert notes == ("Nothing was learnt of rm: it was predicted by other prices.",)
+
+
+def test_where_nobody_has_measured_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:
+    # Given a file system that nobody has measured
+    many_directories(tmp_path / "tree", 2, 5)
+    predicted = predictions(str(tmp_path / "tree"))
+    assert {one.measured_at for one in predicted.values()} == {0.0}
+    # When a race has ended / Then nothing is kept, and it says what would measure it
+    (note,) = teach(str(tmp_path), predicted, raced(rm=(4.0,), find=(4.0,)))
+    assert "never measured; tui-fs estimate" in note
+    assert not (state_home / "tui-fs" / "calibrations").exists()
+
+
+def test_what_cannot_be_kept_is_said(directory: str, state_home: Path) -> None:
+    # Given a state directory that others may write to / When taught / Then it says so
+    (state_home / "tui-fs" / "calibrations").chmod(0o777)
+    (note,) = teach(directory, expected(rm=2.0), raced(rm=(4.0,)))
+    assert note.startswith("Nothing was learnt of rm: ") and "alone" in note

@@ -1,0 +1,278 @@
+"""The files of zeros: what is done at which scale, and the verdicts on figures made up here."""
+
+import pytest
+
+from tui_fs.lab.experiment import Counting, Place, Scale, Setting, Trial, Verdict
+from tui_fs.lab.experiments.zero_fill import EXPERIMENT
+from tui_fs.lab.results import (
+    FileState,
+    LabEvent,
+    Machine,
+    Results,
+    Run,
+    RunBegan,
+    StepCounted,
+    StepLeft,
+    StepPlan,
+    StepRan,
+    fold,
+)
+from tui_fs.model.calls import CallCount, TraceSource
+
+MIB, GIB = 1 << 20, 1 << 30
+WRITERS = ("head", "dd-4m", "dd-one-block")
+OTHERS = ("truncate", "fallocate")
+WAYS = (*WRITERS, *OTHERS)
+TOOLS = {name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}
+SAME = "head and dd take the same time, once sync counts as well."
+LONG_BEFORE = "Most of the time is writing back: without sync the commands end long before."
+DD_WAITS = "Without sync head seems faster, since dd waits for the disk and head does not."
+BLOCKS = "The size of dd's blocks does not matter."
+PIECES = "head writes in pieces of 8 KiB or 4 KiB."
+ALLOCATED = "Files that head and dd write occupy all their blocks."
+TRUNCATE = "truncate makes a sparse file."
+FALLOCATE = "fallocate makes a sparse file, too."
+ZEROS = "Reading what truncate and fallocate have made gives zeros."
+AT_ONCE = "truncate and fallocate are done long before any file is written."
+
+
+def trials(scale: Scale, *, is_root: bool = False, without: str = "") -> tuple[Trial, ...]:
+    """Return what is done; one tool can be missing."""
+    tools = {name: path for name, path in TOOLS.items() if name != without}
+    return EXPERIMENT.trials(scale, Setting(tools, is_root, 2))
+
+
+def results_of(
+    *,
+    seconds: dict[str, tuple[float, ...]] | None = None,
+    states: dict[str, FileState] | None = None,
+    calls: dict[str, dict[str, int]] | None = None,
+    outputs: dict[str, str] | None = None,
+) -> Results:
+    """Return a run at the small scale with these figures only."""
+    steps = tuple(step for trial in trials(Scale.SMALL) for step in trial.steps)
+    plans = tuple(StepPlan(one.key, one.title, (), "ext4", "", 0, one.series) for one in steps)
+    machine = Machine("Linux", "", 2, GIB, "", {})
+    events: list[LabEvent] = [RunBegan("zero-fill", "small", 0.0, machine, "/s", plans)]
+    for key, values in (seconds or {}).items():
+        output = (outputs or {}).get(key, "")
+        events += [StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0, output)) for each in values]
+    events += [StepLeft(key, state) for key, state in (states or {}).items()]
+    events += [
+        StepCounted(key, TraceSource.STRACE, {name: CallCount(n) for name, n in of.items()})
+        for key, of in (calls or {}).items()
+    ]
+    return fold(events)
+
+
+def verdict(text: str, results: Results) -> Verdict:
+    """Return the verdict on the one claim with this text."""
+    (claim,) = (one for one in EXPERIMENT.claims if one.text == text)
+    return claim.judged(results).verdict
+
+
+def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
+    """Return times of the ways with sync, in their order."""
+    return {f"{key}-synced": each for key, each in zip(WAYS, seconds, strict=False)}
+
+
+@pytest.mark.parametrize(
+    ("scale", "is_root", "places"),
+    [
+        (Scale.SMALL, False, [Place.HERE]),
+        (Scale.SMALL, True, [Place.HERE]),
+        (Scale.PUBLISHED, False, [Place.HERE]),
+        (Scale.PUBLISHED, True, [Place.HERE, Place.EXT4, Place.XFS]),
+    ],
+)
+def test_each_way_is_a_trial_of_its_own(scale: Scale, is_root: bool, places: list[Place]) -> None:
+    # Given a scale, and root or not / When the trials are made
+    made = trials(scale, is_root=is_root)
+    # Then each place has all five ways, no key comes twice, and only one place is counted
+    assert [one.place for one in made] == [place for place in places for _ in WAYS]
+    keys = [step.key for one in made for step in one.steps]
+    assert len(set(keys)) == len(keys)
+    counted = {step.key for one in made for step in one.steps if step.counting is Counting.CALLS}
+    assert counted == set(WAYS)
+
+
+@pytest.mark.parametrize(("scale", "size_bytes"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
+def test_a_way_needs_room_for_one_file(scale: Scale, size_bytes: int) -> None:
+    # Given a scale / When the trials are made
+    made = trials(scale, is_root=True)
+    # Then each needs the size of its file, and a single block of dd that much memory
+    assert {one.disk_bytes for one in made} == {size_bytes}
+    in_memory = {one.steps[0].key for one in made if one.memory_bytes}
+    assert all("dd-one-block" in key for key in in_memory)
+    assert {one.memory_bytes for one in made} == {0, size_bytes}
+
+
+@pytest.mark.parametrize(("scale", "size"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
+def test_all_ways_make_a_file_of_one_size(scale: Scale, size: int) -> None:
+    # Given the first command of each way
+    factors = {"M": MIB, "G": GIB}
+    head, dd_4m, dd_one, truncate, fallocate = (
+        one.steps[0].commands[0][0] for one in trials(scale)
+    )
+
+    # When the sizes in it are read
+    def read(text: str) -> int:
+        return int(text[:-1]) * factors[text[-1]]
+
+    # Then they are the same
+    assert read(head[2].split()[3]) == size
+    for dd in (dd_4m, dd_one):
+        assert read(dd[3].removeprefix("bs=")) * int(dd[4].removeprefix("count=")) == size
+    assert read(truncate[2]) == read(fallocate[2]) == size
+
+
+def test_every_file_is_deleted_before_the_next_is_made() -> None:
+    # Given all steps of a way / When they are read in their order
+    for trial in trials(Scale.SMALL):
+        exists = False
+        for step in trial.steps:
+            is_deleting = step.commands[0][0][0] == "rm"
+            is_reading = step.commands[0][0][0] == "cmp"
+            # Then a file is there when it is read or deleted, and none when it is made
+            assert exists is (is_deleting or is_reading)
+            exists = not is_deleting
+        assert not exists
+
+
+def test_without_cmp_nothing_is_read_and_the_rest_is_done() -> None:
+    # Given a machine without cmp / When the trials are made
+    made = trials(Scale.SMALL, without="cmp")
+    # Then all but the reading is there
+    with_cmp = {step.key for one in trials(Scale.SMALL) for step in one.steps}
+    keys = {step.key for one in made for step in one.steps}
+    assert with_cmp - keys == {"truncate-read", "fallocate-read"}
+
+
+def test_published_figures_and_views_are_of_steps_there_are() -> None:
+    # Given all steps at the published scale, and those of a small run
+    keys = {step.key for one in trials(Scale.PUBLISHED, is_root=True) for step in one.steps}
+    results = results_of()
+    # When published figures and views are looked through / Then every key is known
+    assert {one.key for one in EXPERIMENT.published} <= keys
+    shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
+    assert shown == set(results.measured)
+
+
+def test_nothing_measured_leaves_every_claim_untested() -> None:
+    # Given a run that has only begun / When the claims are judged
+    verdicts = {claim.judged(results_of()).verdict for claim in EXPERIMENT.claims}
+    # Then none holds and none fails
+    assert verdicts == {Verdict.UNTESTED}
+
+
+@pytest.mark.parametrize(
+    ("head", "dd_4m", "dd_one", "all_alike", "blocks_alike"),
+    [
+        ((5.7, 5.8), (6.1, 6.2), (5.7, 5.8), Verdict.HOLDS, Verdict.HOLDS),
+        ((1.0, 9.0), (3.0, 3.1), (2.0, 3.0), Verdict.HOLDS, Verdict.HOLDS),
+        ((1.0, 1.1), (3.0, 3.1), (3.0, 3.2), Verdict.DOES_NOT, Verdict.HOLDS),
+        ((3.0, 3.1), (3.0, 3.1), (1.0, 1.1), Verdict.DOES_NOT, Verdict.DOES_NOT),
+    ],
+)
+def test_times_are_the_same_when_close_or_overlapping(
+    head: tuple[float, ...],
+    dd_4m: tuple[float, ...],
+    dd_one: tuple[float, ...],
+    all_alike: Verdict,
+    blocks_alike: Verdict,
+) -> None:
+    # Given times of the three writers with sync / When the claims are judged
+    results = results_of(seconds=synced(head, dd_4m, dd_one))
+    # Then close medians and overlapping runs count as the same
+    assert verdict(SAME, results) is all_alike
+    assert verdict(BLOCKS, results) is blocks_alike
+
+
+@pytest.mark.parametrize(
+    ("unsynced_s", "expected"), [(0.5, Verdict.HOLDS), (3.9, Verdict.DOES_NOT)]
+)
+def test_sync_takes_most_of_the_time(unsynced_s: float, expected: Verdict) -> None:
+    # Given 4 s with sync / When one of the writers takes this long without
+    seconds = {**synced((4.0,), (4.0,), (4.0,)), "head": (0.5,), "dd-4m": (unsynced_s,)}
+    results = results_of(seconds={**seconds, "dd-one-block": (0.5,)})
+    # Then all must end long before
+    assert verdict(LONG_BEFORE, results) is expected
+
+
+@pytest.mark.parametrize(
+    ("head", "dd", "expected"),
+    [
+        ({"write": 8}, {"write": 16, "fdatasync": 1}, Verdict.HOLDS),
+        ({"write": 8}, {"write": 16}, Verdict.DOES_NOT),
+        ({"write": 8, "fsync": 1}, {"write": 16, "fsync": 1}, Verdict.DOES_NOT),
+    ],
+)
+def test_dd_waits_if_it_makes_a_call_that_waits(
+    head: dict[str, int], dd: dict[str, int], expected: Verdict
+) -> None:
+    # Given counted calls / When the claim is judged / Then a waiting call of dd alone counts
+    results = results_of(calls={"head": head, "dd-4m": dd, "dd-one-block": dd})
+    assert verdict(DD_WAITS, results) is expected
+
+
+@pytest.mark.parametrize(
+    ("writes", "expected"),
+    [
+        (8192, Verdict.HOLDS),
+        (16384, Verdict.HOLDS),
+        (8195, Verdict.HOLDS),
+        (256, Verdict.DOES_NOT),
+        (0, Verdict.DOES_NOT),
+    ],
+)
+def test_pieces_of_head_follow_from_its_writes(writes: int, expected: Verdict) -> None:
+    # Given 64 MiB and so many calls of write / When judged / Then 8 or 4 KiB each hold
+    results = results_of(
+        calls={"head": {"read": 1, "write": writes}},
+        states={"head-synced": FileState(64 * MIB, 64 * MIB, 1)},
+    )
+    assert verdict(PIECES, results) is expected
+
+
+@pytest.mark.parametrize(
+    ("allocated_bytes", "is_sparse"), [(0, True), (60 * MIB, True), (64 * MIB, False)]
+)
+def test_a_file_is_sparse_when_blocks_are_missing(allocated_bytes: int, is_sparse: bool) -> None:
+    # Given files of 64 MiB with so much allocated, where extents are not told
+    state = FileState(64 * MIB, allocated_bytes, None)
+    results = results_of(states={f"{key}-synced": state for key in WAYS})
+    # When judged / Then truncate's and fallocate's are sparse, or those of head and dd are not
+    expected = Verdict.HOLDS if is_sparse else Verdict.DOES_NOT
+    assert verdict(TRUNCATE, results) is verdict(FALLOCATE, results) is expected
+    assert (verdict(ALLOCATED, results) is Verdict.HOLDS) is not is_sparse
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [("", Verdict.HOLDS), ("zeros /dev/zero differ: byte 1, line 1", Verdict.DOES_NOT)],
+)
+def test_reading_gives_zeros_if_cmp_says_nothing(output: str, expected: Verdict) -> None:
+    # Given what cmp has printed on the second file / When judged / Then silence means zeros
+    results = results_of(
+        seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)},
+        outputs={"fallocate-read": output},
+    )
+    assert verdict(ZEROS, results) is expected
+
+
+def test_reading_one_of_two_files_is_not_enough() -> None:
+    # Given that one file was read only / When judged / Then the claim is untested
+    assert verdict(ZEROS, results_of(seconds={"truncate-read": (0.1,)})) is Verdict.UNTESTED
+
+
+@pytest.mark.parametrize(
+    ("fallocate_s", "expected"), [(2.0, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)]
+)
+def test_made_at_once_means_long_before_the_writers(fallocate_s: float, expected: Verdict) -> None:
+    # Given 4 s for writing / When the slower of the two takes this long
+    results = results_of(
+        seconds=synced((4.0,), (4.1,), (4.2,), (0.01,), (fallocate_s,)),
+        states={"head-synced": FileState(64 * MIB, 64 * MIB, 1)},
+    )
+    # Then it is judged by the faster writer
+    assert verdict(AT_ONCE, results) is expected

@@ -1,0 +1,155 @@
+"""Where the time of Python's shutil.rmtree goes, as py-spy sees it, and what the look costs."""
+
+from tui_fs.lab.experiment import (
+    BarsView,
+    CallsView,
+    Claim,
+    Counting,
+    Experiment,
+    FlameView,
+    Judgement,
+    Scale,
+    Setting,
+    Step,
+    TableView,
+    Trial,
+    View,
+    judged,
+)
+from tui_fs.lab.recipes import Wide
+from tui_fs.lab.results import Measure, Results
+from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.strategy import Argv, Options
+from tui_fs.strategies.rmtree import Rmtree
+
+ALONE, RAW, NATIVE, FLAMEGRAPH, SPEEDSCOPE = "alone", "raw", "native", "flamegraph", "speedscope"
+WATCHED = (RAW, NATIVE, FLAMEGRAPH, SPEEDSCOPE)
+KEYS = (ALONE, *WATCHED)
+RAW_FILE, NATIVE_FILE = "rmtree.raw", "rmtree.native.raw"
+
+_FILES = {
+    RAW: RAW_FILE,
+    NATIVE: NATIVE_FILE,
+    FLAMEGRAPH: "rmtree.svg",
+    SPEEDSCOPE: "rmtree.speedscope.json",
+}
+_TITLES = {
+    RAW: "with py-spy, stacks",
+    NATIVE: "with py-spy, C functions too",
+    FLAMEGRAPH: "with py-spy, flame graph",
+    SPEEDSCOPE: "with py-spy, speedscope",
+}
+_DIRECTORIES = {Scale.SMALL: 200, Scale.PUBLISHED: 5_000}
+_FILES_IN_EACH = 100
+_RATE_PER_S = {Scale.SMALL: 500, Scale.PUBLISHED: 200}
+"""Half a second is to give some hundred samples; a minute gives enough at less cost."""
+_ROUNDS = 3
+_NATIVE_IS_DEAR = 2.0
+
+
+def _rmtree(python: str) -> Argv:
+    ((argv,),) = Rmtree().steps(("{tree}",), Options(), {"python": python}, "{empty}")
+    return argv
+
+
+def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
+    del setting
+    tree = Wide(breadth=_DIRECTORIES[scale], depth=2, files=_FILES_IN_EACH)
+    rate = str(_RATE_PER_S[scale])
+    alone = Step(ALONE, "alone", ((_rmtree("python"),),), counting=Counting.CALLS)
+    trials = [Trial((alone,), tree, rounds=_ROUNDS)]
+    for key in WATCHED:
+        # a call that waits for the disk is where the time goes, too: --idle keeps it
+        look = ["py-spy", "record", "--rate", rate, "--idle"]
+        look += ["--format", RAW, "--native"] if key == NATIVE else ["--format", key]
+        file = _FILES[key]
+        command = (*look, "--output", f"{{out}}/{file}", "--", *_rmtree("{path:python}"))
+        step = Step(key, _TITLES[key], ((command,),), keeps=(file,))
+        trials.append(Trial((step,), tree, rounds=_ROUNDS if key == RAW else 1))
+    return tuple(trials)
+
+
+def _is_in_the_kernel(results: Results) -> Judgement:
+    system_s = results.median(ALONE, Measure.SYSTEM_S)
+    user_s = results.median(ALONE, Measure.USER_S)
+    share = 100.0 * system_s / (system_s + user_s)
+    return judged(
+        system_s > user_s,
+        f"{system_s:.2f} s in the kernel ({share:.0f} %), {user_s:.2f} s in Python",
+    )
+
+
+def _is_one_call_each(results: Results) -> Judgement:
+    removed = sum(results.calls(ALONE, name).calls for name in REMOVING_CALLS)
+    entries = results.plan(ALONE).entries
+    others = results.total_calls(ALONE) - removed
+    return judged(
+        removed == entries and others < entries / 5,
+        f"{removed:,} calls remove {entries:,} entries, and {others:,} do all the rest",
+    )
+
+
+def _costs_little(results: Results) -> Judgement:
+    alone_s, watched_s = results.median(ALONE), results.median(RAW)
+    share = 100.0 * (watched_s - alone_s) / alone_s
+    return judged(
+        watched_s < 2 * alone_s,
+        f"{watched_s:.2f} s with it, {alone_s:.2f} s without ({share:+.0f} %)",
+        "The start of py-spy and writing its file are among that.",
+    )
+
+
+def _native_is_dear(results: Results) -> Judgement:
+    raw_s, native_s = results.median(RAW), results.median(NATIVE)
+    return judged(
+        native_s >= _NATIVE_IS_DEAR * raw_s,
+        f"{native_s:.2f} s with them, {raw_s:.2f} s without",
+        "py-spy unwinds the stack of C functions while the process stands still.",
+    )
+
+
+def _views(results: Results) -> tuple[View, ...]:
+    del results
+    measures = (
+        Measure.SECONDS,
+        Measure.USER_S,
+        Measure.SYSTEM_S,
+        Measure.MICROSECONDS_PER_ENTRY,
+        Measure.PEAK_MEMORY_BYTES,
+    )
+    return (
+        FlameView("Where the time goes in shutil.rmtree", RAW_FILE),
+        FlameView("The same with the C functions, which name the system calls", NATIVE_FILE),
+        TableView("Alone, and with py-spy looking", KEYS, measures),
+        BarsView("What the look costs", KEYS, Measure.SECONDS),
+        CallsView("System calls of shutil.rmtree", (ALONE,)),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="profile",
+    title="A profile of shutil.rmtree",
+    question="Where does the time go while Python deletes a tree?",
+    trials=_trials,
+    finds_tools=("python", "py-spy"),
+    needs=(
+        "py-spy, which comes with tui-fs, and the right to look at a process that one has started "
+        "oneself: root has it, others where kernel.yama.ptrace_scope is 0 or 1",
+    ),
+    claims=(
+        Claim(
+            "Python is not what takes the processor's time: most of it passes in the kernel.",
+            "",
+            _is_in_the_kernel,
+        ),
+        Claim(
+            "An entry costs one system call, the one that removes it; opening and reading "
+            "directories adds less than a fifth.",
+            "",
+            _is_one_call_each,
+        ),
+        Claim("To be looked at takes less than twice the time.", "", _costs_little),
+        Claim("To see the C functions, too, takes twice that time or more.", "", _native_is_dear),
+    ),
+    views=_views,
+)

@@ -1,0 +1,174 @@
+"""All strategies against each other, on a copy of the shape of one's own tree."""
+
+from collections.abc import Callable
+
+from tui_fs.lab.experiment import (
+    BarsView,
+    CallsView,
+    Claim,
+    Counting,
+    Experiment,
+    Judgement,
+    Recipe,
+    Scale,
+    Setting,
+    Step,
+    TableView,
+    Trial,
+    Verdict,
+    View,
+    judged,
+)
+from tui_fs.lab.recipes import Wide
+from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.lab.sampled import sample
+from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.registry import STRATEGIES
+
+KEYS = tuple(name.value for name in STRATEGIES)
+
+_ROUNDS = {Scale.SMALL: 3, Scale.PUBLISHED: 5}
+_MOST_AT_SMALL = 20_000
+"""It is made and deleted twenty times."""
+_MEASURES = (
+    Measure.SECONDS,
+    Measure.MICROSECONDS_PER_ENTRY,
+    Measure.CALLS,
+    Measure.PEAK_MEMORY_BYTES,
+)
+
+
+def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
+    tree, rounds = _tree(scale, setting.target), _ROUNDS[scale]
+    return tuple(Trial((_step(one),), tree, rounds=rounds) for one in STRATEGIES.values())
+
+
+def _tree(scale: Scale, target: str) -> Recipe:
+    """Return a copy of the target, at the published scale with its sizes; a forest without one."""
+    if scale is Scale.SMALL:
+        return sample(target, most_entries=_MOST_AT_SMALL) if target else _forest(100)
+    return sample(target, is_sized=True) if target else _forest(5_000)
+
+
+def _forest(directories: int) -> Wide:
+    return Wide(breadth=directories, depth=2, files=100)
+
+
+def _step(strategy: Strategy) -> Step:
+    tools = {name: name for name in strategy.tools}
+    return Step(
+        key=strategy.name.value,
+        title=strategy.name.value,
+        commands=strategy.steps(("{tree}",), Options(), tools, "{empty}"),
+        counting=Counting.CALLS,
+    )
+
+
+def _ran(results: Results, measure: Measure) -> list[str]:
+    """Return the strategies that have figures of a measure, the least first."""
+    keys = [key for key in KEYS if key in results.measured]
+    known = [key for key in keys if results.measured[key].values(measure)]
+    return sorted(known, key=lambda key: results.median(key, measure))
+
+
+def _is_faster(fast: StrategyName, slow: StrategyName) -> Callable[[Results], Judgement]:
+    """Return a judge: one strategy takes less time than another, beyond the noise."""
+
+    def judge(results: Results) -> Judgement:
+        return _compared(results, fast.value, slow.value)
+
+    return judge
+
+
+def _compared(results: Results, fast: str, slow: str) -> Judgement:
+    (fast_least, fast_most), (slow_least, slow_most) = results.span(fast), results.span(slow)
+    here = f"{fast} {results.median(fast):.2f} s, {slow} {results.median(slow):.2f} s"
+    if fast_least <= slow_most and slow_least <= fast_most:
+        return Judgement(Verdict.UNTESTED, here, "There is no difference beyond the noise.")
+    return judged(fast_most < slow_least, here)
+
+
+def _fewest_calls_are_fastest(results: Results) -> Judgement:
+    fewest, *_ = _two(results, Measure.CALLS)
+    fastest, *_ = _two(results, Measure.SECONDS)
+    here = (
+        f"{fewest} makes the fewest, {results.total_calls(fewest):,}; "
+        f"{fastest} is the fastest, {results.median(fastest):.2f} s"
+    )
+    if fewest == fastest:
+        return judged(True, here)
+    compared = _compared(results, fewest, fastest)
+    return Judgement(compared.verdict, here, compared.why)
+
+
+def _each_entry_is_removed(results: Results) -> Judgement:
+    removed = {
+        key: sum(
+            one.calls - one.errors for one in (results.calls(key, name) for name in REMOVING_CALLS)
+        )
+        for key in _two(results, Measure.CALLS)
+    }
+    (entries,) = {results.plan(key).entries for key in removed}
+    told = ", ".join(f"{key} {number:,}" for key, number in removed.items())
+    return judged(set(removed.values()) == {entries}, f"{told} for {entries:,} entries")
+
+
+def _are_alike(results: Results) -> Judgement:
+    fastest, *_, slowest = _two(results, Measure.SECONDS)
+    fastest_s, slowest_s = results.median(fastest), results.median(slowest)
+    return judged(
+        slowest_s < 2 * fastest_s,
+        f"{slowest} takes {slowest_s / fastest_s:.2f} times as long as {fastest}",
+    )
+
+
+def _two(results: Results, measure: Measure) -> list[str]:
+    """Return at least two strategies by a measure, the least first."""
+    found = _ran(results, measure)
+    if len(found) < 2:
+        raise NotMeasured(f"the {measure} of fewer than two strategies were measured")
+    return found
+
+
+def _views(results: Results) -> tuple[View, ...]:
+    by_time = _ran(results, Measure.SECONDS)
+    ranked = (*by_time, *(key for key in KEYS if key in results.measured and key not in by_time))
+    by_calls, by_memory = (
+        tuple(_ran(results, measure)) for measure in (Measure.CALLS, Measure.PEAK_MEMORY_BYTES)
+    )
+    return (
+        TableView("All strategies, the fastest first", ranked, _MEASURES),
+        BarsView("By time", tuple(by_time), Measure.SECONDS),
+        BarsView("By system calls", by_calls, Measure.CALLS),
+        BarsView("By the memory of the largest process", by_memory, Measure.PEAK_MEMORY_BYTES),
+        CallsView("System calls", ranked),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="race-your-strategies",
+    title="A race of your strategies",
+    question="Which way of deleting is the fastest for a tree like yours?",
+    trials=_trials,
+    finds_tools=tuple(sorted({name for one in STRATEGIES.values() for name in one.tools})),
+    claims=(
+        Claim(
+            "rsync deletes faster than rm, as is often advised.",
+            "",
+            _is_faster(StrategyName.RSYNC, StrategyName.RM),
+        ),
+        Claim(
+            "One rm is faster than find and xargs, which start many.",
+            "",
+            _is_faster(StrategyName.RM, StrategyName.XARGS),
+        ),
+        Claim("What makes the fewest system calls is the fastest.", "", _fewest_calls_are_fastest),
+        Claim("Each removes every entry by a call of its own.", "", _each_entry_is_removed),
+        Claim("The slowest takes less than twice the time of the fastest.", "", _are_alike),
+    ),
+    views=_views,
+    takes_target=True,
+    teaches=True,
+)

@@ -1,0 +1,370 @@
+"""Files of zeros, made in five ways with and without sync, looked at, read and deleted."""
+
+from dataclasses import dataclass
+
+from tui_fs.lab.experiment import (
+    BarsView,
+    CallsView,
+    Claim,
+    Counting,
+    Experiment,
+    Judgement,
+    Pipeline,
+    Place,
+    Published,
+    Scale,
+    Setting,
+    Step,
+    TableView,
+    Trial,
+    View,
+    judged,
+)
+from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.model.units import bytes_iec, count
+
+_FILE = "zeros"
+_BLOCK_BYTES = 4 << 20
+_SIZES = {Scale.SMALL: (64 << 20, "64M"), Scale.PUBLISHED: (1 << 30, "1G")}
+_ROUNDS = 3
+_NOISE = 1.0 / 5.736
+"""Of the time: in over ten runs of the text none was a second off, the shortest took 5.736 s."""
+_WAITING_CALLS = ("fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync")
+_HEAD_PIECES_BYTES = (8192, 4096)
+_LONG_BEFORE = 2.0
+"""Times as long: most of the time is more than half of it. In the text it was 7 times and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a file is made; is_written tells that every byte goes through `write`."""
+
+    key: str
+    title: str
+    is_written: bool
+
+    def command(self, scale: Scale) -> Pipeline:
+        """Return what makes the file."""
+        size_bytes, size = _SIZES[scale]
+        match self.key:
+            case "head":
+                script = f'exec "$0" -c {size} /dev/zero > {_FILE}'
+                return (("sh", "-c", script, "{path:head}"),)
+            case "dd-4m":
+                blocks = size_bytes // _BLOCK_BYTES
+                return (("dd", "if=/dev/zero", f"of={_FILE}", "bs=4M", f"count={blocks}"),)
+            case "dd-one-block":
+                return (("dd", "if=/dev/zero", f"of={_FILE}", f"bs={size}", "count=1"),)
+            case "truncate":
+                return (("truncate", "-s", size, _FILE),)
+            case _:
+                return (("fallocate", "-l", size, _FILE),)
+
+
+_WAYS = (
+    _Way("head", "head -c", is_written=True),
+    _Way("dd-4m", "dd, blocks of 4 MiB", is_written=True),
+    _Way("dd-one-block", "dd, a single block", is_written=True),
+    _Way("truncate", "truncate -s", is_written=False),
+    _Way("fallocate", "fallocate -l", is_written=False),
+)
+_WRITTEN = tuple(way.key for way in _WAYS if way.is_written)
+_DD = ("dd-4m", "dd-one-block")
+_UNWRITTEN = tuple(way.key for way in _WAYS if not way.is_written)
+
+
+def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
+    places = [Place.HERE]
+    if scale is Scale.PUBLISHED and setting.is_root:
+        places += [Place.EXT4, Place.XFS]
+    size_bytes, _ = _SIZES[scale]
+    return tuple(
+        Trial(
+            _steps(way, scale, setting, place),
+            place=place,
+            rounds=_ROUNDS,
+            disk_bytes=size_bytes,  # each file is deleted before the next one is made
+            memory_bytes=size_bytes if way.key == "dd-one-block" else 0,
+        )
+        for place in places
+        for way in _WAYS
+    )
+
+
+def _steps(way: _Way, scale: Scale, setting: Setting, place: Place) -> tuple[Step, ...]:
+    """Return the steps of a way: sync is of the one file, so that no other data counts."""
+    size_bytes, _ = _SIZES[scale]
+    key = _prefix(place) + way.key
+    where = "" if place is Place.HERE else f" ({place})"
+    made = way.command(scale)
+    deleted: tuple[Pipeline, ...] = ((("rm", "-f", _FILE),),)
+    counting = Counting.CALLS if place is Place.HERE else Counting.NOTHING  # the same everywhere
+
+    def step(
+        suffix: str,
+        title: str,
+        commands: tuple[Pipeline, ...],
+        counting: Counting = Counting.NOTHING,
+        expects: frozenset[int] = frozenset({0}),
+        leaves: str = "",
+    ) -> Step:
+        return Step(
+            key + suffix,
+            title + where,
+            commands,
+            counting=counting,
+            series=way.title + where,
+            expects=expects,
+            leaves=leaves,
+        )
+
+    synced = step("-synced", f"{way.title}, then sync", (made, (("sync", _FILE),)), leaves=_FILE)
+    read = step(
+        "-read",
+        f"read what {way.title} made",
+        ((("cmp", "-n", str(size_bytes), _FILE, "/dev/zero"),),),
+        expects=frozenset({0, 1}),  # 1: it found another byte, and says where
+    )
+    rest = (
+        step("-delete", f"delete what {way.title} made", deleted),
+        step("", f"{way.title}, no sync", (made,), counting),
+        step("-delete-unsynced", f"delete what {way.title} made, no sync", deleted),
+    )
+    # Without cmp the steps after it would not be done, either.
+    is_read = not way.is_written and "cmp" in setting.tools
+    return (synced, read, *rest) if is_read else (synced, *rest)
+
+
+def _prefix(place: Place) -> str:
+    return "" if place is Place.HERE else f"{place}-"
+
+
+def _head_equals_dd(results: Results) -> Judgement:
+    return _alike(results, tuple(f"{key}-synced" for key in _WRITTEN))
+
+
+def _no_matter_of_blocks(results: Results) -> Judgement:
+    return _alike(results, tuple(f"{key}-synced" for key in _DD))
+
+
+def _alike(results: Results, keys: tuple[str, ...]) -> Judgement:
+    """Judge whether steps take the same time: as alike as the text's runs, or overlapping."""
+    medians = [results.median(key) for key in keys]
+    spans = [results.span(key) for key in keys]
+    is_close = max(medians) <= min(medians) * (1 + _NOISE)
+    is_overlapping = max(least for least, _ in spans) <= min(most for _, most in spans)
+    why = "" if is_close or not is_overlapping else "The runs of one way differ as much."
+    return judged(is_close or is_overlapping, _times(results, keys), why)
+
+
+def _ends_long_before(results: Results) -> Judgement:
+    factors = [results.median(f"{key}-synced") / results.median(key) for key in _WRITTEN]
+    here = f"With sync {min(factors):.1f} to {max(factors):.1f} times as long"
+    if min(factors) >= _LONG_BEFORE:
+        return judged(True, here)
+    return judged(False, here, "Here sync takes no longer than the writing before it.")
+
+
+def _dd_waits(results: Results) -> Judgement:
+    head = _waiting_calls(results, "head")
+    dd = max(_waiting_calls(results, key) for key in _DD)
+    here = f"Calls that wait for the disk: dd {count(dd)}, head {count(head)}"
+    why = "" if dd else "dd waits with conv=fsync or oflag=sync only."
+    return judged(dd > 0 and head == 0, here, why)
+
+
+def _waiting_calls(results: Results, key: str) -> int:
+    return sum(results.calls(key, name).calls for name in _WAITING_CALLS)
+
+
+def _pieces_of_head(results: Results) -> Judgement:
+    writes = results.calls("head", "write").calls
+    if not writes:
+        return judged(False, "head made no call of write")
+    piece_bytes = results.left("head-synced").apparent_bytes / writes
+    # A few calls more, for a message, do not change the size of a piece.
+    holds = any(abs(piece_bytes / known - 1) < 0.01 for known in _HEAD_PIECES_BYTES)
+    return judged(holds, f"{count(writes)} calls of write, {count(round(piece_bytes))} bytes each")
+
+
+def _is_allocated(results: Results) -> Judgement:
+    states = [results.left(f"{key}-synced") for key in _WRITTEN]
+    holds = all(state.allocated_bytes >= state.apparent_bytes for state in states)
+    here = "; ".join(_allocation(results, key) for key in _WRITTEN)
+    why = "" if holds else "This file system compresses zeros or leaves them out."
+    return judged(holds, here, why)
+
+
+def _truncate_is_sparse(results: Results) -> Judgement:
+    return _is_sparse(results, "truncate")
+
+
+def _fallocate_is_sparse(results: Results) -> Judgement:
+    return _is_sparse(results, "fallocate")
+
+
+def _is_sparse(results: Results, key: str) -> Judgement:
+    state = results.left(f"{key}-synced")
+    is_sparse = state.allocated_bytes < state.apparent_bytes
+    why = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
+    return judged(is_sparse, _allocation(results, key), why)
+
+
+def _allocation(results: Results, key: str) -> str:
+    state = results.left(f"{key}-synced")
+    extents = "" if state.extents is None else f", extents: {count(state.extents)}"
+    allocated, apparent = bytes_iec(state.allocated_bytes), bytes_iec(state.apparent_bytes)
+    return f"{key} {allocated} of {apparent}{extents}"
+
+
+def _reads_zeros(results: Results) -> Judgement:
+    others = []
+    for key in _UNWRITTEN:
+        if not results.has(f"{key}-read"):
+            raise NotMeasured(f"what {key} made was not read; it takes cmp, of diffutils")
+        others += [run.output for run in results.measured[f"{key}-read"].runs if run.output]
+    return judged(not others, others[0] if others else "Every byte read was zero")
+
+
+def _takes_no_time(results: Results) -> Judgement:
+    keys = tuple(f"{key}-synced" for key in (*_UNWRITTEN, *_WRITTEN))
+    slowest = max(results.median(f"{key}-synced") for key in _UNWRITTEN)
+    fastest = min(results.median(f"{key}-synced") for key in _WRITTEN)
+    holds = slowest * _LONG_BEFORE <= fastest
+    size = bytes_iec(results.left("head-synced").apparent_bytes)
+    why = "" if holds else f"Writing takes little here, either: it is {size} only."
+    return judged(holds, _times(results, keys), why)
+
+
+def _times(results: Results, keys: tuple[str, ...]) -> str:
+    return "; ".join(f"{key.removesuffix('-synced')} {results.median(key):.3f} s" for key in keys)
+
+
+def _views(results: Results) -> tuple[View, ...]:
+    views: list[View] = []
+    for place in (Place.HERE, Place.EXT4, Place.XFS):
+        prefix = _prefix(place)
+        keys = tuple(prefix + way.key for way in _WAYS)
+        if keys[0] not in results.measured:
+            continue
+        synced = tuple(f"{key}-synced" for key in keys)
+        deleted = tuple(f"{key}{end}" for key in keys for end in ("-delete", "-delete-unsynced"))
+        on = results.plan(keys[0]).place
+        views += [
+            TableView(
+                f"Making the file, on {on}",
+                tuple(each for pair in zip(keys, synced, strict=True) for each in pair),
+                (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S),
+            ),
+            BarsView(f"Making the file with sync, on {on}", synced, Measure.SECONDS),
+            TableView(
+                f"What results, on {on}",
+                synced,
+                (Measure.APPARENT_BYTES, Measure.ALLOCATED_BYTES, Measure.EXTENTS),
+            ),
+            TableView(
+                f"Reading it, on {on}",
+                tuple(f"{prefix}{key}-read" for key in _UNWRITTEN),
+                (Measure.SECONDS, Measure.SYSTEM_S),
+            ),
+            TableView(
+                f"Deleting it, on {on}",
+                deleted,
+                (Measure.SECONDS, Measure.SYSTEM_S),
+            ),
+        ]
+    return (*views, CallsView("System calls, without sync", tuple(way.key for way in _WAYS)))
+
+
+_TIMES = {
+    "head": (5.736, 0.024, 0.465),
+    "dd-4m": (6.139, 0.002, 0.425),
+    "dd-one-block": (5.760, 0.002, 0.550),
+    "truncate": (0.011, 0.0, 0.007),
+    "fallocate": (0.013, 0.0, 0.007),
+}
+_DD_SAID_S = {"dd-4m": 0.872527, "dd-one-block": 0.653189}
+_NOTE = "1 GiB, sync of the whole machine, ext4 on a virtual disk, CentOS 7.2"
+
+
+def _published() -> tuple[Published, ...]:
+    """Return the figures of the text, for the scratch directory and for ext4."""
+    measures = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
+    figures: list[Published] = []
+    for prefix in ("", _prefix(Place.EXT4)):
+        for key, times in _TIMES.items():
+            figures += [
+                Published(f"{prefix}{key}-synced", measure, value, _NOTE)
+                for measure, value in zip(measures, times, strict=True)
+            ]
+        figures += [
+            Published(prefix + key, Measure.SECONDS, said_s, f"dd's own word; {_NOTE}")
+            for key, said_s in _DD_SAID_S.items()
+        ]
+    return tuple(figures)
+
+
+EXPERIMENT = Experiment(
+    name="zero-fill",
+    title="A file of zeros: head, dd, truncate, fallocate",
+    question="Which way is the fastest to make a file of zeros, what does it really occupy, and "
+    "what does deleting it cost? (sync is of that file alone, not of the whole machine.)",
+    source="moffumoffu (Hatena Blog), on dd and head, April 2017",
+    needs=("cmp, dd, fallocate, head, sync and truncate", "root for ext4 and XFS of their own"),
+    trials=_trials,
+    finds_tools=("cmp", "dd", "fallocate", "head", "rm", "sh", "sync", "truncate"),
+    published=_published(),
+    claims=(
+        Claim(
+            "head and dd take the same time, once sync counts as well.",
+            "5.736 s, 6.139 s and 5.760 s",
+            _head_equals_dd,
+        ),
+        Claim(
+            "Most of the time is writing back: without sync the commands end long before.",
+            "dd itself says 0.873 s and 0.653 s, with sync 6.139 s and 5.760 s",
+            _ends_long_before,
+        ),
+        Claim(
+            "Without sync head seems faster, since dd waits for the disk and head does not.",
+            "head leaves the writing back to the system, dd does it itself",
+            _dd_waits,
+        ),
+        Claim(
+            "The size of dd's blocks does not matter.",
+            "6.139 s with 4 MiB, 5.760 s with 1 GiB",
+            _no_matter_of_blocks,
+        ),
+        Claim(
+            "head writes in pieces of 8 KiB or 4 KiB.",
+            "8 KiB or 4 KiB for each read and write",
+            _pieces_of_head,
+        ),
+        Claim(
+            "Files that head and dd write occupy all their blocks.",
+            "head and dd make files that are really there",
+            _is_allocated,
+        ),
+        Claim(
+            "truncate makes a sparse file.",
+            "truncate and fallocate make sparse files",
+            _truncate_is_sparse,
+        ),
+        Claim(
+            "fallocate makes a sparse file, too.",
+            "truncate and fallocate make sparse files",
+            _fallocate_is_sparse,
+        ),
+        Claim(
+            "Reading what truncate and fallocate have made gives zeros.",
+            "read() gives 0 by specification",
+            _reads_zeros,
+        ),
+        Claim(
+            "truncate and fallocate are done long before any file is written.",
+            "0.011 s and 0.013 s, head and dd 5.736 s to 6.139 s",
+            _takes_no_time,
+        ),
+    ),
+    views=_views,
+)

@@ -1,0 +1,234 @@
+"""From an experiment to what will be done here: tools found, steps told, room looked for."""
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import psutil
+
+from tui_fs.job.store import cache_directory, made_private
+from tui_fs.lab.experiment import Experiment, Pipeline, Place, Scale, Setting, Step, Trial
+from tui_fs.lab.places import why_not_place
+from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
+from tui_fs.lab.results import Machine, StepPlan
+from tui_fs.lab.room import Needs, needs_of, refuse_without_room
+from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.tools import find_tool
+from tui_fs.linux.ways import resolve
+from tui_fs.model.errors import BadInput, Missing, Refused
+from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.strategies.registry import package_of
+
+TREE, EMPTY = "tree", "empty"
+EVERY_NAME = "*"
+_TOOL = re.compile(r"\{path:([^}]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An experiment as it will be done.
+
+    Attributes:
+        directory: in which the scratch directory is made.
+        tools: absolute paths by name, of those that are installed.
+        plans: of all steps, in their order.
+    """
+
+    experiment: Experiment
+    scale: Scale
+    directory: PathStr
+    target: str
+    trials: tuple[Trial, ...]
+    tools: Mapping[str, str]
+    plans: tuple[StepPlan, ...]
+    machine: Machine
+    needs: Needs
+
+    def trials_to_do(self) -> tuple[Trial, ...]:
+        """Return the trials with at least one step that can be done here."""
+        possible = {plan.key for plan in self.plans if not plan.why_not}
+        return tuple(one for one in self.trials if {step.key for step in one.steps} & possible)
+
+
+def prepare(
+    experiment: Experiment, scale: Scale, directory: str | None = None, target: str = ""
+) -> Prepared:
+    """Return what will be done; nothing is made but the default directory.
+
+    Args:
+        directory: where the scratch directory will be made; None for the one below the cache.
+        target: a directory whose shape the experiment copies, if it takes one.
+
+    Raises:
+        BadInput: a directory is none, or the experiment takes no target.
+        Missing: nothing of it can be done here.
+        Refused: there is no room, or others could exchange what is made there.
+    """
+    if target and not experiment.takes_target:
+        raise BadInput(f"{experiment.name} takes no directory of one's own.")
+    place = _place(directory)
+    found = _found(experiment.finds_tools)
+    is_root, processors = os.geteuid() == 0, len(os.sched_getaffinity(0))
+    setting = Setting({name: one[0] for name, one in found.items()}, is_root, processors, target)
+    trials = experiment.trials(scale, setting)
+    found |= _found({name for trial in trials for step in trial.steps for name in _names(step)})
+    tools = {name: one[0] for name, one in found.items()}
+    kind = file_system_of(place).kind
+    plans = tuple(_plan(step, trial, tools, kind) for trial in trials for step in trial.steps)
+    if all(plan.why_not for plan in plans):
+        raise Missing(f"{experiment.name} cannot be done here: {plans[0].why_not}.")
+    machine = _machine({name: one[1] for name, one in found.items()})
+    nothing = Needs(0, 0, 0)
+    told = Prepared(experiment, scale, place, target, trials, tools, plans, machine, nothing)
+    needs = needs_of(told.trials_to_do())
+    refuse_without_room(needs, place)
+    return Prepared(experiment, scale, place, target, trials, tools, plans, machine, needs)
+
+
+def in_words(step: Step, tools: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a step's commands as a person would type them where the tree lies."""
+    lines: list[str] = []
+    for pipeline in step.commands:
+        typed = " | ".join(_typed(argv, tools) for argv in pipeline)
+        lines.append(f"cd {TREE}; {typed}" if step.is_in_tree else typed)
+    return tuple(lines)
+
+
+def _typed(argv: tuple[str, ...], tools: Mapping[str, str]) -> str:
+    words = [
+        word if word == EVERY_NAME else shell_quoted((_named(word, tools, "."),)) for word in argv
+    ]
+    return " ".join(words)
+
+
+def pipelines(
+    step: Step, tools: Mapping[str, str], out: str, names: tuple[str, ...]
+) -> tuple[Pipeline, ...]:
+    """Return a step's commands as they are executed.
+
+    Args:
+        out: the folder for what is kept.
+        names: in the tree, for the argument that stands for them all.
+    """
+    found: list[Pipeline] = []
+    for pipeline in step.commands:
+        argvs: list[tuple[str, ...]] = []
+        for argv in pipeline:
+            words = [tools[argv[0]]]
+            for word in argv[1:]:
+                words += names if word == EVERY_NAME else [_named(word, tools, out)]
+            argvs.append(tuple(words))
+        found.append(tuple(argvs))
+    return tuple(found)
+
+
+def _named(word: str, tools: Mapping[str, str], out: str) -> str:
+    word = word.replace("{tree}", TREE).replace("{empty}", EMPTY).replace("{out}", out)
+    return _TOOL.sub(lambda match: tools.get(match[1], match[1]), word)
+
+
+def _names(step: Step) -> set[str]:
+    """Return the names of the tools that a step cannot do without."""
+    argvs = [argv for pipeline in step.commands for argv in pipeline]
+    named = {name for argv in argvs for word in argv for name in _TOOL.findall(word)}
+    return named | {argv[0] for argv in argvs}
+
+
+def _found(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return path and version of the tools that are installed."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in sorted(names):
+        if name == TOOL:
+            if (path := py_spy_path()) is not None:
+                found[name] = path, py_spy_version()
+        elif (tool := find_tool(name)) is not None:
+            found[name] = tool.path, tool.version
+    return found
+
+
+def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str) -> StepPlan:
+    return StepPlan(
+        key=step.key,
+        title=step.title,
+        commands=in_words(step, tools),
+        place=kind if trial.place is Place.HERE else trial.place.value,
+        tree="" if trial.tree is None else trial.tree.words,
+        entries=0 if trial.tree is None else trial.tree.entries,
+        series=step.series,
+        x=step.x,
+        share=step.share,
+        why_not=_why_not(step, trial, tools),
+    )
+
+
+def _why_not(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
+    """Return why a step cannot be done here; an earlier step of its trial is not looked at."""
+    for name in sorted(_names(step) - tools.keys()):
+        return f"{name} is not installed; it comes with the package {package_of(name)}"
+    if step.is_cold and os.geteuid() != 0:
+        return "only root can drop the caches"
+    return why_not_place(trial.place)
+
+
+def _place(directory: str | None) -> PathStr:
+    if directory is None:
+        place = os.path.join(cache_directory(), "lab")
+        try:
+            if not made_private(place):
+                raise Refused(f"{displayable(place)} is not this user's alone.")
+            return resolve(place)
+        except OSError as error:
+            raise _unusable(place, error) from error
+    try:
+        place = resolve(directory)
+        status = os.stat(place)
+    except OSError as error:
+        raise _unusable(directory, error) from error
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise BadInput(f"Nothing can be made in {displayable(place)}: permission denied.")
+    uid = os.geteuid()
+    is_sticky = bool(status.st_mode & 0o1000)
+    if replaceable_part(place, uid) is not None or (
+        others_may_write(status, uid) and not is_sticky
+    ):
+        raise Refused(
+            f"Others could exchange what is made in {displayable(place)}.",
+            "Choose a directory that is this user's alone.",
+            rule="races",
+        )
+    return place
+
+
+def _unusable(place: str, error: OSError) -> BadInput:
+    return BadInput(f"{displayable(place)} cannot be used: {error.strerror}.")
+
+
+def _machine(tools: dict[str, str]) -> Machine:
+    kernel = os.uname()
+    try:
+        distribution = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        distribution = ""
+    return Machine(
+        kernel=f"{kernel.sysname} {kernel.release}",
+        processor=_processor() or kernel.machine,
+        processors=len(os.sched_getaffinity(0)),
+        memory_bytes=psutil.virtual_memory().total,
+        distribution=distribution,
+        tools=tools,
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if name.strip() == "model name":
+                    return displayable(value.strip())
+    except OSError:
+        pass  # not every machine has it; the architecture is told instead
+    return ""

@@ -1,0 +1,126 @@
+"""The process that runs an experiment; it prints events and ends when its standard input does."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from types import FrameType
+
+from tui_fs.lab.conductor import Conductor
+from tui_fs.lab.experiment import Scale
+from tui_fs.lab.preparing import Prepared, prepare
+from tui_fs.lab.registry import experiment
+from tui_fs.lab.results import (
+    Ending,
+    LabEvent,
+    Noted,
+    Results,
+    RunBegan,
+    RunEnded,
+    event_to_json,
+    fold_one,
+)
+from tui_fs.lab.runs import Recorder
+from tui_fs.lab.teaching import teach
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import from_base64
+
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class _Cancelled(Exception):
+    """Nobody wants the run any more."""
+
+
+class _Teller:
+    """Writes events down and, as long as somebody reads them, prints them."""
+
+    def __init__(self, folder: str) -> None:
+        self._recorder = Recorder(folder)
+        self.results: Results | None = None
+        self.is_cancelled = False
+        self._is_read = True
+
+    def __call__(self, event: LabEvent) -> None:
+        self.results = fold_one(self.results, event)
+        self._recorder.write(event)
+        line = json.dumps(event_to_json(event)).encode() + b"\n"
+        while line and self._is_read:
+            try:
+                line = line[os.write(1, line) :]
+            except BrokenPipeError:
+                self._is_read, self.is_cancelled = False, True
+
+    def goes_on(self) -> None:
+        """Raise _Cancelled if a signal came, or whoever started this has closed its end."""
+        if self.is_cancelled or select.select([0], [], [], 0)[0]:
+            self.is_cancelled = True
+            raise _Cancelled
+
+    def close(self) -> None:
+        """Have the record on the disk."""
+        self._recorder.close()
+
+
+def run(prepared: Prepared, folder: str) -> Ending:
+    """Do an experiment from its beginning to its end."""
+    teller = _Teller(folder)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        teller.is_cancelled = True
+
+    for number in _ENDING:
+        signal.signal(number, end)
+    began_s = time.monotonic()
+    machine, steps, target = prepared.machine, prepared.plans, prepared.target
+    teller(
+        RunBegan(
+            prepared.experiment.name,
+            prepared.scale.value,
+            time.time(),
+            machine,
+            prepared.directory,
+            steps,
+            target,
+        )
+    )
+    conductor = Conductor(prepared, folder, teller, teller.goes_on)
+    ending, why = Ending.DONE, ""
+    try:
+        conductor.run()
+        if prepared.experiment.teaches and teller.results is not None:
+            for note in teach(prepared.directory, conductor.predicted, teller.results):
+                teller(Noted(note))
+    except _Cancelled:
+        ending = Ending.CANCELLED
+    except (OSError, TuiFsError) as error:
+        traceback.print_exc()
+        ending, why = Ending.FAILED, str(error)
+    except Exception as error:  # noqa: BLE001  a defect ends as a failed run, and is in the log
+        traceback.print_exc()
+        ending, why = Ending.FAILED, f"tui-fs has a defect here: {error!r}. The log has more."
+    teller(RunEnded(ending, time.monotonic() - began_s, why, conductor.files()))
+    teller.close()
+    return ending
+
+
+def main() -> None:
+    """Run the experiment that the one argument describes (`tui_fs.lab.start` writes it)."""
+    asked = json.loads(sys.argv[1])
+    directory = asked["directory"]
+    prepared = prepare(
+        experiment(asked["name"]),
+        Scale(asked["scale"]),
+        None if directory is None else from_base64(directory),
+        from_base64(asked["target"]),
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        run(prepared, from_base64(asked["folder"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""An experiment at work: progress, what is going on, the figures so far."""
+
+import contextlib
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+
+from tui_fs.lab.experiment import Experiment, Scale
+from tui_fs.lab.figures import safe
+from tui_fs.lab.results import Ending, Results, StepCounted, StepFailed, StepRan, fold_one
+from tui_fs.lab.start import LabRun
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.units import clock, count
+from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.lab_messages import RunOver
+from tui_fs.screens.lab_result import LabResultScreen
+from tui_fs.screens.lab_text import STEP_COLUMNS, step_in_full, step_rows
+from widgets.bar_list import BarList
+from widgets.confirm_dialog import ConfirmDialog
+from widgets.figure_line import Figure, FigureLine
+from widgets.progress_line import ProgressLine
+
+
+class LabRunScreen(FramedScreen):
+    """A run of an experiment; leaving it ends the run, and clears away.
+
+    Args:
+        target: the directory whose shape it copies; empty for none.
+    """
+
+    KEYS: ClassVar = (("c", "cancel…"), ("↑↓", "look at a step"))
+    EXPLANATION = (
+        "An experiment at work. Every step is listed with the median of its runs so far, the "
+        "least and the most, and how many system calls it made; steps that cannot be done here "
+        "say why when they are highlighted. When all is done the result is shown. The run ends "
+        "with this screen: cancelling it, or leaving tui-fs, clears away all that it has made."
+    )
+
+    BINDINGS = [Binding("c,escape,q", "cancel", tooltip="End the run and clear away (asks first)")]
+
+    def __init__(
+        self, experiment: Experiment, scale: Scale, target: str, settings: Settings
+    ) -> None:
+        super().__init__(settings)
+        self._experiment = experiment
+        self._scale = scale
+        self._target = target
+        self._run: LabRun | None = None
+        self._is_cancelled = False
+        self._latest: Results | None = None  # set by the worker, drawn by the timer
+        self._latest_step = ""
+        self._drawn: Results | None = None
+        self._is_followed = True
+        self._over: RunOver | None = None
+        self._began_s = time.monotonic()
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out progress above the steps."""
+        yield ProgressLine(id="progress")
+        yield Static(Text("looking at the machine…"), id="doing")
+        yield FigureLine(id="figures")
+        yield BarList(STEP_COLUMNS, id="steps")
+        yield Static(Text(""), id="step")
+
+    def on_mount(self) -> None:
+        """Begin."""
+        self.query_one(BarList).focus()
+        self.show_place("running", self._experiment.name, f"{self._scale} scale")
+        self._began_s = time.monotonic()
+        self.set_interval(max(0.25, self.settings.interval_s), self._draw)
+        self._follow()
+
+    def on_unmount(self) -> None:
+        """End the run with the screen; the worker waits until all is cleared away."""
+        self._cancel()
+
+    @work(thread=True, exclusive=True, group="lab-run")
+    def _follow(self) -> None:
+        folder, why = "", ""
+        try:
+            with LabRun(self._experiment.name, self._scale, None, self._target) as run:
+                self._run, folder = run, run.folder
+                if self._is_cancelled:
+                    run.cancel()
+                for event in run.events():
+                    if isinstance(event, StepRan | StepCounted | StepFailed):
+                        self._latest_step = event.key
+                    self._latest = fold_one(self._latest, event)
+        except TuiFsError as error:
+            why = str(error)
+        except OSError as error:
+            why = f"The record of the run cannot be written: {error.strerror}."
+        self.post_message(RunOver(folder, self._latest, why))
+
+    def _draw(self) -> None:
+        """Show what has come since."""
+        results = self._latest
+        elapsed = Figure("elapsed", clock(time.monotonic() - self._began_s), label_first=True)
+        figures = [elapsed]
+        if results is not None:
+            timed = sum(bool(one.runs) for one in results.measured.values())
+            possible = sum(not one.why_not for one in results.measured.values())
+            figures.append(Figure("timed", f"{count(timed)} of {count(possible)} steps"))
+        self.query_one(FigureLine).figures = tuple(figures)
+        if results is None or results is self._drawn:
+            return
+        self._drawn = results
+        self.query_one(ProgressLine).fraction = results.progress.done
+        if not self._is_cancelled:
+            self.query_one("#doing", Static).update(Text(safe(results.progress.words)))
+        rows = self.query_one(BarList)
+        rows.set_rows(step_rows(results))
+        if self._is_followed and self._latest_step:
+            rows.move_to(self._latest_step)
+        self._show_step()
+
+    def on_bar_list_highlighted(self) -> None:
+        """From now on the cursor stays where the person has put it."""
+        self._is_followed = False
+        self._show_step()
+
+    def _show_step(self) -> None:
+        row = self.query_one(BarList).cursor_row
+        if row is not None and self._drawn is not None:
+            text = step_in_full(self._drawn.measured[row.key])
+            self.query_one("#step", Static).update(text)
+
+    def action_cancel(self) -> None:
+        """Ask, then cancel."""
+        if self._is_cancelled:
+            return
+        dialog = ConfirmDialog(
+            "Cancel this run?",
+            ["All that it has made is cleared away. The figures so far are kept."],
+            "",
+            None,
+            yes_label="Cancel the run",
+            no_label="No, let it run",
+        )
+        self.app.push_screen(dialog, self._cancel_confirmed)
+
+    def _cancel_confirmed(self, yes: bool | None) -> None:
+        if yes:
+            self._cancel()
+            self.show_place("cancelling", self._experiment.name, f"{self._scale} scale")
+            self.query_one("#doing", Static).update(Text("clearing away…"))
+
+    def _cancel(self) -> None:
+        self._is_cancelled = True
+        if self._run is not None:
+            # Its process may be gone already.
+            with contextlib.suppress(OSError):
+                self._run.cancel()
+
+    def on_run_over(self, message: RunOver) -> None:
+        """Go on to the result, as soon as nothing lies over this screen."""
+        self._over = message
+        if self.app.screen is self:
+            self._leave()
+
+    def on_screen_resume(self) -> None:
+        """The run may have ended behind another screen."""
+        self._leave()
+
+    def _leave(self) -> None:
+        over, self._over = self._over, None
+        if over is None:
+            return
+        ended = None if over.results is None else over.results.ended
+        if ended is not None and ended.ending is not Ending.CANCELLED and over.results is not None:
+            screen = LabResultScreen(self._experiment, over.folder, self.settings)
+            self.app.switch_screen(screen)
+            return
+        self.app.pop_screen()
+        if ended is not None:
+            why = "Cancelled. All that the run had made is cleared away."
+            self.app.notify(why, markup=False)
+        else:
+            self.app.notify(safe(over.why), severity="warning", markup=False)

@@ -1,0 +1,100 @@
+"""Where ten seconds of this very program went."""
+
+import os
+from functools import partial
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from tui_fs.lab.exhibits import Flame
+from tui_fs.lab.pyspy import Profile, profile_itself
+from tui_fs.lab.stacks import flames
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.units import counted
+from tui_fs.screens.frame import FramedScreen, Settings, muted
+from widgets.bar_list import BarList, BarRow, Column
+
+SECONDS = 10
+_COLUMNS = (
+    Column("function", 0),
+    Column("itself", 7, right=True),
+    Column("total", 7, right=True),
+    Column("", 14, bar=True),
+)
+_MOST_ROWS = 500
+_MOST_INDENT = 24  # of the 44 cells that a terminal of 80 leaves for it
+_GROUP = "profile"
+
+
+def begin_profile(app: App[None], settings: Settings) -> None:
+    """Look at this program for ten seconds, wherever the person is, then show what was seen."""
+    if any(one.group == _GROUP and not one.is_finished for one in app.workers):
+        app.notify("tui-fs is being looked at already.")
+        return
+    app.notify(f"Looking where the next {SECONDS} seconds of tui-fs go: carry on.")
+    app.run_worker(partial(_look, app, settings), group=_GROUP, thread=True)
+
+
+def _look(app: App[None], settings: Settings) -> None:
+    worker = get_current_worker()
+    try:
+        profile = profile_itself(SECONDS, lambda: not worker.is_cancelled)
+    except TuiFsError as why:
+        if not worker.is_cancelled:
+            app.call_from_thread(app.notify, str(why), severity="warning", markup=False)
+        return
+    app.call_from_thread(app.push_screen, ProfileScreen(profile, settings))
+
+
+class ProfileScreen(FramedScreen):
+    """The functions that ten seconds were spent in, as a tree."""
+
+    KEYS: ClassVar = (("↑↓", "choose"), ("esc", "back"))
+    EXPLANATION = (
+        "Where tui-fs itself has spent ten seconds, as py-spy has seen it a hundred times a "
+        "second. Total is a function with all that it calls, itself without. Time in which it "
+        "waited is left out. The files hold the same for other programs."
+    )
+
+    BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back")]
+
+    def __init__(self, profile: Profile, settings: Settings) -> None:
+        super().__init__(settings)
+        self._profile = profile
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list, and where the files are."""
+        yield BarList(_COLUMNS, empty_text="tui-fs did nothing but wait", id="flames")
+        kept = f"speedscope and raw files: {displayable(self._profile.folder)}"
+        yield Static(muted(kept), id="kept")
+
+    def on_mount(self) -> None:
+        """Show what was seen."""
+        samples, found = flames(self._profile.raw.splitlines(), _MOST_ROWS)
+        note = f"{SECONDS} seconds, at work in {counted(samples, 'sample', 'samples')}"
+        self.show_place("", "tui-fs itself", note)
+        rows = self.query_one(BarList)
+        rows.set_rows([_row(number, one) for number, one in enumerate(found)])
+        rows.focus()
+
+
+def _row(number: int, one: Flame) -> BarRow:
+    return BarRow(
+        key=str(number),
+        cells=(
+            " " * min(one.depth, _MOST_INDENT) + _short(one.function),
+            f"{one.own_percent:.1f} %",
+            f"{one.total_percent:.1f} %",
+        ),
+        fraction=one.total_percent / 100,
+    )
+
+
+def _short(function: str) -> str:
+    """Leave of the place of a function only the file's name."""
+    name, mark, place = function.partition(" (")
+    return f"{name} ({os.path.basename(place)}" if mark else function

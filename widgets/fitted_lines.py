@@ -1,0 +1,68 @@
+"""Lines of coloured pieces that are laid out anew for every width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+from textual.geometry import Size
+from textual.widget import Widget
+
+Line = tuple[tuple[str, str], ...]
+"""Pieces of a line: a component's name, empty for plain text, and the text."""
+
+COMPONENTS = ("strong", "muted", "faint", "bar", "accent")
+
+
+class FittedLines(Widget):
+    """As many lines as it takes to show something in the width there is."""
+
+    COMPONENT_CLASSES = {f"fitted-lines--{name}" for name in COMPONENTS}
+
+    DEFAULT_CSS = """
+    FittedLines {
+        height: auto;
+
+        & > .fitted-lines--strong { text-style: bold; }
+        & > .fitted-lines--muted { color: $text-muted; }
+        & > .fitted-lines--faint { color: $foreground 30%; }
+        & > .fitted-lines--bar { color: $primary 80%; }
+        & > .fitted-lines--accent { color: $text-accent; text-style: bold; }
+    }
+    """
+
+    def __init__(
+        self,
+        lay_out: Callable[[int], Sequence[Line]],
+        *,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """Create the lines.
+
+        Args:
+            lay_out: returns the lines for a width in cells.
+        """
+        super().__init__(name=name, id=id, classes=classes)
+        self._lay_out = lay_out
+
+    def lay_out_by(self, lay_out: Callable[[int], Sequence[Line]]) -> None:
+        """Show something else."""
+        self._lay_out = lay_out
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Count the lines."""
+        return len(self._lay_out(width))
+
+    def render(self) -> Text:
+        """Draw the lines."""
+        lines = []
+        for pieces in self._lay_out(self.content_size.width):
+            line = Text()
+            for component, piece in pieces:
+                style = f"fitted-lines--{component}"
+                line.append(piece, self.get_component_rich_style(style) if component else None)
+            lines.append(line)
+        return Text("\n", no_wrap=True, overflow="crop", end="").join(lines)
