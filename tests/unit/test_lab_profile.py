@@ -331,6 +331,7 @@ def test_py_spy_looks_at_the_deletion(tmp_path: Path) -> None:
     os.close(directory)
     for step in (step for trial in trials for step in trial.steps):
         place = tmp_path / step.key  # ext4 is slow where files were just deleted
+        place.mkdir()
         many_directories(place / TREE, 200, 100)  # py-spy needs 50 ms until it looks
         # When the step is done
         ((argv,),) = pipelines(step, tools, str(tmp_path / "kept"), ())
