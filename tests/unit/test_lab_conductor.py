@@ -1,103 +1,35 @@
 """A run of an experiment: what is done, in which order, what is told, and what is left."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.needs import needs_root
 from tests.trees import Sentinel
+from tests.unit.lab_trials import RM, Files, Stopped, done, place, ran, results_of
 from tests.unit.scratching import told_by_child
-from tui_fs.lab.conductor import Conductor
 from tui_fs.lab.experiment import (
     Counting,
-    Experiment,
-    Pipeline,
     Place,
-    Scale,
-    Setting,
     Step,
     Trial,
 )
-from tui_fs.lab.preparing import prepare
 from tui_fs.lab.results import (
-    LabEvent,
+    Noted,
     Progressed,
-    Results,
-    RunBegan,
     StepCounted,
     StepFailed,
     StepRan,
-    fold,
 )
-from tui_fs.model.errors import BadInput, Missing, Refused
+from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Missing
+from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.source import CallSource
 
-RM: tuple[Pipeline, ...] = ((("rm", "-r", "{tree}"),),)
-
-
-class Stopped(Exception):
-    """The test ends the run."""
-
-
-@dataclass(frozen=True)
-class Files:
-    """A few empty files."""
-
-    files: int = 3
-    entries: int = 4
-    contents_bytes: int = 0
-    words: str = "three files"
-
-    def build(self, directory: int, tick: Callable[[int], None]) -> None:
-        """Make them."""
-        for number in range(self.files):
-            os.mknod(f"file {number}", dir_fd=directory)
-        tick(self.files)
-
-
-def experiment_of(*trials: Trial) -> Experiment:
-    """Return an experiment that does these trials."""
-
-    def same(_scale: Scale, _setting: Setting) -> tuple[Trial, ...]:
-        return trials
-
-    return Experiment("a-test", "A test", "Does it work?", same, finds_tools=())
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a directory to work in, and keep records in another one."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "place").mkdir(mode=0o700)
-    (tmp_path / "kept").mkdir()
-    return tmp_path / "place"
-
-
-def done(
-    place: Path,
-    *trials: Trial,
-    goes_on: Callable[[], None] = lambda: None,
-    told: list[LabEvent] | None = None,
-) -> list[LabEvent]:
-    """Do the trials; give what was told."""
-    told = [] if told is None else told
-    prepared = prepare(experiment_of(*trials), Scale.SMALL, str(place))
-    began = RunBegan("a-test", "small", 0.0, prepared.machine, str(place), prepared.plans)
-    told.append(began)
-    Conductor(prepared, str(place.parent / "kept"), told.append, goes_on).run()
-    return told
-
-
-def results_of(events: list[LabEvent]) -> Results:
-    """Return what was told, added up."""
-    return fold(events)
-
-
-def ran(events: list[LabEvent]) -> list[str]:
-    """Return the keys of the steps that were timed, in their order."""
-    return [one.key for one in events if isinstance(one, StepRan)]
+__all__ = ["place"]
 
 
 def test_the_trials_alternate_and_each_has_its_rounds(place: Path) -> None:
@@ -257,49 +189,67 @@ def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
     assert set(os.listdir(place)) == before
 
 
-def test_what_cannot_be_done_here_says_why_and_the_rest_is_done(place: Path) -> None:
-    # Given a step with a tool that nobody has, after one that can be done
-    steps = (Step("can", "", ((("ls",),),)), Step("cannot", "", ((("no-such-tool",),),)))
-    # When done
-    results = results_of(done(place, Trial(steps, rounds=1)))
-    # Then the first is measured, and the second says what is missing
-    assert results.has("can") and not results.has("cannot")
-    assert "no-such-tool is not installed" in results.plan("cannot").why_not
+def test_a_step_that_fails_in_a_later_round_is_not_measured(place: Path) -> None:
+    # Given a step that can be done once only, beside the place
+    once = place.parent / "kept" / "once"
+    step = Step("once", "", ((("mkdir", str(once)),),))
+    # When done in two rounds / Then what it took the first time is not told
+    results = results_of(done(place, Trial((step,), rounds=2)))
+    assert not results.has("once")
+    assert "mkdir ended with status 1" in results.measured["once"].failed
 
 
-def test_an_experiment_of_which_nothing_can_be_done_is_refused(place: Path) -> None:
-    # Given nothing but a tool that nobody has / When prepared / Then it says so
-    trial = Trial((Step("cannot", "", ((("no-such-tool",),),)),))
-    with pytest.raises(Missing, match="no-such-tool is not installed"):
-        prepare(experiment_of(trial), Scale.SMALL, str(place))
+def test_a_failing_program_before_the_last_of_a_pipeline_is_a_failure(place: Path) -> None:
+    # Given a find that fails, whose output is counted by one that does not
+    pipeline = (("find", "{tree}/nothing"), ("wc", "-l"))
+    step = Step("find", "", (pipeline,))
+    # When done / Then it is told
+    results = results_of(done(place, Trial((step,), rounds=1)))
+    assert "find ended with status 1" in results.measured["find"].failed
 
 
-def test_a_place_without_room_is_refused(place: Path) -> None:
-    # Given a trial that needs more than any disk has / When prepared / Then nothing is made
-    trial = Trial((Step("rm", "", RM),), replace(Files(), contents_bytes=1 << 60))
-    with pytest.raises(Refused) as refused:
-        prepare(experiment_of(trial), Scale.SMALL, str(place))
-    assert refused.value.rule == "room"
-    assert os.listdir(place) == []
+def test_who_writes_to_one_that_has_read_enough_has_not_failed(place: Path) -> None:
+    # Given a program that is ended by a closed pipe / When done / Then that is no failure
+    step = Step("head", "", ((("yes",), ("head", "-n", "1")),))
+    assert ran(done(place, Trial((step,), rounds=1))) == ["head"]
 
 
-@pytest.mark.parametrize("what", ("a file", "nothing", "others'"))
-def test_a_place_that_cannot_be_used_is_said(place: Path, what: str) -> None:
-    # Given no directory, or one in which others can exchange what is made
-    other = place / "other"
-    if what == "a file":
-        other.touch()
-    elif what == "others'":
-        other.mkdir()
-        other.chmod(0o777)
-    trial = Trial((Step("rm", "", RM),), Files())
-    # When prepared / Then it is refused with a sentence
-    with pytest.raises(Refused if what == "others'" else BadInput):
-        prepare(experiment_of(trial), Scale.SMALL, str(other))
+@pytest.mark.root
+def test_where_a_source_cannot_count_the_next_one_does(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a bpftrace that cannot start
+    needs_root("counting system calls")
+
+    def broken(*_: object) -> None:
+        raise Missing("bpftrace could not start.")
+
+    monkeypatch.setattr("tui_fs.tracing.bpf.Bpftrace.prepare", broken)
+    step = Step("rm", "rm", RM, counting=Counting.CALLS)
+    # When counted / Then strace has done it
+    events = done(place, Trial((step,), Files(), rounds=1))
+    (counted,) = [one for one in events if isinstance(one, StepCounted)]
+    assert counted.source is TraceSource.STRACE
+    assert counted.calls["unlinkat"].calls == 4
 
 
-def test_tools_are_told_with_their_versions(place: Path) -> None:
-    # Given a step with GNU find / When prepared / Then its version is part of the record
-    trial = Trial((Step("find", "", ((("find", "{tree}"),),)),), Files(), rounds=1)
-    tools: Mapping[str, str] = prepare(experiment_of(trial), Scale.SMALL, str(place)).machine.tools
-    assert "GNU findutils" in tools["find"]
+@pytest.mark.root
+def test_what_cannot_be_counted_is_timed_all_the_same(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given that nothing may count
+    needs_root("counting system calls")
+
+    monkeypatch.setattr("tui_fs.lab.conductor.open_source", _only_off)
+    step = Step("rm", "rm", RM, counting=Counting.CALLS)
+    # When done / Then it is timed, and why it was not counted is told
+    events = done(place, Trial((step,), Files(), rounds=2))
+    assert ran(events) == ["rm", "rm"]
+    (noted,) = [one for one in events if isinstance(one, Noted)]
+    assert "not counted" in noted.words and "Not permitted" in noted.words
+
+
+def _only_off(kind: TraceSource | None, _: int = 1) -> CallSource:
+    if kind is not TraceSource.OFF:
+        raise Missing("Not permitted.")
+    return open_source(kind)

@@ -88,7 +88,7 @@ def results_of(
     ]
     if calls is not None:
         made = {name: CallCount(number) for name, number in calls.items()}
-        events.append(StepCounted(ALONE, TraceSource.PERF, made))
+        events.append(StepCounted(ALONE, TraceSource.BPF, made))
     return fold(events)
 
 

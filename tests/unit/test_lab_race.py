@@ -46,7 +46,7 @@ def results_of(
     machine = Machine("Linux", "", 2, 1 << 30, "", {})
     events: list[LabEvent] = [
         RunBegan("race-your-strategies", "small", 0.0, machine, "/s", plans),
-        *(StepCounted(key, TraceSource.PERF, made) for key, made in (calls or {}).items()),
+        *(StepCounted(key, TraceSource.BPF, made) for key, made in (calls or {}).items()),
         *(
             StepRan(key, Run(each, 0.0, 0.0, 1 << 20, 0, 0))
             for key, times in seconds.items()

@@ -85,7 +85,7 @@ def test_a_small_run_says_that_published_figures_may_be_of_larger_trees() -> Non
 
     # then
     assert isinstance(table, Table) and "small run" in table.remark
-    assert isinstance(bars, Bars) and "larger trees" in bars.title
+    assert isinstance(bars, Bars) and "larger trees" in bars.remark
     assert isinstance(plain, Table) and plain.remark == ""
 
 

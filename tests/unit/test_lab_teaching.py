@@ -30,14 +30,14 @@ def directory(tmp_path: Path) -> str:
 
 
 def raced(**seconds: tuple[float, ...]) -> Results:
-    """Return a race in which these strategies took so long."""
+    """Return a race in which these strategies took so long; one time stands for three runs."""
     plans = tuple(StepPlan(one, one, (), "ext4", "a tree", 1_000) for one in StrategyName)
     events: list[LabEvent] = [
         RunBegan("race", "small", 0.0, Machine("", "", 1, 1, "", {}), "/s", plans),
         *(
             StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0))
             for key, times in seconds.items()
-            for each in times
+            for each in (times * 3 if len(times) == 1 else times)
         ),
     ]
     return fold(events)
@@ -79,7 +79,7 @@ def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
 
 def test_a_race_refines_the_estimates(directory: str) -> None:
     # Given a prediction / When a race has taken twice as long in its median run
-    notes = teach(directory, expected(rm=2.0), raced(rm=(3.0, 4.0, 9.0)))
+    notes = teach(directory, expected(rm=2.0), raced(rm=(3.5, 4.0, 4.5)))
     # Then it is kept, and told with both figures
     assert factors(directory) == {"rm": pytest.approx(2.0)}
     assert experience(directory)["rm"].jobs == 1
@@ -137,3 +137,15 @@ def test_what_cannot_be_kept_is_said(directory: str, state_home: Path) -> None:
     (state_home / "tui-fs" / "calibrations").chmod(0o777)
     (note,) = teach(directory, expected(rm=2.0), raced(rm=(4.0,)))
     assert note.startswith("Nothing was learnt of rm: ") and "alone" in note
+
+
+@pytest.mark.parametrize("times", ((8.0, 8.0), (6.0, 8.0, 10.0)))
+def test_too_few_runs_or_too_different_ones_teach_nothing(
+    directory: str, times: tuple[float, ...]
+) -> None:
+    # Given a race of two runs, or of one that took far longer than another
+    results = raced(rm=times)
+    # When taught / Then nothing was learnt, and the reason is told
+    (note,) = teach(directory, expected(rm=4.0), results)
+    assert "too few" in note or "differ too much" in note
+    assert experience(directory) == {}

@@ -247,6 +247,9 @@ def test_a_file_is_sparse_when_blocks_are_missing(allocated_bytes: int, is_spars
     assert (verdict(ALLOCATED, results) is Verdict.HOLDS) is not is_sparse
 
 
+_MADE = ("head-synced", "truncate-synced", "fallocate-synced")
+
+
 @pytest.mark.parametrize(
     ("output", "expected"),
     [("", Verdict.HOLDS), ("zeros /dev/zero differ: byte 1, line 1", Verdict.DOES_NOT)],
@@ -256,8 +259,18 @@ def test_reading_gives_zeros_if_cmp_says_nothing(output: str, expected: Verdict)
     results = results_of(
         seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)},
         outputs={"fallocate-read": output},
+        states=dict.fromkeys(_MADE, FileState(64 * MIB, 0, None)),
     )
     assert verdict(ZEROS, results) is expected
+
+
+def test_reading_a_file_that_is_too_short_is_no_proof() -> None:
+    # Given that one file ended before the others, which cmp does not print / When judged
+    short = {**dict.fromkeys(_MADE, FileState(64 * MIB, 0, None))}
+    short["truncate-synced"] = FileState(MIB, 0, None)
+    results = results_of(seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)}, states=short)
+    # Then it does not hold
+    assert verdict(ZEROS, results) is Verdict.DOES_NOT
 
 
 def test_reading_one_of_two_files_is_not_enough() -> None:

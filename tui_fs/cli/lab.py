@@ -55,8 +55,8 @@ def run_run(parsed: argparse.Namespace) -> int:
     target = directory_argument(parsed.target) if parsed.target else ""
     directory = None if parsed.dir is None else directory_argument(parsed.dir)
     _check_report(parsed)
-    interrupts = _CancellingInterrupts()
     with LabRun(chosen.name, Scale(parsed.scale), directory, target) as lab:
+        interrupts = _CancellingInterrupts()  # until now nothing was made that would stay
         interrupts.cancel_with(lab.cancel)
         results = _followed(lab)
     ended = results.ended
@@ -64,7 +64,10 @@ def run_run(parsed: argparse.Namespace) -> int:
     _print_run(chosen, results, lab.folder, parsed)
     if ended.ending is Ending.DONE:
         _write_report(chosen, results, lab.folder, parsed)
-        return DONE
+        if any(one.runs for one in results.measured.values()):
+            return DONE
+        note("tui-fs: no step could be measured.")
+        return SOME_FAILED
     if parsed.report is not None:
         again = f"tui-fs lab show {os.path.basename(lab.folder)} --report {parsed.report}"
         note(f"tui-fs: no page was written; {displayable(again)} does it.")

@@ -82,7 +82,7 @@ def _exhibit(exhibit: Exhibit, width: int) -> str:
             table = _table(exhibit.columns, exhibit.rows, width)
             return _with_remark(f"{safe(exhibit.title)}\n{table}", exhibit.remark, width)
         case Bars():
-            return _bars(exhibit, width)
+            return _with_remark(_bars(exhibit, width), exhibit.remark, width)
         case Curves():
             return f"{safe(exhibit.title)}\n{curves_as_text(exhibit, min(width, _WIDEST_PLOT))}"
         case Calls():

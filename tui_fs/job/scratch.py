@@ -11,12 +11,11 @@ import fcntl
 import json
 import os
 import secrets
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.job.store import is_private, made_private, state_directory
-from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.birth import birth_s
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
@@ -66,8 +65,8 @@ def _is_safe(place: str) -> bool:
     uid, status = os.geteuid(), os.lstat(place)
     if place != "/" and replaceable_part(place, uid) is not None:
         return False
-    is_ours_alone = not others_may_write(status, uid) or bool(status.st_mode & stat.S_ISVTX)
-    return is_ours_alone and os.access(place, os.W_OK | os.X_OK, effective_ids=True)
+    is_writable = os.access(place, os.W_OK | os.X_OK, effective_ids=True)
+    return is_writable and keeps_what_is_made(status, uid)
 
 
 class Scratch:
@@ -91,6 +90,8 @@ class Scratch:
             self._above = os.open(".", _READ, dir_fd=held)
         finally:
             os.close(held)
+        if not keeps_what_is_made(os.fstat(self._above), os.geteuid()):
+            raise Refused(f"Others could exchange what is made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
             raise Refused(f"What is made in {shown} could not be removed again.")
         made = _Record(PathStr(os.path.join(above, self._name)), device, boot_id())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 _WANTED_TICKS = 5
 _MOST_DECADES = 7
-_LEAST = 1e-12
+LEAST = 1e-12
 """What is smaller is drawn as nothing; no clock and no count tells so little."""
 _LOG_BAR_STARTS_BELOW = 2.0
 """A logarithmic axis has no zero: the shortest bar begins at a half of its value."""
@@ -56,7 +56,7 @@ class Axis:
 
 def points_axis(values: Iterable[float], *, is_log: bool) -> Axis:
     """Return an axis that shows all values with a little room; an even one begins at zero."""
-    known = [one for one in values if one > _LEAST or not is_log]
+    known = [one for one in values if one > LEAST or not is_log]
     if not known:
         return Axis(1.0, 10.0, is_log)
     if not is_log:
@@ -68,7 +68,7 @@ def points_axis(values: Iterable[float], *, is_log: bool) -> Axis:
 
 def bars_axis(values: Iterable[float], *, is_log: bool) -> Axis:
     """Return an axis for bars, which begin at its low end."""
-    known = [one for one in values if one > _LEAST]
+    known = [one for one in values if one > LEAST]
     if not known:
         return Axis(0.0, 1.0, False)
     if not is_log:
@@ -78,4 +78,4 @@ def bars_axis(values: Iterable[float], *, is_log: bool) -> Axis:
 
 def _from_zero(values: list[float]) -> Axis:
     high = max(values)
-    return Axis(0.0, high * 1.05 if high > _LEAST else 1.0, False)
+    return Axis(0.0, high * 1.05 if high > LEAST else 1.0, False)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tui_fs.lab.exhibits import Exhibit, Row, Table
-from tui_fs.lab.figures import shown, shown_times
+from tui_fs.lab.figures import safe, shown, shown_times
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.model.errors import BadInput
 from tui_fs.model.units import count
@@ -120,8 +120,8 @@ def _pair(first: Results, second: Results, key: str, measure: Measure) -> Pair |
 
 def _different_calls(first: Results, second: Results, key: str) -> dict[str, tuple[int, int]]:
     one, other = first.measured[key].calls, second.measured[key].calls
-    if not one or not other:
-        return {}
+    if not one or not other or first.measured[key].source is not second.measured[key].source:
+        return {}  # who counts decides what is counted
     pairs = {
         name: (
             one[name].calls if name in one else 0,
@@ -132,6 +132,10 @@ def _different_calls(first: Results, second: Results, key: str) -> dict[str, tup
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def _counters(results: Results) -> str:
+    return ", ".join(sorted({one.source for one in results.measured.values() if one.source}))
+
+
 def _differences(first: Results, second: Results) -> list[str]:
     """Return in what the runs differ, so that nobody takes it for a gain."""
     one, other = first.began, second.began
@@ -140,10 +144,13 @@ def _differences(first: Results, second: Results) -> list[str]:
         ("target", one.target, other.target),
         ("kernel", one.machine.kernel, other.machine.kernel),
         ("processor", one.machine.processor, other.machine.processor),
+        ("counted by", _counters(first), _counters(second)),
     ]
     tools, others = one.machine.tools, other.machine.tools
     pairs += [
         (name, tools.get(name, "missing"), others.get(name, "missing"))
         for name in sorted({*tools, *others})
     ]
-    return [f"{what}: {was or 'none'} / {now or 'none'}" for what, was, now in pairs if was != now]
+    return [
+        safe(f"{what}: {was or 'none'} / {now or 'none'}") for what, was, now in pairs if was != now
+    ]

@@ -9,6 +9,7 @@ import contextlib
 import math
 import os
 import secrets
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -78,6 +79,7 @@ class Conductor:
         self._trials = prepared.trials_to_do()
         self._left_out = {one.key for one in prepared.plans if one.why_not}
         self._over: set[int] = set()
+        self._unfit: dict[TraceSource, str] = {}
         self.predicted: dict[str, Estimate] = {}
         self._words = ""
         self._told_at_s = -math.inf
@@ -122,11 +124,16 @@ class Conductor:
                 if self._prepared.experiment.teaches and not self.predicted:
                     self.predicted = predictions(f"{path}/{TREE}")
                 for step in trial.steps:
-                    if step.key in self._left_out or not self._step(
-                        step, directory, path, is_counted=is_counted
-                    ):
-                        self._over.add(number)  # the steps after it would not mean the same
+                    if step.key in self._left_out:
                         break
+                    if is_counted:
+                        ended_well = self._count(step, directory)
+                    else:
+                        ended_well = self._time(step, directory, path)
+                        if not ended_well:
+                            self._over.add(number)
+                    if not ended_well:
+                        break  # the steps after it would not mean the same
                     self._work_done += _A_STEP
         self._work_done = before + _work(trial)
 
@@ -147,33 +154,54 @@ class Conductor:
         self._work_done += entries
         self._progress(self._words)
 
-    def _step(self, step: Step, directory: int, path: str, *, is_counted: bool) -> bool:
-        """Do a step; tell whether it ended well."""
-        wanted = step.counting if is_counted else Counting.NOTHING
-        doing = "counting the calls of" if wanted is not Counting.NOTHING else "running"
-        self._progress(f"{doing} {step.title}", is_new=True)
-        if step.is_cold:
-            drop_caches(directory)
-        try:
-            source = _source(wanted, sum(len(pipeline) for pipeline in step.commands))
-            ended = self._measured(step, directory, source)
-        except Missing as lack:
-            self._tell(Noted(f"The system calls of {step.title} are not counted: {lack}"))
-            return True
+    def _time(self, step: Step, directory: int, path: str) -> bool:
+        """Do a step and tell what it took; return whether it ended well."""
+        ended = self._measured(step, directory, open_source(TraceSource.OFF))
         why = _why_failed(step, ended)
         if why:
             self._tell(StepFailed(step.key, why))
             return False
-        if wanted is not Counting.NOTHING:
-            self._tell(StepCounted(step.key, source.kind, ended.counts.calls))
-        if is_counted:
-            return True
         self._tell(StepRan(step.key, _run(ended)))
         if step.leaves:
             self._tell(StepLeft(step.key, _state(f"{path}/{step.leaves}")))
         return True
 
+    def _count(self, step: Step, directory: int) -> bool:
+        """Do a step of the round that counts; return whether those after it can be done, too."""
+        if step.counting is Counting.NOTHING:
+            ended = self._measured(step, directory, open_source(TraceSource.OFF))
+            return not _why_failed(step, ended)
+        for kind in _COUNTING[step.counting]:
+            if kind in self._unfit:
+                continue
+            try:
+                source = open_source(kind, sum(len(pipeline) for pipeline in step.commands))
+                ended = self._measured(step, directory, source)
+            except Missing as why:  # before anything ran: a source is prepared first
+                self._unfit[kind] = str(why)
+                continue
+            why_failed = _why_failed(step, ended)
+            if not why_failed and ended.counts.calls:
+                self._tell(StepCounted(step.key, source.kind, ended.counts.calls))
+            elif why_failed:
+                self._note_uncounted(step, why_failed)
+            else:
+                self._unfit[kind] = f"{kind} has seen nothing of it."
+                self._note_uncounted(step, self._unfit[kind])
+            return not why_failed
+        whys = " ".join(f"{kind}: {why}" for kind, why in self._unfit.items())
+        self._note_uncounted(step, whys)
+        return False
+
+    def _note_uncounted(self, step: Step, why: str) -> None:
+        self._tell(Noted(f"The system calls of {step.title} are not counted: {why}"))
+
     def _measured(self, step: Step, directory: int, source: CallSource) -> StepsEnd:
+        is_off = source.kind is TraceSource.OFF
+        doing = "running" if is_off else "counting the calls of"
+        self._progress(f"{doing} {step.title}", is_new=True)
+        if step.is_cold:
+            drop_caches(directory)
         tree = os.open(TREE, _OPEN, dir_fd=directory) if step.is_in_tree else -1
         processors = os.sched_getaffinity(0)
         try:
@@ -219,25 +247,15 @@ def _room_for(places: Places, place: Place) -> Iterator[tuple[int, str]]:
             os.rmdir(name, dir_fd=above)
 
 
-def _source(wanted: Counting, processes: int) -> CallSource:
-    """Return the first source that can count here; Missing if there is none."""
-    if wanted is Counting.NOTHING:
-        return open_source(TraceSource.OFF)
-    whys: list[str] = []
-    for kind in _COUNTING[wanted]:
-        try:
-            return open_source(kind, processes)
-        except Missing as why:
-            whys.append(f"{kind}: {why}")
-    raise Missing(" ".join(whys))
-
-
 def _why_failed(step: Step, ended: StepsEnd) -> str:
     for pipeline, one in zip(step.commands, ended.steps, strict=True):
-        status = one.statuses[-1]
-        if status not in step.expects:
+        for argv, status in zip(pipeline, one.statuses, strict=True):
+            # Whoever writes to one that has read enough ends by this signal.
+            allowed = step.expects if argv is pipeline[-1] else (0, -signal.SIGPIPE)
+            if status in allowed:
+                continue
             said = ended.errors.decode("utf-8", "replace").strip().splitlines()
-            tool = pipeline[-1][0]
+            tool = argv[0]
             ended_so = f"with status {status}" if status >= 0 else f"by signal {-status}"
             about = f": {_beginning(said[0], _LONGEST_COMPLAINT)}" if said else ""
             return f"{tool} ended {ended_so}{about}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from tui_fs.lab.axis import Axis, bars_axis, points_axis
+from tui_fs.lab.axis import LEAST, Axis, bars_axis, points_axis
 from tui_fs.lab.exhibits import Bar, Bars, Curves, Line, Point
 from tui_fs.lab.figures import safe, shown_tick
 
@@ -149,7 +149,7 @@ def _legend(lines: tuple[Line, ...], top: float) -> tuple[list[str], float]:
 def _tight(axis: Axis, points: list[Point]) -> Axis:
     """Return an even x axis that does not begin at zero where the points are far from it."""
     low, high = min(one.x for one in points), max(one.x for one in points)
-    if low <= 0 or high - low > 0.5 * high:
+    if low <= LEAST or high - low > 0.5 * high:
         return axis
     spare = (high - low) * 0.05 or high * 0.1
     return Axis(low - spare, high + spare, False)

@@ -48,6 +48,7 @@ class Bars:
     unit: str
     bars: tuple[Bar, ...]
     is_log: bool
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,8 @@ class Claim:
             return self.judge(results)
         except NotMeasured as why:
             return Judgement(Verdict.UNTESTED, "", str(why))
+        except (ValueError, ArithmeticError):  # nothing printed, or no time taken
+            return Judgement(Verdict.UNTESTED, "", "what this run has measured tells nothing of it")
 
 
 def judged(holds: bool, here: str, why: str = "") -> Judgement:

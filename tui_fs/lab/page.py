@@ -101,7 +101,7 @@ def _exhibit(exhibit: Exhibit) -> str:
             return _section(exhibit.title, table + _remark(exhibit.remark))
         case Bars():
             plot = f'<figure><div class="wide">{bars_svg(exhibit)}</div>{_bars_key(exhibit)}'
-            return _section(exhibit.title, plot)
+            return _section(exhibit.title, plot + _remark(exhibit.remark))
         case Curves():
             plot = f'<figure><div class="wide">{curves_svg(exhibit)}</div>{_spread_key(exhibit)}'
             return _section(exhibit.title, plot + _curve_figures(exhibit))

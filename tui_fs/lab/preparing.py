@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -14,7 +14,7 @@ from tui_fs.lab.places import why_not_place
 from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
 from tui_fs.lab.room import Needs, needs_of, refuse_without_room
-from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.tools import find_tool
 from tui_fs.linux.ways import resolve
@@ -77,7 +77,7 @@ def prepare(
     found |= _found({name for trial in trials for step in trial.steps for name in _names(step)})
     tools = {name: one[0] for name, one in found.items()}
     kind = file_system_of(place).kind
-    plans = tuple(_plan(step, trial, tools, kind) for trial in trials for step in trial.steps)
+    plans = tuple(plan for trial in trials for plan in _plans(trial, tools, kind))
     if all(plan.why_not for plan in plans):
         raise Missing(f"{experiment.name} cannot be done here: {plans[0].why_not}.")
     machine = _machine({name: one[1] for name, one in found.items()})
@@ -149,10 +149,20 @@ def _found(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str) -> StepPlan:
+def _plans(trial: Trial, tools: Mapping[str, str], kind: str) -> Iterator[StepPlan]:
+    """Yield the steps of a trial; what comes after one that cannot be done is not done either."""
+    blocked = ""
+    for step in trial.steps:
+        why = _why_not(step, trial, tools)
+        yield _plan(step, trial, tools, kind, blocked or why)
+        blocked = blocked or (why and f"a step before it is left out: {why}")
+
+
+def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str, why_not: str) -> StepPlan:
+    of_all = f" (from {100 * step.share:g} %)" if step.share < 1 else ""
     return StepPlan(
         key=step.key,
-        title=step.title,
+        title=step.title + of_all,
         commands=in_words(step, tools),
         place=kind if trial.place is Place.HERE else trial.place.value,
         tree="" if trial.tree is None else trial.tree.words,
@@ -160,12 +170,12 @@ def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str) -> Step
         series=step.series,
         x=step.x,
         share=step.share,
-        why_not=_why_not(step, trial, tools),
+        why_not=why_not,
     )
 
 
 def _why_not(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
-    """Return why a step cannot be done here; an earlier step of its trial is not looked at."""
+    """Return why a step cannot be done here."""
     for name in sorted(_names(step) - tools.keys()):
         return f"{name} is not installed; it comes with the package {package_of(name)}"
     if step.is_cold and os.geteuid() != 0:
@@ -190,10 +200,7 @@ def _place(directory: str | None) -> PathStr:
     if not os.access(place, os.W_OK | os.X_OK):
         raise BadInput(f"Nothing can be made in {displayable(place)}: permission denied.")
     uid = os.geteuid()
-    is_sticky = bool(status.st_mode & 0o1000)
-    if replaceable_part(place, uid) is not None or (
-        others_may_write(status, uid) and not is_sticky
-    ):
+    if replaceable_part(place, uid) is not None or not keeps_what_is_made(status, uid):
         raise Refused(
             f"Others could exchange what is made in {displayable(place)}.",
             "Choose a directory that is this user's alone.",

@@ -92,6 +92,7 @@ def run(prepared: Prepared, folder: str) -> Ending:
     ending, why = Ending.DONE, ""
     try:
         conductor.run()
+        _note_failures(teller)
         if prepared.experiment.teaches and teller.results is not None:
             for note in teach(prepared.directory, conductor.predicted, teller.results):
                 teller(Noted(note))
@@ -106,6 +107,13 @@ def run(prepared: Prepared, folder: str) -> Ending:
     teller(RunEnded(ending, time.monotonic() - began_s, why, conductor.files()))
     teller.close()
     return ending
+
+
+def _note_failures(teller: _Teller) -> None:
+    steps = [] if teller.results is None else list(teller.results.measured.values())
+    failed = [one.plan.title for one in steps if one.failed]
+    if failed:
+        teller(Noted(f"{len(failed)} of {len(steps)} steps failed: {'; '.join(failed)}."))
 
 
 def main() -> None:

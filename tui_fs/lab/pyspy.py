@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import select
+import signal
 import subprocess
 import sysconfig
 import time
@@ -31,6 +32,7 @@ _PR_SET_PTRACER = 0x5961_6D61  # linux/prctl.h
 _GRACE_S = 20.0
 """To start, and to write what was seen."""
 _LOOK_EVERY_S = 0.25
+_ENDS_WITHIN_S = 5.0
 _NOTHING_SEEN = "no stack counts found"
 _PIECE_BYTES = 4_096
 
@@ -166,11 +168,20 @@ def _awaited(
                 said += piece
             is_late = time.monotonic() > deadline
             if is_late or not is_wanted():
-                process.terminate()
-                process.wait()
+                _end(process)
                 raise TuiFsError("py-spy does not end." if is_late else "It was interrupted.")
     process.wait()
     return said.decode("utf-8", "replace")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End py-spy; by this signal it first lets go what it has stopped to look at."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager

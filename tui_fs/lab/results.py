@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.codec import Json, decode, encode
 from tui_fs.model.errors import BadInput
+from tui_fs.tracing.syscalls import SYSCALLS
 
 
 class Measure(enum.StrEnum):
@@ -145,7 +146,7 @@ class StepLeft:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """A step ended as it should not; what it took is not told."""
+    """A step ended as it should not; what it took in this or an earlier round is not told."""
 
     key: str
     why: str
@@ -249,8 +250,9 @@ class Measured:
             case Measure.MAJOR_FAULTS:
                 return tuple(run.major_faults * whole for run in self.runs)
             case Measure.CALLS:
-                total = sum(one.calls for one in self.calls.values())
-                return (total * whole,) if self.calls else ()
+                if not self.calls or self.source is TraceSource.PERF:
+                    return ()  # perf counts only the calls that it was told
+                return (sum(one.calls for one in self.calls.values()) * whole,)
             case Measure.APPARENT_BYTES:
                 return (float(self.left.apparent_bytes),) if self.left else ()
             case Measure.ALLOCATED_BYTES:
@@ -292,6 +294,8 @@ class Results:
         one = self._of(key)
         if not one.calls:
             raise NotMeasured(self._why(key, "its system calls were not counted"))
+        if one.source is TraceSource.PERF and name not in SYSCALLS:
+            raise NotMeasured(self._why(key, f"{name} is not among the calls that perf counts"))
         return one.calls.get(name, CallCount(0))
 
     def total_calls(self, key: str) -> int:
@@ -367,5 +371,5 @@ def fold_one(results: Results | None, event: LabEvent) -> Results:
         case StepLeft():
             measured = replace(measured, left=event.state)
         case StepFailed():
-            measured = replace(measured, failed=event.why)
+            measured = Measured(measured.plan, failed=event.why)
     return replace(results, measured={**results.measured, event.key: measured})

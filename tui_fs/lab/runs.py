@@ -76,8 +76,13 @@ class Recorder:
         """Append an event."""
         if not isinstance(event, Progressed):
             line = json.dumps(event_to_json(event)).encode() + b"\n"
-            while line:
-                line = line[os.write(self._descriptor, line) :]
+            whole = os.fstat(self._descriptor).st_size
+            try:
+                while line:
+                    line = line[os.write(self._descriptor, line) :]
+            except OSError:
+                os.ftruncate(self._descriptor, whole)  # a torn line would spoil the next one
+                raise
 
     def close(self) -> None:
         """Have all of it on the disk."""

@@ -152,6 +152,9 @@ def sample(target: str, *, is_sized: bool = False, most_entries: int = MOST_ENTR
         seen_entries = sum(1 + sum(1 for _ in one.others) for one in walk.directories())
         one_in = math.ceil(seen_entries / most_entries)
         directories = tuple(_taken(_Walk(root, has_mounts), one_in, most_entries))
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise BadInput(f"{displayable(target)} cannot be read: {why}.") from error
     finally:
         os.close(root)
     return Sampled(directories, seen_entries, walk.unreadable, walk.mounts, is_sized)

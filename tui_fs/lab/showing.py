@@ -38,6 +38,7 @@ from tui_fs.lab.results import Measure, Measured, Results
 from tui_fs.lab.stacks import flames
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.units import count, counted
+from tui_fs.tracing.syscalls import SYSCALLS
 
 PUBLISHED_LABEL = "  published"
 """The first cell of a row that holds the text's figures for the row above it."""
@@ -45,7 +46,7 @@ _LOG_FROM_RATIO = 50.0
 _CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "its errors")
 _AT_PUBLISHED_SCALE = "This is a small run; published figures may be of larger trees."
 _COUNTED_BY = {
-    TraceSource.PERF: "Counted by perf.",
+    TraceSource.PERF: "Counted by perf, which knows some calls only; install bpftrace for all.",
     TraceSource.BPF: "Counted by bpf.",
     TraceSource.STRACE: "Counted by strace.",
     TraceSource.OUTPUT: "Counted from what the tool printed.",
@@ -144,11 +145,11 @@ class _Showing:
         lengths = [one.median for one in bars]
         lengths += [one.published for one in bars if one.published is not None]
         lengths = [one for one in lengths if one > 0]
-        title = view.title
-        if any(one.published is not None for one in bars) and self._scale_remark():
-            title += " (published figures may be of larger trees)"
+        texts = [self.published.get((one.plan.key, view.measure)) for one in steps]
+        remarks = self._scale_remark() if any(texts) else []
+        remarks += sorted({f"Published: {one.note}." for one in texts if one and one.note})
         is_log = bool(lengths) and max(lengths) > _LOG_FROM_RATIO * min(lengths)
-        return Bars(title, view.measure.value, bars, is_log)
+        return Bars(view.title, view.measure.value, bars, is_log, " ".join(remarks))
 
     def _bar(self, measured: Measured, measure: Measure) -> Bar:
         plan, values = measured.plan, measured.values(measure)
@@ -257,11 +258,13 @@ def _call_rows(measured: Measured, published: PublishedCalls | None) -> tuple[Ro
     for name in names:
         one = here.get(name, CallCount(0))
         calls, errors, _ = text.get(name, (None, None, None))
-        cells = (_number(one.calls), _nonzero(one.errors)) if here else ("", "")
+        is_known = bool(here) and (measured.source is not TraceSource.PERF or name in SYSCALLS)
+        cells = (_number(one.calls), _nonzero(one.errors)) if is_known else ("", "")
         has_time = total_s > 0 and one.seconds is not None
         time = f"{100 * (one.seconds or 0.0) / total_s:.1f} %" if has_time else ""
         rows.append(Row((safe(name), *cells, time, _number(calls), _nonzero(errors))))
-    totals = (_sums(here) if here else ("", ""), _sums_of(text) if text else ("", ""))
+    is_whole = bool(here) and measured.source is not TraceSource.PERF
+    totals = (_sums(here) if is_whole else ("", ""), _sums_of(text) if text else ("", ""))
     rows.append(Row(("total", *totals[0], "", *totals[1])))
     return tuple(rows)
 

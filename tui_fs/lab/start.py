@@ -80,6 +80,8 @@ class LabRun:
         """
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                break  # it was killed while it wrote
             event = event_from_json(json.loads(line))
             yield event
             if isinstance(event, RunEnded):

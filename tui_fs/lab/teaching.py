@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tui_fs.job.calibrations import SHORTEST_TELLING_S, refine
+from tui_fs.job.calibrations import NOISE_DOUBTFUL, SHORTEST_TELLING_S, refine
 from tui_fs.job.planning import forecast
 from tui_fs.lab.results import Results
 from tui_fs.linux.filesystem import FileSystem, file_system_of
@@ -12,6 +12,7 @@ from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Options
 from tui_fs.survey.scandir import ScandirSurvey
 
+_FEWEST_RUNS = 3
 _NEVER_MEASURED = (
     "what deleting costs on this file system was never measured; tui-fs estimate measures it "
     "beside a large tree"
@@ -49,7 +50,7 @@ def teach(directory: str, predicted: Mapping[str, Estimate], results: Results) -
         if not results.has(key):
             continue
         took_s = results.median(key)
-        why = _why_nothing(filesystem, estimate, took_s)
+        why = _why_unsure(results, key) or _why_nothing(filesystem, estimate, took_s)
         if why:
             untold.setdefault(why, []).append(key)
         else:
@@ -59,6 +60,13 @@ def teach(directory: str, predicted: Mapping[str, Estimate], results: Results) -
         words = "; ".join(learnt)
         notes.insert(0, f"Estimates for this file system are refined from now on: {words}.")
     return tuple(notes)
+
+
+def _why_unsure(results: Results, key: str) -> str:
+    least_s, most_s = results.span(key)
+    if len(results.measured[key].runs) < _FEWEST_RUNS:
+        return "it ran too few times"
+    return "its runs differ too much" if most_s > NOISE_DOUBTFUL * least_s else ""
 
 
 def _why_nothing(filesystem: FileSystem, estimate: Estimate, took_s: float) -> str:

@@ -32,6 +32,16 @@ def others_may_replace(parent: os.stat_result, child: os.stat_result, uid: int) 
     return not (parent.st_mode & _STICKY and child.st_uid in (ROOT, uid))
 
 
+def keeps_what_is_made(status: os.stat_result, uid: int) -> bool:
+    """Tell whether nobody but root can exchange what `uid` makes in a directory.
+
+    The owner of a sticky directory can.
+    """
+    if status.st_uid not in (ROOT, uid):
+        return False
+    return not others_may_write(status, uid) or bool(status.st_mode & _STICKY)
+
+
 def replaceable_part(path: str, uid: int) -> str | None:
     """Return the highest directory on the way to `path`, or itself, that others can replace.
 

@@ -4,7 +4,7 @@ import ctypes
 import os
 
 _CLONE_NEWNS = 0x00020000  # linux/sched.h
-_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 0x2, 0x4, 0x4000, 0x40000  # linux/mount.h
+_MS_NOSUID, _MS_NODEV, _MS_REC, _MS_SLAVE = 0x2, 0x4, 0x4000, 0x80000  # linux/mount.h
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 0x2, 0x8
 
 
@@ -12,7 +12,8 @@ def own_mounts() -> None:
     """Give this process a table of mounts of its own (mount_namespaces(7)).
 
     What is mounted from now on is seen by this process and its children alone, and the kernel
-    takes it down when the last of them has ended. To be called before there are other threads:
+    takes it down when the last of them has ended. What others unmount meanwhile goes here, too, or
+    their disks would stay in use (MS_SLAVE). To be called before there are other threads:
     they would keep the old table. Descriptors that are open already lead through the old one, to
     what lies below a mount: paths are to be opened anew.
 
@@ -21,7 +22,7 @@ def own_mounts() -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(_CLONE_NEWNS))
-    _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+    _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None))
 
 
 def mount_tmpfs(path: str, size_bytes: int, inodes: int) -> None:

@@ -11,6 +11,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.lab.experiment import Experiment, Scale
+from tui_fs.lab.figures import safe
 from tui_fs.lab.preparing import prepare
 from tui_fs.lab.registry import experiment, experiments
 from tui_fs.lab.results import Ending
@@ -156,8 +157,8 @@ class LabScreen(FramedScreen):
         target = self._target if chosen.takes_target else ""
         try:
             prepared = prepare(chosen, scale, None, target)
-        except TuiFsError as why:
-            self.post_message(RunPrepared(chosen.name, scale, None, str(why)))
+        except (TuiFsError, OSError) as why:
+            self.post_message(RunPrepared(chosen.name, scale, None, safe(str(why))))
             return
         self.post_message(RunPrepared(chosen.name, scale, prepared, ""))
 

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from tui_fs.lab.exhibits import Bars, Calls, CallsOf, Claims, Curves, Exhibit, Flames, Table
 from tui_fs.lab.experiment import Experiment
+from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.results import Results
 from tui_fs.lab.runs import load
@@ -182,7 +183,7 @@ class LabResultScreen(FramedScreen):
                 case Bars():
                     lay_out = partial(layout_bars, exhibit.bars, is_log=exhibit.is_log)
                     title = exhibit.title + (" · bars of logarithms" if exhibit.is_log else "")
-                    yield from _titled(title, FittedLines(lay_out))
+                    yield from _titled(title, FittedLines(lay_out), exhibit.remark)
                 case Curves():
                     plot = CurvePlot()
                     plot.plot = plot_of(exhibit)
@@ -296,7 +297,7 @@ def write_report(
 
 def _titled(title: str, widget: Widget, remark: str = "") -> Iterator[Widget]:
     """Yield a widget between its title and a remark."""
-    yield Static(Text(title, "bold"), classes="exhibit-title")
+    yield Static(Text(safe(title), "bold"), classes="exhibit-title")
     yield widget
     if remark:
-        yield Static(muted(remark))
+        yield Static(muted(safe(remark)))

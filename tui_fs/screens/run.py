@@ -79,6 +79,7 @@ class RunScreen(FramedScreen):
         self._snapshot = Snapshot()
         self._state: JobState | None = None
         self._history = RateHistory(bucket_s=settings.interval_s)
+        self._is_over = False
 
     def compose_body(self) -> ComposeResult:
         """Lay out progress above the table of calls."""
@@ -110,10 +111,20 @@ class RunScreen(FramedScreen):
         except TuiFsError as why:
             self.post_message(Failed(why))
 
+    def on_screen_resume(self) -> None:
+        """The job may have ended behind another screen."""
+        self._show_report()
+
+    def _show_report(self) -> None:
+        """Show how it ended, as soon as nothing lies over this screen."""
+        if self._is_over and self.app.screen is self:
+            self.app.switch_screen(ReportScreen(self._folder, self.settings))
+
     def on_snapshot_changed(self, message: SnapshotChanged) -> None:
         """Draw the job as it stands, or its report when it has ended."""
         if message.is_over:
-            self.app.switch_screen(ReportScreen(self._folder, self.settings))
+            self._is_over = True
+            self._show_report()
             return
         snapshot, self._state = message.snapshot, message.state
         self._snapshot = snapshot

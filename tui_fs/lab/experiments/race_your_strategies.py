@@ -57,11 +57,14 @@ def _forest(directories: int) -> Wide:
 
 
 def _step(strategy: Strategy) -> Step:
-    tools = {name: name for name in strategy.tools}
+    # A tool that another one starts is named by its path, as in a job.
+    tools = {name: f"{{path:{name}}}" for name in strategy.tools}
+    bare = {path: name for name, path in tools.items()}
+    steps = strategy.steps(("{tree}",), Options(), tools, "{empty}")
     return Step(
         key=strategy.name.value,
         title=strategy.name.value,
-        commands=strategy.steps(("{tree}",), Options(), tools, "{empty}"),
+        commands=tuple(tuple((bare[argv[0]], *argv[1:]) for argv in one) for one in steps),
         counting=Counting.CALLS,
     )
 

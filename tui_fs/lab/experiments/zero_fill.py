@@ -223,6 +223,9 @@ def _reads_zeros(results: Results) -> Judgement:
         if not results.has(f"{key}-read"):
             raise NotMeasured(f"what {key} made was not read; it takes cmp, of diffutils")
         others += [run.output for run in results.measured[f"{key}-read"].runs if run.output]
+        size_bytes = results.left(f"{key}-synced").apparent_bytes
+        if size_bytes != results.left("head-synced").apparent_bytes:
+            others.append(f"{key} made only {bytes_iec(size_bytes)}")
     return judged(not others, others[0] if others else "Every byte read was zero")
 
 

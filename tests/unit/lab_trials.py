@@ -1,0 +1,90 @@
+"""Experiments made by hand, and a place to do them."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tui_fs.lab.conductor import Conductor
+from tui_fs.lab.experiment import (
+    Experiment,
+    Pipeline,
+    Scale,
+    Setting,
+    Trial,
+)
+from tui_fs.lab.preparing import prepare
+from tui_fs.lab.results import (
+    LabEvent,
+    Results,
+    RunBegan,
+    StepRan,
+    fold,
+)
+
+RM: tuple[Pipeline, ...] = ((("rm", "-r", "{tree}"),),)
+
+
+class Stopped(Exception):
+    """The test ends the run."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A few empty files."""
+
+    files: int = 3
+    entries: int = 4
+    contents_bytes: int = 0
+    words: str = "three files"
+
+    def build(self, directory: int, tick: Callable[[int], None]) -> None:
+        """Make them."""
+        for number in range(self.files):
+            os.mknod(f"file {number}", dir_fd=directory)
+        tick(self.files)
+
+
+def experiment_of(*trials: Trial) -> Experiment:
+    """Return an experiment that does these trials."""
+
+    def same(_scale: Scale, _setting: Setting) -> tuple[Trial, ...]:
+        return trials
+
+    return Experiment("a-test", "A test", "Does it work?", same, finds_tools=())
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a directory to work in, and keep records in another one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "place").mkdir(mode=0o700)
+    (tmp_path / "kept").mkdir()
+    return tmp_path / "place"
+
+
+def done(
+    place: Path,
+    *trials: Trial,
+    goes_on: Callable[[], None] = lambda: None,
+    told: list[LabEvent] | None = None,
+) -> list[LabEvent]:
+    """Do the trials; give what was told."""
+    told = [] if told is None else told
+    prepared = prepare(experiment_of(*trials), Scale.SMALL, str(place))
+    began = RunBegan("a-test", "small", 0.0, prepared.machine, str(place), prepared.plans)
+    told.append(began)
+    Conductor(prepared, str(place.parent / "kept"), told.append, goes_on).run()
+    return told
+
+
+def results_of(events: list[LabEvent]) -> Results:
+    """Return what was told, added up."""
+    return fold(events)
+
+
+def ran(events: list[LabEvent]) -> list[str]:
+    """Return the keys of the steps that were timed, in their order."""
+    return [one.key for one in events if isinstance(one, StepRan)]
