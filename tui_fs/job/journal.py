@@ -3,6 +3,7 @@
 import json
 import os
 
+from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event, event_from_json, event_to_json
 from tui_fs.model.paths import displayable
@@ -11,16 +12,16 @@ READ_AT_ONCE_BYTES = 4 << 20
 """More than any event has; a longer line is damage."""
 
 
-class JournalWriter:
-    """Appends events; each is one line, written whole or not at all as far as readers see."""
+class LineWriter:
+    """Appends JSON values; each is one line, written whole or not at all as far as readers see."""
 
     def __init__(self, path: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(path, flags, 0o600)
 
-    def write(self, event: Event) -> None:
-        """Append one event."""
-        line = json.dumps(event_to_json(event), separators=(",", ":")).encode("ascii") + b"\n"
+    def write_line(self, value: Json) -> None:
+        """Append one value."""
+        line = json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
         whole = os.fstat(self._descriptor).st_size
         try:
             while line:
@@ -32,6 +33,14 @@ class JournalWriter:
     def sync(self) -> None:
         """Wait until everything written so far is on the disk."""
         os.fsync(self._descriptor)
+
+
+class JournalWriter(LineWriter):
+    """Appends the events of a job."""
+
+    def write(self, event: Event) -> None:
+        """Append one event."""
+        self.write_line(event_to_json(event))
 
 
 class JournalReader:

@@ -63,7 +63,7 @@ class _Teller:
 
     def close(self) -> None:
         """Have the record on the disk."""
-        self._recorder.close()
+        self._recorder.sync()
 
 
 def run(prepared: Prepared, folder: str) -> Ending:

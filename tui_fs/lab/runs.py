@@ -7,6 +7,7 @@ import stat
 import time
 from dataclasses import dataclass
 
+from tui_fs.job.journal import LineWriter
 from tui_fs.job.store import is_private, made_private, state_directory
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.results import (
@@ -65,29 +66,16 @@ def new_folder(experiment: str) -> str:
         number += 1
 
 
-class Recorder:
-    """Appends events to the folder of a run, each as a line; what only moves is not kept."""
+class Recorder(LineWriter):
+    """Appends events to the record of a run; what only moves is not kept."""
 
     def __init__(self, folder: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._descriptor = os.open(os.path.join(folder, _EVENTS), flags, 0o600)
+        super().__init__(os.path.join(folder, _EVENTS))
 
     def write(self, event: LabEvent) -> None:
         """Append an event."""
         if not isinstance(event, Progressed):
-            line = json.dumps(event_to_json(event)).encode() + b"\n"
-            whole = os.fstat(self._descriptor).st_size
-            try:
-                while line:
-                    line = line[os.write(self._descriptor, line) :]
-            except OSError:
-                os.ftruncate(self._descriptor, whole)  # a torn line would spoil the next one
-                raise
-
-    def close(self) -> None:
-        """Have all of it on the disk."""
-        os.fsync(self._descriptor)
-        os.close(self._descriptor)
+            self.write_line(event_to_json(event))
 
 
 def stored_runs() -> list[StoredRun]:
