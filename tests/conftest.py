@@ -27,6 +27,7 @@ from tests.filesystems import (
     xfs_root,
 )
 from tests.needs import lacks
+from tui_fs.linux.inode_flags import spread_subdirectories
 
 __all__ = [
     "crowded",
@@ -185,6 +186,14 @@ class Cli:
     def wait_for_state(self, job: str, state: str) -> None:
         """Wait until `jobs` says that a job is in a state."""
         wait_until(lambda: self.state_of(job) == state, f"job {job} being {state}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spread_out(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let no test wait for ext4, which is slow to make files where others were just deleted."""
+    directory = os.open(tmp_path_factory.getbasetemp(), os.O_RDONLY)
+    spread_subdirectories(directory)
+    os.close(directory)
 
 
 @pytest.fixture(autouse=True)

@@ -193,7 +193,7 @@ def store(events: tuple[LabEvent, ...], name: str = "rsync-vs-rm-1") -> str:
     recorder = Recorder(folder)
     for event in events:
         recorder.write(event)
-    recorder.close()
+    recorder.sync()
     with open(os.path.join(folder, "stacks.txt"), "w", encoding="utf-8") as file:
         file.write(STACKS)
     return folder

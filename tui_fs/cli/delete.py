@@ -5,11 +5,11 @@ import sys
 from dataclasses import replace
 
 from tui_fs.cli.arguments import options_of, trace_of
-from tui_fs.cli.estimate import estimate_as_json
+from tui_fs.cli.counting import count_tree
+from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json
-from tui_fs.cli.survey import count_tree
 from tui_fs.job.continuation import rest_of
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import (

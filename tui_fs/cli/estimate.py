@@ -5,21 +5,19 @@ import os
 from collections.abc import Sequence
 
 from tui_fs.cli.arguments import directory_argument, options_of
+from tui_fs.cli.counting import count_tree
+from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json
-from tui_fs.cli.survey import count_tree
 from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
 from tui_fs.linux.pins import take_pin
-from tui_fs.model.codec import argv_fields
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, duration
-from tui_fs.survey.glance import glance
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -59,6 +57,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
     """Look for a second, and print what that says of the whole."""
+    from tui_fs.survey.glance import glance  # not loaded where everything is counted
+
     try:
         seen = glance(paths)
     except OSError as error:
@@ -109,27 +109,6 @@ def _refuse_nested(paths: Sequence[str]) -> None:
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise BadInput(f"{in_words(paths)} cannot be looked at: {why}.") from error
-
-
-def estimate_as_json(estimate: Estimate) -> dict[str, object]:
-    """Return one strategy's estimate in the shape of the CLI contract."""
-    return {
-        "strategy": estimate.strategy.value,
-        "seconds_low": round(estimate.seconds_low, 3),
-        "seconds": round(estimate.seconds, 3),
-        "seconds_high": round(estimate.seconds_high, 3),
-        "syscalls": estimate.syscalls,
-        "processes": estimate.processes,
-        "peak_memory_bytes": estimate.peak_memory_bytes,
-        "feasible": estimate.feasible,
-        "race_safe": estimate.race_safe,
-        "mount_safe": estimate.mount_safe,
-        "reasons": list(estimate.reasons),
-        **argv_fields("command", estimate.command),
-        "rests_on": estimate.rests_on,
-        "calls_rest_on": estimate.calls_rest_on,
-        "advice": estimate.advice,
-    }
 
 
 def estimates_as_text(found: Forecast, refused: str) -> str:

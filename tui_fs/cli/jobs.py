@@ -2,7 +2,6 @@
 
 import argparse
 
-from tui_fs.cli.delete import go_on
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json
@@ -53,6 +52,8 @@ def run_control(parsed: argparse.Namespace) -> int:
     view = JobView(folder)
     view.poll()
     if view.state is JobState.DIED and command.name == "resume":
+        from tui_fs.cli.delete import go_on  # no other command needs to plan
+
         return go_on(view.plan, parsed)
     if view.state is JobState.DIED:
         raise JobFailed(

@@ -4,21 +4,20 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import BinaryIO
 
 from tui_fs import __version__
 from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument
+from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, StatusLine, note, print_json
 from tui_fs.cli.survey_shape import survey_as_json, survey_as_text
 from tui_fs.model.codec import path_fields
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
-from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import common_directory
-from tui_fs.model.units import count, counted
+from tui_fs.model.units import counted
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.survey.imported import ImportedSurvey
@@ -46,38 +45,13 @@ def run(parsed: argparse.Namespace) -> int:
     return _end(survey.unreadable, survey.backend)
 
 
-def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
-    """Return the finished survey of directories, with a line on the terminal while it runs."""
-    return _watched(ScandirSurvey(paths, filters), common_directory(paths))
-
-
 def _counted(parsed: argparse.Namespace) -> tuple[Survey, Collector]:
     if parsed.imported is not None:
         imported = ImportedSurvey(parsed.imported)
-        return _watched(imported, parsed.imported), imported.collector
+        return watched(imported, parsed.imported), imported.collector
     path = directory_argument(parsed.path)
     counting = ScandirSurvey([path])
-    return _watched(counting, path), counting.collector
-
-
-def _watched(counting: ScandirSurvey | ImportedSurvey, place: str) -> Survey:
-    line = StatusLine()
-    survey: Survey | None = None
-    try:
-        for survey in counting.run():
-            line.show(_progress(survey.totals.entries, survey.totals.directories))
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        shown = displayable(error.filename if isinstance(error.filename, str) else place)
-        raise BadInput(f"{shown} cannot be read: {why}.") from error
-    finally:
-        line.clear()
-    assert survey is not None  # the last one is always told
-    return survey
-
-
-def _progress(entries: int, directories: int) -> str:
-    return f"counting  {count(entries)} entries in {count(directories)} directories"
+    return watched(counting, path), counting.collector
 
 
 def _export(parsed: argparse.Namespace) -> int:
@@ -142,7 +116,7 @@ def _now_and_then(line: StatusLine) -> Callable[[Written], None]:
         nonlocal told_s
         if time.monotonic() - told_s >= _TELL_EVERY_S:
             told_s = time.monotonic()
-            line.show(_progress(written.entries, written.directories))
+            line.show(progress(written.entries, written.directories))
 
     return tell
 

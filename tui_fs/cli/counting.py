@@ -1,0 +1,56 @@
+"""Counting a tree to its end, for every command that needs one counted."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from tui_fs.cli.output import StatusLine
+from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Filters
+from tui_fs.model.survey import Survey
+from tui_fs.model.target import common_directory
+from tui_fs.model.units import count
+from tui_fs.survey.scandir import ScandirSurvey
+
+
+class Counting(Protocol):
+    """What counts, and tells how far it is."""
+
+    def run(self) -> Iterator[Survey]:
+        """Yield what is counted so far, the last time when all is."""
+        ...
+
+
+def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
+    """Return the finished survey of directories, with a line on the terminal while it runs."""
+    return watched(ScandirSurvey(paths, filters), common_directory(paths))
+
+
+def watched(counting: Counting, place: str) -> Survey:
+    """Return the finished survey, with a line on the terminal while it runs.
+
+    Args:
+        place: what is counted, for errors that do not name it.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    line = StatusLine()
+    survey: Survey | None = None
+    try:
+        for survey in counting.run():
+            line.show(progress(survey.totals.entries, survey.totals.directories))
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        shown = displayable(error.filename if isinstance(error.filename, str) else place)
+        raise BadInput(f"{shown} cannot be read: {why}.") from error
+    finally:
+        line.clear()
+    assert survey is not None  # the last one is always told
+    return survey
+
+
+def progress(entries: int, directories: int) -> str:
+    """Return how far it is, in words."""
+    return f"counting  {count(entries)} entries in {count(directories)} directories"
