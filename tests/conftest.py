@@ -1,5 +1,6 @@
 """Give every test a state directory of its own and a way to run the program."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -46,6 +47,7 @@ Argument = str | bytes | Path
 
 DEADLINE_S = 60.0
 _POLL_S = 0.01
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -206,6 +208,13 @@ def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     yield home
     for journal in home.glob("tui-fs/jobs/*/events.jsonl"):
         _end_supervisor(journal, home)
+
+
+@pytest.fixture(autouse=True)
+def orphans_go_to_init() -> Iterator[None]:
+    """Let no test's launcher make this process the parent of what later tests leave."""
+    yield
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 """Experiments made by hand, and a place to do them."""
 
-import ctypes
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from tui_fs.lab.results import (
     fold,
 )
 
-_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 RM: tuple[Pipeline, ...] = ((("rm", "-r", "{tree}"),),)
 
 
@@ -59,14 +57,12 @@ def experiment_of(*trials: Trial) -> Experiment:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a directory to work in, and keep records in another one."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "place").mkdir(mode=0o700)
     (tmp_path / "kept").mkdir()
-    yield tmp_path / "place"
-    # The launcher has made this process the parent of all orphans below it.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    return tmp_path / "place"
 
 
 def done(

@@ -12,7 +12,7 @@ from tui_fs.tracing.source import CallSource, Counts
 
 LONGEST_OUTPUT_BYTES = 4_096
 _READ_BYTES = 1 << 16
-_ASK_EVERY_S = 0.2
+_ASK_EVERY_MS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,11 @@ def run_steps(
 
 def _wait(launcher: Launcher, pipes: dict[int, bytearray], goes_on: Callable[[], None]) -> None:
     """Wait for the step's end, and take what it prints before that."""
+    poll = select.poll()  # select(2) knows no descriptor above 1,023
+    for descriptor in (launcher.fileno(), *pipes):
+        poll.register(descriptor, select.POLLIN)
     while True:
-        ready, _, _ = select.select([launcher.fileno(), *pipes], [], [], _ASK_EVERY_S)
+        ready = {descriptor for descriptor, _ in poll.poll(_ASK_EVERY_MS)}
         for pipe, kept in pipes.items():
             if pipe in ready:
                 chunk = os.read(pipe, _READ_BYTES)
