@@ -109,6 +109,7 @@ class PreviewScreen(CountingScreen):
         if died is not None:
             self._choices = Choices(died.options, died.trace)
         self._chosen_by_person = False
+        self._put_on: str | None = None  # where this screen itself has put the cursor
 
     def compose_body(self) -> ComposeResult:
         """Lay out counts, strategies, and the highlighted strategy's command."""
@@ -250,8 +251,12 @@ class PreviewScreen(CountingScreen):
         rows = self.query_one(BarList)
         rows.set_rows(rows_of(found))
         chosen = self._died.strategy if self._died is not None else found.recommended
+        at = rows.cursor_row
+        if self._put_on is not None and at is not None and at.key != self._put_on:
+            self._chosen_by_person = True  # a key whose message has not come yet
         if not self._chosen_by_person and chosen is not None:
             rows.move_to(chosen)
+            self._put_on = chosen.value
         self._show_strategy()
 
     def _show_strategy(self) -> None:

@@ -1,0 +1,27 @@
+"""A strategy that a person has moved to stays chosen, whatever is counted or measured meanwhile."""
+
+from tests.ui.recorded import Host, maildrop_survey
+from tests.ui.test_screens import SMALL, a_quiet_machine, counted, preview, settle
+from widgets.bar_list import BarList
+
+__all__ = ["a_quiet_machine"]
+
+
+async def test_a_key_that_was_not_heard_of_yet_is_not_undone() -> None:
+    # Given the preview of a tree that is counted, with the cursor on what is recommended
+    screen = preview()
+    app = Host(screen)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await counted(maildrop_survey())(pilot)
+        await settle(pilot)
+        rows = screen.query_one(BarList)
+        assert rows.cursor_row is not None
+        assert rows.cursor_row.key == "rm"
+        # When a person moves on, and new figures come before the screen has heard of that
+        rows.action_move(1)
+        screen._show()
+        # Then the cursor stays where it was put
+        assert rows.cursor_row.key == "find"
+        await settle(pilot)
+        assert rows.cursor_row is not None and rows.cursor_row.key == "find"
