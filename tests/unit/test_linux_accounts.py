@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
-from tui_fs.linux.accounts import others_may_replace, others_may_write, replaceable_part
+from tui_fs.linux.accounts import (
+    keeps_what_is_made,
+    others_may_replace,
+    others_may_write,
+    replaceable_part,
+)
 
 ME, OTHER = 1000, 1001
 
@@ -68,3 +73,19 @@ def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
     # Given a path that is not there / When asked / Then OSError
     with pytest.raises(FileNotFoundError):
         replaceable_part(str(tmp_path / "gone"), os.getuid())
+
+
+@pytest.mark.parametrize(
+    ("status", "keeps"),
+    [
+        (directory(0o755), True),
+        (directory(0o1777, uid=0), True),  # as /tmp
+        (directory(0o777, uid=0), False),
+        (directory(0o1777), True),
+        (directory(0o755, uid=OTHER), False),
+        (directory(0o1755, uid=OTHER), False),  # its owner can rename what others have made
+    ],
+)
+def test_where_nobody_else_can_exchange_what_one_makes(status: os.stat_result, keeps: bool) -> None:
+    # Given a directory / When asked / Then by its owner, its mode and the sticky bit
+    assert keeps_what_is_made(status, ME) is keeps

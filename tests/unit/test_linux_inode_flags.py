@@ -9,7 +9,7 @@ import pytest
 
 from tests.needs import needs_root, needs_tool
 from tests.unit.walkers import told_by_one
-from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags, spread_subdirectories
 from tui_fs.survey.records import DirectoryFlag
 
 
@@ -60,3 +60,32 @@ def test_a_survey_notes_the_directories_that_have_them(flagged: Path) -> None:
 def test_where_there_are_no_flags_none_is_told() -> None:
     # Given a file system without them / When asked / Then None
     assert flags_of(Path("/proc/self")) is None
+
+
+@pytest.mark.root
+def test_subdirectories_are_spread_on_ext4_and_nothing_else_changes(ext4: Path) -> None:
+    # Given a directory on ext4
+    needs_root("mounting ext4")
+    lsattr = needs_tool("lsattr", package="e2fsprogs")
+
+    def letters() -> str:
+        command = [str(lsattr), "-d", str(ext4)]
+        told = subprocess.run(command, capture_output=True, text=True, check=True)
+        return told.stdout.split()[0]
+
+    before = letters()
+    descriptor = os.open(ext4, os.O_RDONLY | os.O_DIRECTORY)
+    # When its subdirectories are to be spread / Then it has chattr's T, and what it had
+    spread_subdirectories(descriptor)
+    os.close(descriptor)
+    assert "T" not in before
+    assert letters().replace("T", "-") == before and "T" in letters()
+
+
+def test_elsewhere_there_is_nothing_to_spread(tmpfs: Path) -> None:
+    # Given a directory on tmpfs / When asked / Then it is left as it is, without an error
+    before = flags_of(tmpfs)
+    descriptor = os.open(tmpfs, os.O_RDONLY | os.O_DIRECTORY)
+    spread_subdirectories(descriptor)
+    os.close(descriptor)
+    assert flags_of(tmpfs) == before

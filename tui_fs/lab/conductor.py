@@ -179,7 +179,8 @@ class Conductor:
             try:
                 source = open_source(kind, sum(len(pipeline) for pipeline in step.commands))
                 ended = self._measured(step, directory, source)
-            except Missing as why:  # before anything ran: a source is prepared first
+            except Missing as why:
+                # bpftrace says so before anything ran; perf may later, but is the last to be tried
                 self._unfit[kind] = str(why)
                 continue
             why_failed = _why_failed(step, ended)

@@ -25,9 +25,10 @@ def inode_flags(descriptor: int) -> int | None:
 def spread_subdirectories(directory: int) -> None:
     """Have ext4 put what is made in new subdirectories far from that of older ones.
 
-    Else new files take the inodes next to those just deleted, which it looks through one by one,
-    because it does not give them out for some time: 5,000 files took 1.0 to 2.4 s instead of 0.07.
-    Other file systems do not do so, and have no such flag.
+    It chooses the place by the subdirectory's name. Else new files take the inodes next to those
+    just deleted, and without a journal ext4 looks through these one by one, because it does not
+    give them out for some time: making twenty directories of 10,000 files took 46 s instead of 4.
+    Other file systems have no such flag.
     """
     flags = inode_flags(directory)
     if flags is not None:

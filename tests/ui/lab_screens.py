@@ -1,0 +1,148 @@
+"""What the tests of the lab's screens share: a quiet lab, runs by hand, and ways to look."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.pilot import Pilot
+
+from tests.ui.recorded import Host, SilentSurvey, screen_text
+from tests.ui.recorded_lab import (
+    BEGAN_AT,
+    DONE,
+    EXPERIMENT,
+    OWN,
+    RUNNING,
+    PlayedRun,
+    starter,
+    store,
+)
+from tui_fs.lab.experiment import Experiment, Scale
+from tui_fs.lab.results import LabEvent, RunBegan, RunEnded
+from tui_fs.lab.room import Needs
+from tui_fs.lab.runs import StoredRun
+from tui_fs.screens.frame import FramedScreen
+
+SMALL, LARGE = (80, 24), (120, 40)
+
+
+class _TextFile(SingleFileSnapshotExtension):
+    """One readable file for each screen."""
+
+    _write_mode = WriteMode.TEXT
+    _file_extension = file_extension = "txt"  # syrupy 4 and 5 name it differently
+
+
+@pytest.fixture
+def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(_TextFile)
+
+
+@pytest.fixture(autouse=True)
+def a_quiet_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two experiments, no runs, and nothing of this machine or this moment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", SilentSurvey)
+    monkeypatch.setattr("tui_fs.screens.lab.time.time", lambda: BEGAN_AT + 3 * 86_400)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments", lambda: (EXPERIMENT, OWN))
+    monkeypatch.setattr(
+        "tui_fs.screens.lab.experiment", {one.name: one for one in (EXPERIMENT, OWN)}.__getitem__
+    )
+    keep(monkeypatch, {})
+
+
+def keep(monkeypatch: pytest.MonkeyPatch, runs: dict[str, tuple[LabEvent, ...]]) -> list[str]:
+    """Keep runs, the newest first; return their folders."""
+    stored: list[StoredRun] = []
+    for name, events in runs.items():
+        began, ended = events[0], events[-1]
+        assert isinstance(began, RunBegan)
+        ending = ended.ending if isinstance(ended, RunEnded) else None
+        at = BEGAN_AT - 3_600 * len(stored)
+        folder = store(events, name)
+        stored.append(StoredRun(name, folder, began.experiment, Scale(began.scale), at, ending))
+    for module in ("lab", "lab_runs"):
+        monkeypatch.setattr(f"tui_fs.screens.{module}.stored_runs", lambda: stored)
+    return [one.folder for one in stored]
+
+
+class _Prepared:
+    """Stands for what a run would do."""
+
+    def __init__(self, experiment: Experiment, scale: Scale) -> None:
+        self.experiment, self.scale = experiment, scale
+        self.plans = [step for step in _steps() if step]
+        self.needs = Needs(3 << 20, 1_004, 1 << 20)
+        self.directory = "/home/me/.cache/tui-fs/lab"
+
+
+def _steps() -> tuple[object, ...]:
+    began = RUNNING[0]
+    assert isinstance(began, RunBegan)
+    return began.steps
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
+    """What was looked for: experiment, scale, target."""
+    asked: list[tuple[str, str, str]] = []
+
+    def prepare(experiment: Experiment, scale: Scale, _: None, target: str) -> _Prepared:
+        asked.append((experiment.name, scale.value, target))
+        return _Prepared(experiment, scale)
+
+    monkeypatch.setattr("tui_fs.screens.lab.prepare", prepare)
+    return asked
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
+    """A run that stands still in its middle."""
+    run = PlayedRun(store(DONE, "played"), RUNNING, DONE[len(RUNNING) :])
+    monkeypatch.setattr("tui_fs.screens.lab_run.LabRun", starter(run))
+    monkeypatch.setattr("tui_fs.screens.lab_run.clock", lambda _: "0:08")
+    return run
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until workers that will end have ended and all messages are drawn."""
+    await pilot.pause()
+    for worker in list(pilot.app.workers):
+        if worker.group not in ("lab-run", "survey"):
+            await worker.wait()
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    for _ in range(400):
+        await pilot.pause(0.025)
+        if holds():
+            return
+    raise AssertionError(f"It never came to that:\n{screen_text(pilot.app)}")
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    """Wait until the screen shows some words."""
+    await until(pilot, lambda: words in screen_text(pilot.app))
+
+
+async def look(
+    screen: FramedScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
+) -> str:
+    """Return what is to be seen after some keys."""
+    app = Host(screen)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        if first:
+            await shows(pilot, first)
+        for key in keys:
+            await pilot.press(key)
+            await settle(pilot)
+        return screen_text(app)

@@ -1,0 +1,72 @@
+"""Steps that are run to their end: what they printed, what they took, and how they are stopped."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_tool
+from tui_fs.job.launching import LONGEST_OUTPUT_BYTES, run_steps
+from tui_fs.model.calls import TraceSource
+from tui_fs.tracing.ladder import open_source
+
+_OWN_FAULTS = 1_500
+"""Of a small tool; the interpreter it is forked from has several thousand."""
+
+
+class Stopped(Exception):
+    """The test ends the steps."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[int]:
+    """Give an open directory."""
+    descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield descriptor
+    os.close(descriptor)
+
+
+def tool(name: str) -> str:
+    """Return the path of a tool that every system has."""
+    return needs_tool(name, package="coreutils")
+
+
+def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) -> None:
+    # Given a step that makes a file, and a pipeline that counts names / When run
+    steps = (
+        ((tool("touch"), "made"),),
+        ((tool("ls"),), (tool("wc"), "-l")),
+    )
+    ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+    # Then the second saw what the first did
+    assert ended.output == b"1\n" and ended.errors == b""
+    assert [one.statuses for one in ended.steps] == [(0,), (0, 0)]
+    assert os.listdir(tmp_path) == ["made"]
+
+
+def test_page_faults_are_the_tools_own(directory: int) -> None:
+    # Given a tool that touches little / When run / Then the interpreter's faults are not among its
+    ended = run_steps((((tool("true"),),),), directory, open_source(TraceSource.OFF))
+    assert 0 < ended.steps[0].minor_faults < _OWN_FAULTS
+
+
+def test_only_the_beginning_of_much_output_is_kept_and_nothing_stands_still(
+    directory: int,
+) -> None:
+    # Given a tool that prints far more than a pipe holds / When run / Then it ends well
+    ended = run_steps(
+        (((tool("head"), "-c", "5000000", "/dev/zero"),),), directory, open_source(TraceSource.OFF)
+    )
+    assert ended.steps[0].statuses == (0,)
+    assert ended.output == bytes(LONGEST_OUTPUT_BYTES)
+
+
+def test_what_the_question_raises_ends_the_tools(directory: int) -> None:
+    # Given a tool that takes longer than any test
+    def stop() -> None:
+        raise Stopped
+
+    # When asked whether it goes on, and it does not / Then it is ended, and that is raised
+    with pytest.raises(Stopped):
+        run_steps((((tool("sleep"), "600"),),), directory, open_source(TraceSource.OFF), stop)

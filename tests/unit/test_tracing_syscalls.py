@@ -1,0 +1,30 @@
+"""The names of system calls agree with the numbers that are counted by name."""
+
+import pytest
+
+from tui_fs.tracing.syscalls import (
+    SYSCALLS,
+    names_of_this_machine,
+    numbers_of_this_machine,
+)
+
+
+@pytest.mark.parametrize("machine", ("x86_64", "aarch64"))
+def test_every_counted_call_has_its_name_in_the_table(
+    monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    # Given a machine / When its tables are looked at
+    monkeypatch.setattr("os.uname", lambda: type("Uname", (), {"machine": machine}))
+    names, numbers = names_of_this_machine(), numbers_of_this_machine()
+    # Then both say the same of every call that the machine has
+    assert {name: names[number] for name, number in numbers.items()} == {
+        name: name for name in numbers
+    }
+    assert set(numbers) <= set(SYSCALLS) and len(names) > 300
+    assert names[-1] == "rt_sigreturn"
+
+
+def test_an_unknown_machine_has_no_names_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a machine whose table is not known / When asked / Then no name is guessed
+    monkeypatch.setattr("os.uname", lambda: type("Uname", (), {"machine": "vax"}))
+    assert names_of_this_machine() == {-1: "rt_sigreturn"}
