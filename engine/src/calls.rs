@@ -1,0 +1,298 @@
+//! The system calls the engine makes on trees, each counted and timed.
+//!
+//! A worker owns one [`Calls`]; any thread may read it. Nothing here takes a path with a slash in
+//! it: whoever wants to go somewhere goes there name by name, from descriptor to descriptor.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, Statx, StatxFlags,
+};
+use rustix::io::{Errno, Result};
+
+/// The calls that are counted, by the names that strace shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Call {
+    Openat2,
+    Openat,
+    Fstat,
+    Statx,
+    Getdents64,
+    Unlinkat,
+    Close,
+    Lseek,
+    Fcntl,
+    Ftruncate,
+}
+
+pub const CALLS: [(Call, &str); 10] = [
+    (Call::Openat2, "openat2"),
+    (Call::Openat, "openat"),
+    (Call::Fstat, "fstat"),
+    (Call::Statx, "statx"),
+    (Call::Getdents64, "getdents64"),
+    (Call::Unlinkat, "unlinkat"),
+    (Call::Close, "close"),
+    (Call::Lseek, "lseek"),
+    (Call::Fcntl, "fcntl"),
+    (Call::Ftruncate, "ftruncate"),
+];
+
+/// How often a call returned, how often with an error, and how long that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub calls: u64,
+    pub errors: u64,
+    pub nanoseconds: u64,
+}
+
+#[derive(Default)]
+struct Counter {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+/// One worker's calls. Only its owner makes calls through it, so plain additions suffice.
+#[derive(Default)]
+pub struct Calls {
+    counters: [Counter; CALLS.len()],
+    without_openat2: AtomicBool,
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK);
+
+impl Calls {
+    /// Counts nothing yet; `without_openat2` makes it do as on kernels before 5.6.
+    pub fn new(without_openat2: bool) -> Self {
+        Self {
+            without_openat2: AtomicBool::new(without_openat2),
+            ..Self::default()
+        }
+    }
+
+    /// The counts so far.
+    pub fn count(&self, call: Call) -> Count {
+        let counter = &self.counters[call as usize];
+        Count {
+            calls: counter.calls.load(Relaxed),
+            errors: counter.errors.load(Relaxed),
+            nanoseconds: counter.nanoseconds.load(Relaxed),
+        }
+    }
+
+    fn counted<T>(&self, call: Call, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        let began = Instant::now();
+        let result = make();
+        let took = began.elapsed().as_nanos() as u64;
+        let counter = &self.counters[call as usize];
+        add(&counter.calls, 1);
+        add(&counter.nanoseconds, took);
+        if result.is_err() {
+            add(&counter.errors, 1);
+        }
+        result
+    }
+
+    /// Opens a directory by a name in another one: no symbolic link, no other mount.
+    ///
+    /// Returns `Errno::XDEV` where something is mounted on it.
+    pub fn open_directory(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+        if !self.without_openat2.load(Relaxed) {
+            let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH | ResolveFlags::NO_XDEV;
+            loop {
+                let opened = self.counted(Call::Openat2, || {
+                    rustix::fs::openat2(above, name, DIRECTORY, Mode::empty(), resolve)
+                });
+                match opened {
+                    // A rename or a mount came in between, anywhere on the system.
+                    Err(Errno::AGAIN | Errno::INTR) => continue,
+                    // Before 5.6; EPERM too is what a filter of an older container runtime
+                    // says of a call that it does not know.
+                    Err(Errno::NOSYS | Errno::PERM) => break,
+                    other => return other,
+                }
+            }
+        }
+        let opened = self.open_plainly(above, name)?;
+        self.without_openat2.store(true, Relaxed);
+        if self.mount_of(opened.as_fd())? == self.mount_of(above)? {
+            return Ok(opened);
+        }
+        self.close(opened);
+        Err(Errno::XDEV)
+    }
+
+    /// Opens the directory above one, as `..`; the caller compares what it is.
+    pub fn open_above(&self, below: BorrowedFd<'_>) -> Result<OwnedFd> {
+        self.open_plainly(below, c"..")
+    }
+
+    fn open_plainly(&self, from: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+        self.counted(Call::Openat, || {
+            rustix::fs::openat(from, name, DIRECTORY, Mode::empty())
+        })
+    }
+
+    /// Opens a file to write to it, never through a symbolic link; only where it is a regular
+    /// file does this have no effect of its own.
+    pub fn open_file(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        self.counted(Call::Openat, || {
+            rustix::fs::openat(above, name, flags | OFlags::NOCTTY, Mode::empty())
+        })
+    }
+
+    /// The number of the mount a descriptor is on (proc(5), fdinfo).
+    fn mount_of(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
+        use std::os::fd::AsRawFd;
+        let path = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
+        let text = std::fs::read_to_string(path)
+            .map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO))?;
+        text.lines()
+            .find_map(|line| line.strip_prefix("mnt_id:"))
+            .and_then(|number| number.trim().parse().ok())
+            .ok_or(Errno::NOSYS)
+    }
+
+    pub fn fstat(&self, descriptor: BorrowedFd<'_>) -> Result<Stat> {
+        self.counted(Call::Fstat, || rustix::fs::fstat(descriptor))
+    }
+
+    /// What a name stands for, itself; takes what the kernel knows without asking a server.
+    pub fn statx(&self, above: BorrowedFd<'_>, name: &CStr, mask: StatxFlags) -> Result<Statx> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+        self.counted(Call::Statx, || rustix::fs::statx(above, name, flags, mask))
+    }
+
+    /// What a descriptor stands for.
+    pub fn statx_of(&self, descriptor: BorrowedFd<'_>, mask: StatxFlags) -> Result<Statx> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        self.counted(Call::Statx, || {
+            rustix::fs::statx(descriptor, c"", flags, mask)
+        })
+    }
+
+    /// Removes a name that is not a directory's.
+    pub fn unlink(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        self.counted(Call::Unlinkat, || {
+            rustix::fs::unlinkat(above, name, AtFlags::empty())
+        })
+    }
+
+    /// Removes an empty directory.
+    pub fn rmdir(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        self.counted(Call::Unlinkat, || {
+            rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR)
+        })
+    }
+
+    /// Gives a descriptor back; the kernel does so whatever it answers.
+    pub fn close(&self, descriptor: OwnedFd) {
+        let number = descriptor.into_raw_fd();
+        let _ = self.counted(Call::Close, || {
+            crate::foreign::close(number);
+            Ok(())
+        });
+    }
+
+    /// A second descriptor of the same open directory.
+    pub fn duplicate(&self, descriptor: BorrowedFd<'_>) -> Result<OwnedFd> {
+        self.counted(Call::Fcntl, || {
+            rustix::io::fcntl_dupfd_cloexec(descriptor, 3)
+        })
+    }
+
+    /// Goes on reading a directory behind an entry, or at its begin (0).
+    pub fn seek(&self, directory: BorrowedFd<'_>, cookie: u64) -> Result<()> {
+        self.counted(Call::Lseek, || {
+            rustix::fs::seek(directory, SeekFrom::Start(cookie)).map(|_| ())
+        })
+    }
+
+    pub fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<()> {
+        self.counted(Call::Ftruncate, || rustix::fs::ftruncate(file, length))
+    }
+
+    /// Reads the next names of a directory with one getdents64; `.` and `..` are left out.
+    ///
+    /// Returns the cookie behind the last of them, `None` at the end of the directory.
+    pub fn read_names(
+        &self,
+        directory: BorrowedFd<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+        mut take: impl FnMut(&CStr, FileType, u64),
+    ) -> Result<Option<u64>> {
+        let mut reader = RawDir::new(directory, buffer);
+        let mut cookie = None;
+        loop {
+            // An empty buffer means that the next step asks the kernel: once, here.
+            let asks = reader.is_buffer_empty();
+            if asks && cookie.is_some() {
+                return Ok(cookie);
+            }
+            let entry = if asks {
+                let mut answer = None;
+                let count = self.counted(Call::Getdents64, || match reader.next() {
+                    None => Ok(()),
+                    Some(Ok(entry)) => {
+                        answer = Some((entry.next_entry_cookie(), kept(&mut take, &entry)));
+                        Ok(())
+                    }
+                    Some(Err(why)) => Err(why),
+                });
+                count?;
+                answer.map(|(cookie, ())| cookie)
+            } else {
+                match reader.next() {
+                    None => None,
+                    Some(entry) => {
+                        let entry = entry?;
+                        kept(&mut take, &entry);
+                        Some(entry.next_entry_cookie())
+                    }
+                }
+            };
+            match entry {
+                None => return Ok(cookie),
+                some => cookie = some,
+            }
+        }
+    }
+}
+
+fn kept(take: &mut impl FnMut(&CStr, FileType, u64), entry: &rustix::fs::RawDirEntry<'_>) {
+    let name = entry.file_name();
+    if name != c"." && name != c".." {
+        take(name, entry.file_type(), entry.ino());
+    }
+}
+
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+}
+
+/// Device and inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl Identity {
+    pub fn of(status: &Stat) -> Self {
+        Self {
+            device: status.st_dev,
+            inode: status.st_ino,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The command line of `delete`.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
+
+use lexopt::prelude::*;
+
+use crate::calls::Identity;
+use crate::filters::Filters;
+
+/// What is asked.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    /// Absolute paths, or the one `.`.
+    pub targets: Vec<OsString>,
+    /// What the targets must be, in their order; empty where nobody says.
+    pub pins: Vec<Identity>,
+    pub keep_root: bool,
+    /// `None`: it finds out itself.
+    pub threads: Option<usize>,
+    pub per_s: Option<u32>,
+    pub is_gentle: bool,
+    pub without_openat2: bool,
+    pub filters: Filters,
+    pub every: Option<Duration>,
+}
+
+pub const USAGE: &str = "\
+tui-fs-engine delete [OPTION...] -- TARGET...
+
+Removes directories and everything in them. A target is an absolute path without symbolic links,
+or `.`: then the working directory is emptied and kept.
+
+  --keep-root            empty the targets, keep the directories themselves
+  --name GLOB            only what is not a directory and has such a name (find -name)
+  --min-size BYTES       only regular files of at least this size
+  --modified-before S    only what was last modified at or before this moment (epoch seconds)
+  --pin DEV:INO          what the target must be, for each in their order
+  --threads N            so many threads; without it, as many as are faster here
+  --rate N               remove at most so many entries a second
+  --gentle               give large files back in steps
+  --every MS             tell the counts so often (250)
+  --without-openat2      do as on kernels before 5.6
+
+Standard output: a JSON object a line. Standard input: pause, resume, cancel, rate N|off,
+threads N|auto, gentle on|off. Ends with 0 when all was removed, 1 when something was not, 2 when
+it was called wrongly, 130 when it was cancelled.
+";
+
+impl Arguments {
+    pub fn parse(parser: &mut lexopt::Parser) -> Result<Self, lexopt::Error> {
+        let mut asked = Self::default();
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("keep-root") => asked.keep_root = true,
+                Long("gentle") => asked.is_gentle = true,
+                Long("without-openat2") => asked.without_openat2 = true,
+                Long("name") => asked.filters.name_glob = Some(pattern(parser.value()?)?),
+                Long("min-size") => asked.filters.min_size_bytes = Some(parser.value()?.parse()?),
+                Long("modified-before") => {
+                    asked.filters.modified_before_s = Some(parser.value()?.parse()?);
+                }
+                Long("pin") => asked.pins.push(parser.value()?.parse_with(pin)?),
+                Long("threads") => {
+                    let number: usize = parser.value()?.parse()?;
+                    asked.threads = (number > 0).then_some(number);
+                }
+                Long("rate") => {
+                    let number: u32 = parser.value()?.parse()?;
+                    asked.per_s = (number > 0).then_some(number);
+                }
+                Long("every") => {
+                    let milliseconds: u64 = parser.value()?.parse()?;
+                    asked.every = Some(Duration::from_millis(milliseconds.max(1)));
+                }
+                Long("help") => {
+                    print!("{USAGE}");
+                    std::process::exit(0);
+                }
+                Value(target) => asked.targets.push(target),
+                _ => return Err(argument.unexpected()),
+            }
+        }
+        asked.check()?;
+        Ok(asked)
+    }
+
+    fn check(&self) -> Result<(), lexopt::Error> {
+        if self.targets.is_empty() {
+            return Err("no target is named".into());
+        }
+        if !self.pins.is_empty() && self.pins.len() != self.targets.len() {
+            return Err("there must be a pin for each target, or none".into());
+        }
+        for target in &self.targets {
+            let path = target.as_bytes();
+            let is_here = path == b"." && self.targets.len() == 1;
+            let is_plain = path.starts_with(b"/")
+                && path[1..]
+                    .split(|&byte| byte == b'/')
+                    .all(|name| !name.is_empty() && name != b"." && name != b"..");
+            if !is_here && !is_plain {
+                let shown = crate::quoting::quoted(path);
+                return Err(format!("{shown} is not an absolute path in its plain form").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pattern(value: OsString) -> Result<CString, lexopt::Error> {
+    CString::new(value.into_vec()).map_err(|_| "a pattern holds a NUL".into())
+}
+
+fn pin(text: &str) -> Result<Identity, String> {
+    let numbers = text.split_once(':').and_then(|(device, inode)| {
+        Some(Identity {
+            device: device.parse().ok()?,
+            inode: inode.parse().ok()?,
+        })
+    });
+    numbers.ok_or_else(|| format!("{text:?} is not DEV:INO"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Arguments, String> {
+        let words = ["delete"].iter().chain(arguments);
+        Arguments::parse(&mut lexopt::Parser::from_iter(words)).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn a_target_is_an_absolute_path_in_its_plain_form() {
+        assert_eq!(
+            parsed(&["--", "/a/-b", "/c d"]).unwrap().targets,
+            ["/a/-b", "/c d"]
+        );
+        assert_eq!(parsed(&["."]).unwrap().targets, ["."]);
+        for wrong in [
+            "a", "", "/", "/a/", "/a//b", "/a/../b", "/a/./b", "./a", "-",
+        ] {
+            assert!(parsed(&["--", wrong]).is_err(), "{wrong:?}");
+        }
+        assert!(parsed(&[".", "/a"]).is_err());
+        assert!(parsed(&[]).is_err());
+    }
+
+    #[test]
+    fn there_is_a_pin_for_each_target_or_none() {
+        let asked = parsed(&["--pin", "7:9", "--", "/a"]).unwrap();
+        assert_eq!(
+            asked.pins,
+            [Identity {
+                device: 7,
+                inode: 9
+            }]
+        );
+        assert!(parsed(&["--pin", "7:9", "--", "/a", "/b"]).is_err());
+        assert!(parsed(&["--pin", "7", "--", "/a"]).is_err());
+    }
+
+    #[test]
+    fn options_that_do_not_exist_are_refused() {
+        assert!(parsed(&["--force", "--", "/a"]).is_err());
+        assert!(parsed(&["--min-size", "-1", "--", "/a"]).is_err());
+        assert!(parsed(&["--keep-root=yes", "--", "/a"]).is_err());
+    }
+}

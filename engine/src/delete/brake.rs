@@ -1,0 +1,289 @@
+//! What holds workers back: a pause, a rate, fewer threads; and what ends them: a cancel.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How long a worker goes on before another one that waits for its turn gets it.
+const TURN: Duration = Duration::from_millis(10);
+
+/// Time not used up is not saved for longer: after a pause there is no burst.
+const LONGEST_SAVING_S: f64 = 0.25;
+
+struct State {
+    is_paused: bool,
+    per_s: Option<f64>,
+    /// Removals that may be made now; negative where they were made in advance.
+    tokens: f64,
+    filled_at: Instant,
+    /// Workers that may be at work at the same time.
+    most: usize,
+    at_work: usize,
+    next_ticket: u64,
+    now_served: u64,
+}
+
+/// Shared by all workers.
+pub struct Brake {
+    workers: usize,
+    /// Whether anything of the following needs a look; one relaxed load where nothing does.
+    needs_look: AtomicBool,
+    is_cancelled: AtomicBool,
+    is_gentle: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// A worker's place among those at work.
+#[derive(Default)]
+pub struct Turn {
+    since: Option<Instant>,
+}
+
+impl Brake {
+    pub fn new(workers: usize, per_s: Option<u32>, is_gentle: bool) -> Self {
+        let brake = Self {
+            workers,
+            needs_look: AtomicBool::new(false),
+            is_cancelled: AtomicBool::new(false),
+            is_gentle: AtomicBool::new(is_gentle),
+            state: Mutex::new(State {
+                is_paused: false,
+                per_s: None,
+                tokens: 0.0,
+                filled_at: Instant::now(),
+                most: workers,
+                at_work: 0,
+                next_ticket: 0,
+                now_served: 0,
+            }),
+            changed: Condvar::new(),
+        };
+        brake.limit_rate(per_s);
+        brake
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Relaxed)
+    }
+
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Relaxed);
+        self.change(|_| ());
+    }
+
+    pub fn pause(&self, is_paused: bool) {
+        self.change(|state| state.is_paused = is_paused);
+    }
+
+    /// Entries removed in a second at most; `None` for no limit.
+    pub fn limit_rate(&self, per_s: Option<u32>) {
+        self.change(|state| {
+            state.per_s = per_s.map(f64::from);
+            state.tokens = 0.0;
+            state.filled_at = Instant::now();
+        });
+    }
+
+    /// Workers that may be at work at the same time, at least one.
+    pub fn limit_workers(&self, most: usize) {
+        let most = most.clamp(1, self.workers);
+        self.change(|state| state.most = most);
+    }
+
+    pub fn most_workers(&self) -> usize {
+        self.lock().most
+    }
+
+    pub fn be_gentle(&self, is_gentle: bool) {
+        self.is_gentle.store(is_gentle, Relaxed);
+    }
+
+    pub fn is_gentle(&self) -> bool {
+        self.is_gentle.load(Relaxed)
+    }
+
+    /// Waits as long as there is a reason to.
+    ///
+    /// Returns `false` where everything is to end.
+    #[inline]
+    pub fn permits(&self, turn: &mut Turn) -> bool {
+        !self.needs_look.load(Relaxed) || self.wait(turn, false)
+    }
+
+    /// The same before a removal, which a limited rate counts.
+    #[inline]
+    pub fn permits_removal(&self, turn: &mut Turn) -> bool {
+        !self.needs_look.load(Relaxed) || self.wait(turn, true)
+    }
+
+    fn wait(&self, turn: &mut Turn, is_removal: bool) -> bool {
+        let mut state = self.lock();
+        loop {
+            if self.is_cancelled() {
+                return false;
+            }
+            if state.is_paused {
+                state = self.changed.wait(state).expect("no worker panics");
+                continue;
+            }
+            let others_wait = state.next_ticket > state.now_served;
+            let is_too_many = state.at_work > state.most;
+            let is_over = turn.since.map_or(true, |since| since.elapsed() >= TURN);
+            if turn.since.is_some() && (is_too_many || (others_wait && is_over)) {
+                self.leave_locked(&mut state, turn);
+                state = self.join_locked(state, turn);
+                continue;
+            }
+            let Some(per_s) = state.per_s.filter(|_| is_removal) else {
+                return true;
+            };
+            let now = Instant::now();
+            let saved = (per_s * LONGEST_SAVING_S).max(1.0);
+            let passed_s = (now - state.filled_at).as_secs_f64();
+            state.tokens = (state.tokens + per_s * passed_s).min(saved);
+            state.filled_at = now;
+            if state.tokens >= 1.0 {
+                state.tokens -= 1.0;
+                return true;
+            }
+            let missing_s = (1.0 - state.tokens) / per_s;
+            let pause = Duration::from_secs_f64(missing_s.min(1.0));
+            state = self
+                .changed
+                .wait_timeout(state, pause)
+                .expect("no worker panics")
+                .0;
+        }
+    }
+
+    /// Takes a place among those at work, when there is one.
+    pub fn join(&self, turn: &mut Turn) {
+        let state = self.lock();
+        drop(self.join_locked(state, turn));
+    }
+
+    /// Gives the place back, before waiting for work.
+    pub fn leave(&self, turn: &mut Turn) {
+        self.leave_locked(&mut self.lock(), turn);
+    }
+
+    fn join_locked<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        turn: &mut Turn,
+    ) -> MutexGuard<'a, State> {
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        self.note_need(&state);
+        while !self.is_cancelled() && (ticket != state.now_served || state.at_work >= state.most) {
+            state = self.changed.wait(state).expect("no worker panics");
+        }
+        state.now_served += 1;
+        state.at_work += 1;
+        turn.since = Some(Instant::now());
+        self.note_need(&state);
+        self.changed.notify_all();
+        state
+    }
+
+    fn leave_locked(&self, state: &mut State, turn: &mut Turn) {
+        if turn.since.take().is_some() {
+            state.at_work -= 1;
+            self.changed.notify_all();
+        }
+    }
+
+    fn change(&self, make: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        make(&mut state);
+        self.note_need(&state);
+        self.changed.notify_all();
+    }
+
+    fn note_need(&self, state: &State) {
+        let needs_look = state.is_paused
+            || state.per_s.is_some()
+            || state.at_work > state.most
+            || state.next_ticket > state.now_served
+            || self.is_cancelled();
+        self.needs_look.store(needs_look, Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no worker panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::sync::Arc;
+
+    #[test]
+    fn without_limits_nothing_waits() {
+        let brake = Brake::new(2, None, false);
+        let mut turn = Turn::default();
+        brake.join(&mut turn);
+        assert!(brake.permits(&mut turn));
+        assert!(!brake.needs_look.load(Relaxed));
+    }
+
+    #[test]
+    fn cancelled_is_cancelled_even_when_paused() {
+        let brake = Arc::new(Brake::new(1, None, false));
+        brake.pause(true);
+        let other = Arc::clone(&brake);
+        let waiting = std::thread::spawn(move || {
+            let mut turn = Turn::default();
+            other.join(&mut turn);
+            other.permits(&mut turn)
+        });
+        brake.cancel();
+        assert!(!waiting.join().unwrap());
+    }
+
+    #[test]
+    fn a_rate_is_not_exceeded() {
+        let brake = Brake::new(1, Some(1_000), false);
+        let mut turn = Turn::default();
+        brake.join(&mut turn);
+        let began = Instant::now();
+        for _ in 0..200 {
+            assert!(brake.permits_removal(&mut turn));
+        }
+        // 200 removals at 1,000 a second, the first of which had nothing saved
+        assert!(began.elapsed() >= Duration::from_millis(199));
+    }
+
+    #[test]
+    fn never_more_at_work_than_permitted_and_all_get_their_turn() {
+        let brake = Arc::new(Brake::new(4, None, false));
+        brake.limit_workers(2);
+        let at_work = Arc::new(AtomicU32::new(0));
+        let most = Arc::new(AtomicU32::new(0));
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                let (brake, at_work, most) =
+                    (Arc::clone(&brake), Arc::clone(&at_work), Arc::clone(&most));
+                std::thread::spawn(move || {
+                    let mut turn = Turn::default();
+                    brake.join(&mut turn);
+                    let began = Instant::now();
+                    while began.elapsed() < Duration::from_millis(60) {
+                        let now = at_work.fetch_add(1, SeqCst) + 1;
+                        most.fetch_max(now, SeqCst);
+                        at_work.fetch_sub(1, SeqCst);
+                        assert!(brake.permits(&mut turn));
+                    }
+                    brake.leave(&mut turn);
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        assert!(most.load(SeqCst) <= 2);
+    }
+}

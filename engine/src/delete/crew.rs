@@ -1,0 +1,122 @@
+//! The work that waits for a worker, and who waits for work.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex};
+
+use rustix::fd::OwnedFd;
+
+use super::directory::Directory;
+use super::names::Chunk;
+
+/// A part of the work. Each holds a descriptor of its own of its directory.
+pub enum Task {
+    /// A directory from its begin to its end.
+    Whole(Arc<Directory>, OwnedFd),
+    /// Some of the directories in a directory (see `NameStack::copy`), and their number.
+    Below(Arc<Directory>, OwnedFd, Box<[u8]>, u32),
+    /// Some of the other names in a directory.
+    Names(Arc<Directory>, OwnedFd, Arc<Chunk>, Range<usize>),
+}
+
+struct Queue {
+    tasks: VecDeque<Task>,
+    idle: usize,
+    is_over: bool,
+}
+
+/// Hands tasks to workers; over when all of them are idle.
+pub struct Crew {
+    workers: AtomicUsize,
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    hungry: AtomicUsize,
+    queued: AtomicUsize,
+}
+
+impl Crew {
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers: AtomicUsize::new(workers),
+            queue: Mutex::new(Queue {
+                tasks: VecDeque::new(),
+                idle: 0,
+                is_over: false,
+            }),
+            arrived: Condvar::new(),
+            hungry: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn workers(&self) -> usize {
+        self.workers.load(Relaxed)
+    }
+
+    /// One of them could not be started.
+    pub fn lose_worker(&self) {
+        let queue = self.queue.lock().expect("no worker panics");
+        self.workers.fetch_sub(1, Relaxed);
+        drop(queue);
+        self.arrived.notify_all();
+    }
+
+    /// Lets nobody take anything any more.
+    pub fn end(&self) {
+        self.queue.lock().expect("no worker panics").is_over = true;
+        self.arrived.notify_all();
+    }
+
+    /// Whether somebody waits for whom nothing is there yet.
+    #[inline]
+    pub fn wants_work(&self) -> bool {
+        self.hungry.load(Relaxed) > self.queued.load(Relaxed)
+    }
+
+    pub fn give(&self, task: Task) {
+        let mut queue = self.queue.lock().expect("no worker panics");
+        queue.tasks.push_back(task);
+        self.queued.store(queue.tasks.len(), Relaxed);
+        drop(queue);
+        self.arrived.notify_one();
+    }
+
+    /// Returns a task that is there already.
+    pub fn take_now(&self) -> Option<Task> {
+        if self.queued.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut queue = self.queue.lock().expect("no worker panics");
+        if queue.is_over {
+            return None;
+        }
+        let task = queue.tasks.pop_front();
+        self.queued.store(queue.tasks.len(), Relaxed);
+        task
+    }
+
+    /// Waits for a task; `None` when there will be none any more.
+    pub fn take(&self) -> Option<Task> {
+        let mut queue = self.queue.lock().expect("no worker panics");
+        queue.idle += 1;
+        self.hungry.store(queue.idle, Relaxed);
+        loop {
+            if queue.is_over {
+                return None;
+            }
+            if let Some(task) = queue.tasks.pop_front() {
+                queue.idle -= 1;
+                self.hungry.store(queue.idle, Relaxed);
+                self.queued.store(queue.tasks.len(), Relaxed);
+                return Some(task);
+            }
+            if queue.idle == self.workers() {
+                queue.is_over = true;
+                self.arrived.notify_all();
+                return None;
+            }
+            queue = self.arrived.wait(queue).expect("no worker panics");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Giving work away to whoever has nothing to do.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::fd::AsFd;
+
+use super::crew::Task;
+use super::names::Chunk;
+use super::splitting::Trial;
+use super::walk::Walk;
+use super::worker::Worker;
+
+/// Names of one directory that several workers remove are given away so many at once.
+const SLICE: usize = 512;
+
+/// Levels below a target from which on nothing is given away: what others know of a directory
+/// takes more room than a level of a walk.
+const DEEPEST_GIVEN: usize = 4_096;
+
+impl Worker<'_> {
+    /// Gives directories that wait to whoever has nothing to do: the half of those highest up.
+    pub(super) fn give_directories(&mut self, walk: &mut Walk) {
+        if !self.run.crew.wants_work() {
+            return;
+        }
+        let last = walk.levels.len() - 1;
+        while walk.first_waiting < last && walk.levels[walk.first_waiting].waiting == 0 {
+            walk.first_waiting += 1;
+        }
+        let index = walk.first_waiting;
+        let waiting = walk.levels[index].waiting;
+        // The last of all work is not worth giving away: another one would be without then.
+        let given = if index == last {
+            waiting / 2
+        } else {
+            waiting.div_ceil(2)
+        };
+        if given == 0 || walk.depth(index) > DEEPEST_GIVEN {
+            return;
+        }
+        let Some(descriptor) = &walk.levels[index].descriptor else {
+            return;
+        };
+        let Ok(descriptor) = self.calls.duplicate(descriptor.as_fd()) else {
+            return; // no descriptor is left for it: it waits for this worker
+        };
+        let from = walk.levels[index].first;
+        let to = (0..given).fold(from, |at, _| walk.names.behind(at));
+        let names = walk.names.copy(from, to);
+        let level = &mut walk.levels[index];
+        level.first = to;
+        level.waiting -= given;
+        let directory = Arc::clone(walk.share(index));
+        directory.begin();
+        self.run
+            .crew
+            .give(Task::Below(directory, descriptor, names, given));
+    }
+
+    /// Gives the last of the names away if somebody has nothing to do and two are faster here.
+    ///
+    /// Returns where those end that are left.
+    pub(super) fn give_names(
+        &mut self,
+        walk: &mut Walk,
+        chunk: &Arc<Chunk>,
+        begin: usize,
+        end: usize,
+    ) -> usize {
+        let workers = self.run.crew.workers();
+        let index = walk.levels.len() - 1;
+        if workers < 2 || end - begin <= 2 * SLICE || walk.depth(index) > DEEPEST_GIVEN {
+            return end;
+        }
+        let given = walk.shared.get(index).map_or(0, |one| one.parts_given());
+        if given == 0 && !self.run.crew.wants_work() {
+            return end;
+        }
+        let splitting = &self.run.splitting;
+        if self.trial.is_none() && splitting.is_doubtful() {
+            let directory = Arc::clone(walk.share(index));
+            self.trial = Some((directory, Trial::begin(Instant::now())));
+        }
+        let splits = match &mut self.trial {
+            Some((directory, trial)) if directory.inode == walk.levels[index].inode => {
+                let removed = directory.removed.load(Relaxed);
+                let is_over = trial.go_on(splitting, Instant::now(), removed);
+                let splits = if is_over {
+                    splitting.pays()
+                } else {
+                    trial.splits()
+                };
+                if is_over {
+                    self.trial = None;
+                }
+                splits
+            }
+            Some(_) => {
+                self.trial = None; // it was not finished in its directory
+                return end;
+            }
+            None => splitting.pays(),
+        };
+        if !splits || given >= 2 * (workers - 1) {
+            return end;
+        }
+        let Ok(descriptor) = self.calls.duplicate(walk.descriptor()) else {
+            return end;
+        };
+        let directory = Arc::clone(walk.share(index));
+        directory.begin();
+        let rest = end - SLICE;
+        self.run.crew.give(Task::Names(
+            directory,
+            descriptor,
+            Arc::clone(chunk),
+            rest..end,
+        ));
+        rest
+    }
+}

@@ -1,0 +1,216 @@
+//! Leaving directories that are done with, and removing them from those above.
+
+use std::sync::Arc;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::StatxFlags;
+use rustix::io::{Errno, Result};
+
+use super::crew::Task;
+use super::directory::{Directory, Place};
+use super::walk::Walk;
+use super::worker::{Outcome, Worker};
+use crate::calls::Identity;
+
+/// A directory that is not empty though all in it was removed is read so many times more:
+/// somebody may have put something into it, or a file system may have skipped a name.
+const REREADS: usize = 3;
+
+impl Worker<'_> {
+    /// Leaves a directory that is done with, and removes it from the one above.
+    pub(super) fn go_up(&mut self, walk: &mut Walk) -> Outcome<()> {
+        self.hands.wait_to_remove()?;
+        let index = walk.levels.len() - 1;
+        if index > 0 {
+            if let Err(why) = walk.open_above(self.calls) {
+                return self.lose_way(walk, why);
+            }
+        }
+        let (mut level, shared) = walk.leave();
+        let at = level.name_at;
+        let descriptor = level.descriptor.take().expect("the last level is open");
+        if let Some(directory) = shared {
+            walk.forget_name(at);
+            return self.release(directory, Some(descriptor));
+        }
+        let above = index - 1;
+        if level.is_spoiled {
+            walk.spoil(above);
+        } else if !self.run.filters.are_active() {
+            match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
+                Ok(()) => self.hands.tally.add_directory(),
+                Err(Errno::NOENT) => (),
+                Err(Errno::NOTEMPTY | Errno::EXIST)
+                    if usize::from(level.rereads) < REREADS
+                        && self.calls.seek(descriptor.as_fd(), 0).is_ok() =>
+                {
+                    level.rereads += 1;
+                    level.has_more = true;
+                    level.descriptor = Some(descriptor);
+                    walk.put_back(level);
+                    return Ok(());
+                }
+                Err(why) => self.failed_below(walk, at, "remove", why),
+            }
+        }
+        self.calls.close(descriptor);
+        walk.forget_name(at);
+        Ok(())
+    }
+
+    /// Gives up the levels above that cannot be reached any more, down from one that is open.
+    fn lose_way(&mut self, walk: &mut Walk, why: Errno) -> Outcome<()> {
+        let index = walk.levels.len() - 2;
+        self.run.failures.tell("go back to", &walk.path(index), why);
+        loop {
+            let (mut level, shared) = walk.leave();
+            let descriptor = level.descriptor.take();
+            match shared {
+                Some(directory) => {
+                    directory.spoil();
+                    self.release(directory, descriptor)?;
+                }
+                None => {
+                    if let Some(descriptor) = descriptor {
+                        self.calls.close(descriptor);
+                    }
+                }
+            }
+            walk.forget_name(level.name_at);
+            let Some(above) = walk.levels.len().checked_sub(1) else {
+                return Ok(());
+            };
+            walk.spoil(above);
+            if walk.levels[above].descriptor.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ends one's work in a directory; the last one removes it, and so on upwards.
+    pub(super) fn release(
+        &mut self,
+        mut directory: Arc<Directory>,
+        mut descriptor: Option<OwnedFd>,
+    ) -> Outcome<()> {
+        loop {
+            if !directory.end() {
+                self.close(descriptor);
+                return Ok(());
+            }
+            let (above, name) = match &directory.place {
+                Place::Target(_) => return self.release_target(&directory, descriptor),
+                Place::Below { above, name } => (Arc::clone(above), name.as_c_str()),
+            };
+            let mut descriptor_above = None;
+            if directory.is_spoiled() {
+                above.spoil();
+            } else if !self.run.filters.are_active() {
+                self.hands.wait_to_remove()?;
+                let opened = match &descriptor {
+                    Some(descriptor) => self.open_above(descriptor.as_fd(), &above),
+                    None => Err(Errno::STALE),
+                };
+                match opened {
+                    Err(why) => {
+                        self.run.failures.tell("go back to", &above.path(), why);
+                        above.spoil();
+                    }
+                    Ok(opened) => {
+                        let result = self.calls.rmdir(opened.as_fd(), name);
+                        descriptor_above = Some(opened);
+                        match result {
+                            Ok(()) => self.hands.tally.add_directory(),
+                            Err(Errno::NOENT) => (),
+                            Err(Errno::NOTEMPTY | Errno::EXIST)
+                                if directory.may_be_read_again(REREADS) =>
+                            {
+                                self.close(descriptor_above);
+                                return self.read_again(directory, descriptor);
+                            }
+                            Err(why) => {
+                                self.run.failures.tell("remove", &directory.path(), why);
+                                above.spoil();
+                            }
+                        }
+                    }
+                }
+            }
+            self.close(descriptor);
+            descriptor = descriptor_above;
+            directory = above;
+        }
+    }
+
+    fn release_target(
+        &mut self,
+        directory: &Arc<Directory>,
+        descriptor: Option<OwnedFd>,
+    ) -> Outcome<()> {
+        let target = directory.target();
+        let Some((holder, name)) = &target.holder else {
+            self.close(descriptor);
+            return Ok(());
+        };
+        if !directory.is_spoiled() {
+            self.hands.wait_to_remove()?;
+            let is_still = self
+                .calls
+                .statx(holder.as_fd(), name, StatxFlags::INO)
+                .map(|status| status.stx_ino == directory.inode);
+            let result = match is_still {
+                Ok(true) => self.calls.rmdir(holder.as_fd(), name),
+                Ok(false) => Err(Errno::STALE), // another directory stands in its place
+                Err(why) => Err(why),
+            };
+            match result {
+                Ok(()) => self.hands.tally.add_directory(),
+                Err(Errno::NOTEMPTY | Errno::EXIST) if directory.may_be_read_again(REREADS) => {
+                    return self.read_again(Arc::clone(directory), descriptor);
+                }
+                Err(why) => {
+                    self.run.failures.tell("remove", &target.path, why);
+                    directory.spoil();
+                }
+            }
+        }
+        self.close(descriptor);
+        Ok(())
+    }
+
+    fn read_again(
+        &mut self,
+        directory: Arc<Directory>,
+        descriptor: Option<OwnedFd>,
+    ) -> Outcome<()> {
+        let Some(descriptor) = descriptor else {
+            return Ok(());
+        };
+        directory.begin();
+        if let Err(why) = self.calls.seek(descriptor.as_fd(), 0) {
+            self.run.failures.tell("read", &directory.path(), why);
+            directory.spoil();
+            return self.release(directory, Some(descriptor));
+        }
+        self.run.crew.give(Task::Whole(directory, descriptor));
+        Ok(())
+    }
+
+    fn open_above(&self, below: BorrowedFd<'_>, above: &Directory) -> Result<OwnedFd> {
+        let opened = self.calls.open_above(below)?;
+        let status = self.calls.fstat(opened.as_fd());
+        match status {
+            Ok(status) if Identity::of(&status) == above.identity() => Ok(opened),
+            other => {
+                self.calls.close(opened);
+                Err(other.err().unwrap_or(Errno::STALE))
+            }
+        }
+    }
+
+    fn close(&self, descriptor: Option<OwnedFd>) {
+        if let Some(descriptor) = descriptor {
+            self.calls.close(descriptor);
+        }
+    }
+}

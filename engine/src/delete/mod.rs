@@ -1,0 +1,178 @@
+//! Removing directory trees with several threads.
+//!
+//! Workers go down depth first, each on its own; one that has nothing to do is given the half of
+//! the directories that wait highest up in the tree of another one, or names of a directory where
+//! that is faster. Whoever ends the last work in a directory removes it.
+
+mod arguments;
+mod brake;
+mod control;
+mod crew;
+mod directory;
+mod giving;
+mod hands;
+mod leaving;
+mod names;
+mod opening;
+mod splitting;
+mod telling;
+mod walk;
+mod worker;
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+
+pub use arguments::Arguments;
+use brake::Brake;
+use crew::Crew;
+use hands::Tally;
+use opening::Refusal;
+use splitting::Splitting;
+use telling::{counts, say, tell, Failures};
+use worker::Worker;
+
+use crate::calls::Calls;
+use crate::filters::Filters;
+use crate::quoting::{quoted, reason};
+
+/// More threads than that only wait for each other in every file system that was measured.
+const MOST_THREADS: usize = 8;
+
+/// As a shell says of a command that Ctrl+C has ended.
+const CANCELLED: u8 = 130;
+
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Descriptors all walks together may keep, if the process may have twice as many.
+const MOST_DESCRIPTORS: u64 = 2_048;
+
+/// What all workers share.
+struct Run {
+    crew: Crew,
+    brake: Brake,
+    splitting: Splitting,
+    filters: Filters,
+    failures: Failures,
+    names_in_memory: Arc<AtomicUsize>,
+}
+
+impl Run {
+    fn cancel(&self) {
+        self.brake.cancel();
+        self.crew.end();
+    }
+}
+
+/// Does what is asked, and tells it.
+pub fn run(asked: Arguments) -> ExitCode {
+    let workers = asked.threads.unwrap_or_else(processors).min(256);
+    let run = Arc::new(Run {
+        crew: Crew::new(workers),
+        brake: Brake::new(workers, asked.per_s, asked.is_gentle),
+        splitting: Splitting::new(),
+        filters: asked.filters.clone(),
+        failures: Failures::default(),
+        names_in_memory: Arc::default(),
+    });
+    let descriptors = allowed_descriptors(asked.targets.len() as u64);
+    // None is begun before all are known to be what was confirmed.
+    let mut tasks = Vec::new();
+    for (number, target) in asked.targets.iter().enumerate() {
+        let shown = quoted(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
+        match opening::open(&asked, number) {
+            Ok(task) => tasks.push(task),
+            Err(Refusal::Failed(why)) => {
+                run.failures
+                    .say(&format!("cannot open {shown}: {}", reason(why)));
+            }
+            Err(Refusal::Another) => {
+                say(&format!("{shown} is not the directory that was confirmed"));
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    for task in tasks {
+        run.crew.give(task);
+    }
+    let tallies: Vec<Tally> = (0..workers)
+        .map(|_| Tally::new(Calls::new(asked.without_openat2)))
+        .collect();
+    let most_open = (descriptors as usize / 2 / workers).max(4);
+    let every = asked.every.unwrap_or(EVERY);
+    std::thread::scope(|threads| {
+        let (working, ended) = channel::<()>();
+        for (number, tally) in tallies.iter().enumerate() {
+            let (run, working) = (&*run, working.clone());
+            let work = move || {
+                Worker::new(run, tally, most_open).work();
+                drop(working);
+            };
+            let started = std::thread::Builder::new()
+                .stack_size(256 << 10)
+                .spawn_scoped(threads, work);
+            if let Err(why) = started {
+                run.crew.lose_worker();
+                if number == 0 {
+                    run.failures
+                        .say(&format!("no thread can be started: {why}"));
+                    run.cancel();
+                }
+            }
+        }
+        drop(working);
+        let listener = Arc::clone(&run);
+        // Nobody waits for it: it reads until the program ends.
+        if let Err(why) = std::thread::Builder::new().spawn(move || control::listen(&listener)) {
+            say(&format!("commands cannot be read: {why}"));
+        }
+        loop {
+            let is_over = ended.recv_timeout(every) == Err(RecvTimeoutError::Disconnected);
+            let line = counts(&tallies, run.brake.most_workers(), run.splitting.pays());
+            if let Err(why) = tell(&line) {
+                // Without a reader nobody could see or stop what is done here.
+                run.failures
+                    .say(&format!("the counts cannot be told: {why}"));
+                run.cancel();
+            }
+            if is_over {
+                break;
+            }
+        }
+    });
+    if run.brake.is_cancelled() {
+        ExitCode::from(CANCELLED)
+    } else if run.failures.number() > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |number| number.get().min(MOST_THREADS))
+}
+
+/// Allows as many descriptors as there may be; returns how many walks may keep.
+fn allowed_descriptors(targets: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = 2 * MOST_DESCRIPTORS + 2 * targets;
+    let most = limit.maximum.unwrap_or(u64::MAX).min(wanted);
+    let mut current = limit.current.unwrap_or(u64::MAX);
+    if current < most {
+        let raised = Rlimit {
+            current: Some(most),
+            maximum: limit.maximum,
+        };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            current = most;
+        }
+    }
+    current
+        .saturating_sub(2 * targets)
+        .min(2 * MOST_DESCRIPTORS)
+}

@@ -1,0 +1,199 @@
+//! Names in little room: a stack of directories' names, and what was read of one directory.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Names one behind the other, taken from the end; a name is stored as its length, its bytes, a
+/// NUL and its length again.
+#[derive(Default)]
+pub struct NameStack {
+    bytes: Vec<u8>,
+}
+
+/// The bytes a name takes besides its own.
+const FRAME: usize = 3;
+
+impl NameStack {
+    pub fn push(&mut self, name: &CStr) {
+        let name = name.to_bytes_with_nul();
+        let length = (name.len() - 1) as u8; // NAME_MAX is 255
+        self.bytes.push(length);
+        self.bytes.extend_from_slice(name);
+        self.bytes.push(length);
+    }
+
+    /// Where the last name stands.
+    pub fn last(&self) -> Option<u32> {
+        let length = usize::from(*self.bytes.last()?);
+        Some((self.bytes.len() - length - FRAME) as u32)
+    }
+
+    pub fn name(&self, at: u32) -> &CStr {
+        let begin = at as usize + 1;
+        let end = begin + usize::from(self.bytes[at as usize]) + 1;
+        CStr::from_bytes_with_nul(&self.bytes[begin..end]).expect("pushed from a C string")
+    }
+
+    /// Where the name behind this one stands, or would stand.
+    pub fn behind(&self, at: u32) -> u32 {
+        at + (usize::from(self.bytes[at as usize]) + FRAME) as u32
+    }
+
+    #[cfg(test)]
+    fn end(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    /// Forgets the name at this place and all behind it.
+    pub fn cut(&mut self, at: u32) {
+        self.bytes.truncate(at as usize);
+    }
+
+    /// Copies the names between two places.
+    pub fn copy(&self, from: u32, to: u32) -> Box<[u8]> {
+        self.bytes[from as usize..to as usize].into()
+    }
+
+    /// Appends what `copy` has returned.
+    pub fn append(&mut self, copied: &[u8]) {
+        self.bytes.extend_from_slice(copied);
+    }
+}
+
+/// A name of a chunk: its inode's number, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    pub inode: u64,
+    at: u32,
+}
+
+/// Names that were read of one directory: those of directories, and all others.
+#[derive(Default)]
+pub struct Chunk {
+    names: Vec<u8>,
+    pub files: Vec<Named>,
+    pub directories: Vec<Named>,
+    counted: Option<(Arc<AtomicUsize>, usize)>,
+}
+
+impl Chunk {
+    pub fn clear(&mut self) {
+        self.forget_count();
+        self.names.clear();
+        self.files.clear();
+        self.directories.clear();
+    }
+
+    pub fn add_file(&mut self, name: &CStr, inode: u64) {
+        let named = self.keep(name, inode);
+        self.files.push(named);
+    }
+
+    pub fn add_directory(&mut self, name: &CStr, inode: u64) {
+        let named = self.keep(name, inode);
+        self.directories.push(named);
+    }
+
+    fn forget_count(&mut self) {
+        if let Some((held, number)) = self.counted.take() {
+            held.fetch_sub(number, Relaxed);
+        }
+    }
+
+    fn keep(&mut self, name: &CStr, inode: u64) -> Named {
+        let at = self.names.len() as u32;
+        self.names.extend_from_slice(name.to_bytes_with_nul());
+        Named { inode, at }
+    }
+
+    pub fn name(&self, named: Named) -> &CStr {
+        CStr::from_bytes_until_nul(&self.names[named.at as usize..]).expect("kept from a C string")
+    }
+
+    /// Adds the names that came since the last time to a number of all that are held, from
+    /// which they are taken when the chunk goes.
+    pub fn count_in(&mut self, held: &Arc<AtomicUsize>) {
+        let now = self.len();
+        let (held, before) = self.counted.get_or_insert_with(|| (Arc::clone(held), 0));
+        held.fetch_add(now - *before, Relaxed);
+        *before = now;
+    }
+
+    /// Names in it.
+    pub fn len(&self) -> usize {
+        self.files.len() + self.directories.len()
+    }
+
+    /// Puts both kinds in the order of their inodes.
+    pub fn sort(&mut self) {
+        self.files.sort_unstable();
+        self.directories.sort_unstable();
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.forget_count();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::ffi::CString;
+
+    fn names() -> impl Strategy<Value = Vec<CString>> {
+        let name = proptest::collection::vec(1u8..=255, 1..=255);
+        proptest::collection::vec(name.prop_map(|name| CString::new(name).unwrap()), 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stack_gives_names_back_from_the_end(names in names()) {
+            let mut stack = NameStack::default();
+            for name in &names {
+                stack.push(name);
+            }
+            for name in names.iter().rev() {
+                let at = stack.last().unwrap();
+                prop_assert_eq!(stack.name(at), name.as_c_str());
+                prop_assert_eq!(stack.behind(at), stack.end());
+                stack.cut(at);
+            }
+            prop_assert_eq!(stack.last(), None);
+        }
+
+        #[test]
+        fn copied_names_are_the_same_in_another_stack(names in names()) {
+            let mut stack = NameStack::default();
+            stack.push(c"above");
+            let begin = stack.end();
+            for name in &names {
+                stack.push(name);
+            }
+            let mut other = NameStack::default();
+            other.append(&stack.copy(begin, stack.end()));
+            let mut at = 0;
+            for name in &names {
+                prop_assert_eq!(other.name(at), name.as_c_str());
+                at = other.behind(at);
+            }
+            prop_assert_eq!(at, other.end());
+        }
+
+        #[test]
+        fn a_chunk_keeps_every_name(names in names()) {
+            let mut chunk = Chunk::default();
+            for (number, name) in names.iter().enumerate() {
+                chunk.add_file(name, 1_000 - number as u64);
+            }
+            chunk.sort();
+            prop_assert_eq!(chunk.len(), names.len());
+            for (named, name) in chunk.files.iter().zip(names.iter().rev()) {
+                prop_assert_eq!(chunk.name(*named), name.as_c_str());
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Where a worker stands in a tree: the directories from where it began down to the one it is in.
+//!
+//! A level takes 32 bytes and its name. Only the last so many keep their descriptor; the way back
+//! up is `..`, compared with what was there on the way down. So a tree of any depth needs a
+//! bounded number of descriptors.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, Result};
+
+use super::directory::{Directory, Place};
+use super::names::NameStack;
+use crate::calls::{Calls, Identity};
+
+/// A directory that is being emptied.
+pub struct Level {
+    pub inode: u64,
+    /// Its own name in the stack of names.
+    pub name_at: u32,
+    /// The first of the names of directories in it that wait to be emptied.
+    pub first: u32,
+    /// How many these are; they end where the name of the level below stands.
+    pub waiting: u32,
+    pub descriptor: Option<OwnedFd>,
+    /// Something in it could not be removed.
+    pub is_spoiled: bool,
+    /// It has not been read to its end.
+    pub has_more: bool,
+    /// How often it was read anew because it was not empty.
+    pub rereads: u8,
+}
+
+/// The levels of one walk.
+pub struct Walk {
+    pub levels: Vec<Level>,
+    pub names: NameStack,
+    /// The first of the levels as directories that others know too.
+    pub shared: Vec<Arc<Directory>>,
+    device: u64,
+    /// Where reading goes on, for levels not read to their end.
+    cookies: Vec<(usize, u64)>,
+    open: usize,
+    most_open: usize,
+    /// No level above this one has a descriptor, the first level aside.
+    first_open: usize,
+    /// No level above this one has names that wait.
+    pub first_waiting: usize,
+}
+
+impl Walk {
+    /// Begins in a directory.
+    pub fn begin(directory: Arc<Directory>, descriptor: OwnedFd, most_open: usize) -> Self {
+        Self {
+            levels: vec![Level::new(directory.inode, 0, 0, descriptor)],
+            names: NameStack::default(),
+            device: directory.target().device,
+            shared: vec![directory],
+            cookies: Vec::new(),
+            open: 1,
+            most_open,
+            first_open: 1,
+            first_waiting: 0,
+        }
+    }
+
+    pub fn top(&mut self) -> &mut Level {
+        self.levels
+            .last_mut()
+            .expect("a walk ends with its last level")
+    }
+
+    /// The descriptor of the level it stands in, which is always open.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        let level = self.levels.last().expect("a walk ends with its last level");
+        level
+            .descriptor
+            .as_ref()
+            .expect("the last level is open")
+            .as_fd()
+    }
+
+    /// Takes the last name that waits in the level it stands in.
+    pub fn next_name(&mut self) -> u32 {
+        self.top().waiting -= 1;
+        self.names.last().expect("it is counted as waiting")
+    }
+
+    /// Opens a directory by the name at this place in the level it stands in.
+    pub fn open(&mut self, at: u32, calls: &Calls) -> Result<OwnedFd> {
+        loop {
+            match calls.open_directory(self.descriptor(), self.names.name(at)) {
+                Err(Errno::MFILE | Errno::NFILE) if self.close_oldest(calls) => (),
+                other => return other,
+            }
+        }
+    }
+
+    /// Goes down into a directory that was opened; refuses another file system.
+    pub fn enter(&mut self, at: u32, descriptor: OwnedFd, calls: &Calls) -> Result<()> {
+        let identity = match calls.fstat(descriptor.as_fd()) {
+            Ok(status) => Identity::of(&status),
+            Err(why) => {
+                calls.close(descriptor);
+                return Err(why);
+            }
+        };
+        if identity.device != self.device {
+            calls.close(descriptor);
+            return Err(Errno::XDEV);
+        }
+        if self.open >= self.most_open {
+            self.close_oldest(calls);
+        }
+        let first = self.names.behind(at);
+        self.levels
+            .push(Level::new(identity.inode, at, first, descriptor));
+        self.open += 1;
+        Ok(())
+    }
+
+    fn close_oldest(&mut self, calls: &Calls) -> bool {
+        let last = self.levels.len() - 1;
+        while self.first_open < last {
+            let level = &mut self.levels[self.first_open];
+            self.first_open += 1;
+            if let Some(descriptor) = level.descriptor.take() {
+                calls.close(descriptor);
+                self.open -= 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Leaves the level it stands in for the one above, which is open afterwards.
+    ///
+    /// Where that cannot be reached by `..` any more, nothing has changed.
+    pub fn open_above(&mut self, calls: &Calls) -> Result<()> {
+        let index = self.levels.len() - 2;
+        if self.levels[index].descriptor.is_some() {
+            return Ok(());
+        }
+        let descriptor = calls.open_above(self.descriptor())?;
+        let expected = Identity {
+            device: self.device,
+            inode: self.levels[index].inode,
+        };
+        let checked = calls.fstat(descriptor.as_fd()).and_then(|status| {
+            if Identity::of(&status) != expected {
+                return Err(Errno::STALE); // moved while it was being emptied
+            }
+            match self.cookie(index) {
+                Some(cookie) if self.levels[index].has_more => {
+                    calls.seek(descriptor.as_fd(), cookie)
+                }
+                _ => Ok(()),
+            }
+        });
+        if let Err(why) = checked {
+            calls.close(descriptor);
+            return Err(why);
+        }
+        self.levels[index].descriptor = Some(descriptor);
+        self.open += 1;
+        self.first_open = self.first_open.min(index.max(1));
+        Ok(())
+    }
+
+    /// Takes the level it stands in away; its name stays until `forget_name`.
+    pub fn leave(&mut self) -> (Level, Option<Arc<Directory>>) {
+        let level = self.levels.pop().expect("a walk ends with its last level");
+        let index = self.levels.len();
+        if level.descriptor.is_some() {
+            self.open -= 1;
+        }
+        if self.cookie(index).is_some() {
+            self.cookies.pop();
+        }
+        self.first_waiting = self.first_waiting.min(index.saturating_sub(1));
+        let is_shared = index < self.shared.len();
+        (level, if is_shared { self.shared.pop() } else { None })
+    }
+
+    /// Puts a level back that was left, to read it once more.
+    pub fn put_back(&mut self, level: Level) {
+        self.levels.push(level);
+        self.open += 1;
+    }
+
+    pub fn forget_name(&mut self, at: u32) {
+        self.names.cut(at);
+    }
+
+    /// Makes room for names of the level it stands in, which has none left.
+    pub fn begin_names(&mut self) {
+        let index = self.levels.len() - 1;
+        let at = self.levels[index].name_at;
+        let first = if index == 0 { 0 } else { self.names.behind(at) };
+        self.names.cut(first);
+        self.levels[index].first = first;
+        self.levels[index].waiting = 0;
+        self.first_waiting = self.first_waiting.min(index);
+    }
+
+    pub fn add_name(&mut self, name: &CStr) {
+        self.names.push(name);
+        self.top().waiting += 1;
+    }
+
+    /// Notes how far the level it stands in has been read; `None`: to its end.
+    pub fn note_read(&mut self, cookie: Option<u64>) {
+        let index = self.levels.len() - 1;
+        if self.cookie(index).is_some() {
+            self.cookies.pop();
+        }
+        self.top().has_more = cookie.is_some();
+        if let Some(cookie) = cookie {
+            self.cookies.push((index, cookie));
+        }
+    }
+
+    fn cookie(&self, index: usize) -> Option<u64> {
+        let &(level, cookie) = self.cookies.last()?;
+        (level == index).then_some(cookie)
+    }
+
+    /// The level as a directory that others know too.
+    pub fn share(&mut self, index: usize) -> &Arc<Directory> {
+        while self.shared.len() <= index {
+            let above = Arc::clone(&self.shared[self.shared.len() - 1]);
+            above.begin();
+            let level = &self.levels[self.shared.len()];
+            let name = self.names.name(level.name_at).to_owned();
+            let directory = Directory::new(Place::Below { above, name }, level.inode);
+            if level.is_spoiled {
+                directory.spoil();
+            }
+            self.shared.push(directory);
+        }
+        &self.shared[index]
+    }
+
+    /// Notes that something in a level could not be removed.
+    pub fn spoil(&mut self, index: usize) {
+        match self.shared.get(index) {
+            Some(directory) => directory.spoil(),
+            None => self.levels[index].is_spoiled = true,
+        }
+    }
+
+    /// Levels below the target.
+    pub fn depth(&self, index: usize) -> usize {
+        self.shared[0].depth as usize + index
+    }
+
+    /// The path of a level.
+    pub fn path(&self, index: usize) -> Vec<u8> {
+        let mut path = self.shared[0].path();
+        for level in &self.levels[1..=index] {
+            path.push(b'/');
+            path.extend_from_slice(self.names.name(level.name_at).to_bytes());
+        }
+        path
+    }
+}
+
+impl Level {
+    fn new(inode: u64, name_at: u32, first: u32, descriptor: OwnedFd) -> Self {
+        Self {
+            inode,
+            name_at,
+            first,
+            waiting: 0,
+            descriptor: Some(descriptor),
+            is_spoiled: false,
+            has_more: true,
+            rereads: 0,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `tui-fs-engine`: counts and deletes directory trees in parallel.
+
+mod calls;
+mod delete;
+mod filters;
+mod foreign;
+mod quoting;
+mod survey;
+
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+
+const USAGE: &str = "\
+tui-fs-engine delete|survey ...     see tui-fs-engine delete --help
+tui-fs-engine --version
+";
+
+const USAGE_ERROR: u8 = 2;
+
+fn main() -> ExitCode {
+    let mut parser = lexopt::Parser::from_env();
+    match dispatch(&mut parser) {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("tui-fs-engine: {why}");
+            ExitCode::from(USAGE_ERROR)
+        }
+    }
+}
+
+fn dispatch(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+    match parser.next()? {
+        Some(Long("version")) => {
+            println!("tui-fs-engine {}", env!("CARGO_PKG_VERSION"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Long("help")) => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Value(command)) if command == "delete" => {
+            delete::Arguments::parse(parser).map(delete::run)
+        }
+        Some(Value(command)) if command == "survey" => survey::main(parser),
+        Some(other) => Err(other.unexpected()),
+        None => Err("nothing is asked; see tui-fs-engine --help".into()),
+    }
+}

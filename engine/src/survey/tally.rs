@@ -1,0 +1,186 @@
+//! Adding up what one directory holds, an entry at a time.
+
+use std::ffi::CStr;
+
+use rustix::fs::{makedev, FileType, Statx, StatxFlags};
+
+use super::names;
+use super::records::{flag, Batch, BigFile, Link, Piece};
+use crate::filters::Filters;
+
+/// What must be known of an entry.
+pub const ENTRY: StatxFlags = StatxFlags::TYPE
+    .union(StatxFlags::MODE)
+    .union(StatxFlags::NLINK)
+    .union(StatxFlags::UID)
+    .union(StatxFlags::INO)
+    .union(StatxFlags::SIZE)
+    .union(StatxFlags::BLOCKS)
+    .union(StatxFlags::MTIME);
+
+/// Files from this size on are told one by one.
+const BIG_FILE_BYTES: u64 = 64 << 20;
+
+/// struct linux_dirent64 before the name, and the name's closing NUL; padded to 8.
+const DIRENT_HEADER_BYTES: usize = 19 + 1;
+
+/// Of st_blocks, whatever the file system's own (stat(2)).
+const BLOCK_BYTES: u64 = 512;
+
+pub fn kind_of(status: &Statx) -> FileType {
+    FileType::from_raw_mode(status.stx_mode.into())
+}
+
+pub fn device_of(status: &Statx) -> u64 {
+    makedev(status.stx_dev_major, status.stx_dev_minor)
+}
+
+pub fn allocated_bytes_of(status: &Statx) -> u64 {
+    status.stx_blocks.wrapping_mul(BLOCK_BYTES)
+}
+
+/// The sums of one directory since they were last told; flags and the longest name stay.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub flags: u32,
+    /// Owner of the directory.
+    owner: u32,
+    longest_name: u64,
+    sums: Sums,
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    subdirectories: u64,
+    files: u64,
+    symlinks: u64,
+    other: u64,
+    apparent_bytes: u128,
+    allocated_bytes: u128,
+    oldest_s: i64,
+    newest_s: i64,
+    name_bytes: u64,
+    record_bytes: u64,
+}
+
+impl Tally {
+    pub fn new(owner: u32) -> Self {
+        Self {
+            owner,
+            ..Self::default()
+        }
+    }
+
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Moves the sums into a piece that tells nothing yet but whose it is.
+    pub fn move_to(&mut self, piece: &mut Piece<'_>) {
+        let sums = std::mem::take(&mut self.sums);
+        piece.subdirectories = sums.subdirectories;
+        piece.files = sums.files;
+        piece.symlinks = sums.symlinks;
+        piece.other = sums.other;
+        piece.apparent_bytes = sums.apparent_bytes;
+        piece.allocated_bytes = sums.allocated_bytes;
+        piece.oldest_s = sums.oldest_s;
+        piece.newest_s = sums.newest_s;
+        piece.name_bytes = sums.name_bytes;
+        piece.record_bytes = sums.record_bytes;
+        piece.longest_name = self.longest_name;
+        piece.flags = self.flags;
+    }
+
+    /// Adds a name of which no more than its kind is known.
+    pub fn add_name(&mut self, name: &CStr, kind: FileType) {
+        let bytes = name.to_bytes();
+        self.flags |= names::flags_of(bytes);
+        self.longest_name = self.longest_name.max(bytes.len() as u64);
+        let sums = &mut self.sums;
+        sums.record_bytes += (DIRENT_HEADER_BYTES + bytes.len()).next_multiple_of(8) as u64;
+        match kind {
+            FileType::Directory => {
+                sums.subdirectories += 1;
+                return;
+            }
+            FileType::RegularFile => sums.files += 1,
+            FileType::Symlink => sums.symlinks += 1,
+            _ => sums.other += 1,
+        }
+        sums.name_bytes += bytes.len() as u64;
+    }
+
+    /// Adds an entry; what is told one by one goes into the batch.
+    ///
+    /// `directory` is the number of the one that holds it.
+    pub fn add(
+        &mut self,
+        name: &CStr,
+        status: &Statx,
+        directory: u64,
+        filters: Option<&Filters>,
+        batch: &mut Batch,
+    ) {
+        let kind = kind_of(status);
+        self.add_name(name, kind);
+        if status.stx_uid != self.owner {
+            self.flags |= flag::FOREIGN_OWNERS;
+        }
+        if kind == FileType::Directory {
+            return;
+        }
+        let sums = &mut self.sums;
+        let modified_s = status.stx_mtime.tv_sec.max(1); // 0 stands for none
+        sums.newest_s = sums.newest_s.max(modified_s);
+        sums.oldest_s = match sums.oldest_s {
+            0 => modified_s,
+            oldest_s => oldest_s.min(modified_s),
+        };
+        let apparent_bytes = status.stx_size;
+        let allocated_bytes = allocated_bytes_of(status);
+        let has_several_names = status.stx_nlink > 1;
+        if kind == FileType::RegularFile && apparent_bytes >= BIG_FILE_BYTES {
+            let identity = u128::from(device_of(status)) << 64 | u128::from(status.stx_ino);
+            batch.add_big_file(&BigFile {
+                directory,
+                name: name.to_bytes(),
+                apparent_bytes,
+                allocated_bytes,
+                modified_s: status.stx_mtime.tv_sec,
+                identity: if has_several_names { identity } else { 0 },
+            });
+        }
+        let is_matched =
+            filters.is_some_and(|filters| filters.match_name(name) && filters.match_status(status));
+        if has_several_names {
+            batch.add_link(&Link {
+                directory,
+                device: device_of(status),
+                inode: status.stx_ino,
+                names: status.stx_nlink,
+                apparent_bytes,
+                allocated_bytes,
+                kind: index_of(kind) as u8,
+                is_matched,
+            });
+            return;
+        }
+        sums.apparent_bytes += u128::from(apparent_bytes);
+        sums.allocated_bytes += u128::from(allocated_bytes);
+        if is_matched {
+            batch.matched[index_of(kind)] += 1;
+            batch.matched[3] += u128::from(apparent_bytes);
+            batch.matched[4] += u128::from(allocated_bytes);
+        }
+    }
+}
+
+/// Where the filters' choice among a kind is counted: files, symbolic links, other.
+pub fn index_of(kind: FileType) -> usize {
+    match kind {
+        FileType::RegularFile => 0,
+        FileType::Symlink => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,1 @@
+"""The native engine by itself: its real binary on real file systems."""

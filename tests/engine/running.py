@@ -1,0 +1,159 @@
+"""Running the engine's binary and reading what it tells."""
+
+import json
+import os
+import re
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.needs import lacks
+from tui_fs.linux.engine import find_engine
+
+DEADLINE_S = 120.0
+Json = dict[str, Any]
+
+
+def engine() -> str:
+    """Return the engine's path; without one the test cannot be run here."""
+    found = find_engine()
+    if found is None:
+        lacks(
+            "tui-fs-engine is not installed; enable it with: apt-get install cargo, "
+            "then pip install -e ."
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run of the engine ended.
+
+    Attributes:
+        counts: the last counts it has told.
+        messages: lines of standard error.
+    """
+
+    code: int
+    counts: Json
+    messages: tuple[str, ...]
+    tellings: tuple[Json, ...] = ()
+
+    def expect(self, code: int) -> "Ended":
+        """Compare the exit code, and that no success hides a message."""
+        assert self.code == code, (self.code, self.messages)
+        assert code != 0 or not self.messages, self.messages
+        return self
+
+
+def delete(
+    *arguments: str | bytes | Path,
+    cwd: Path | None = None,
+    limits: str = "",
+    uid: int | None = None,
+) -> Ended:
+    """Run ``tui-fs-engine delete``.
+
+    Args:
+        limits: ulimit commands of a shell, for its process alone.
+        uid: whose rights it has.
+    """
+    argv: list[str | bytes | Path] = [engine(), "delete", *arguments]
+    if limits:
+        argv = ["sh", "-c", f'{limits}; exec "$0" "$@"', *argv]
+    finished = subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=cwd,
+        timeout=DEADLINE_S,
+        check=False,
+        user=uid,
+        group=uid,
+        extra_groups=None if uid is None else (),
+    )
+    lines = [json.loads(line) for line in finished.stdout.splitlines()]
+    counts = [line for line in lines if line["type"] == "counts"]
+    messages = tuple(finished.stderr.decode().splitlines())
+    return Ended(finished.returncode, counts[-1] if counts else {}, messages, tuple(counts))
+
+
+class Conversation:
+    """A running engine that is spoken to."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self._process = subprocess.Popen(
+            [engine(), "delete", "--every", "20", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._rest = b""
+        self.counts: Json = {"removed": 0}
+
+    def say(self, command: str) -> Json:
+        """Send a command and return its answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(command.encode() + b"\n")
+        self._process.stdin.flush()
+        return self._until(lambda line: line["type"] == "answer")
+
+    def next_counts(self) -> Json:
+        """Wait for the next counts."""
+        return self._until(lambda line: line["type"] == "counts")
+
+    def end(self) -> Ended:
+        """Wait for its end."""
+        out, errors = self._process.communicate(timeout=DEADLINE_S)
+        for line in (self._rest + out).splitlines():
+            told = json.loads(line)
+            if told["type"] == "counts":
+                self.counts = told
+        return Ended(self._process.returncode, self.counts, tuple(errors.decode().splitlines()))
+
+    def _until(self, wanted: Any) -> Json:
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            line, separator, rest = self._rest.partition(b"\n")
+            if separator:
+                self._rest = rest
+                told: Json = json.loads(line)
+                if told["type"] == "counts":
+                    self.counts = told
+                if wanted(told):
+                    return told
+                continue
+            left_s = deadline - time.monotonic()
+            assert left_s > 0, "it has said nothing in time"
+            select.select([self._process.stdout], [], [], left_s)
+            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            assert chunk, "it has ended"
+            self._rest += chunk
+
+
+def peak_memory_kib(arguments: Sequence[str | Path]) -> tuple[int, int]:
+    """Run ``tui-fs-engine`` with arguments; return its exit code and its largest memory.
+
+    The kernel's sums after the end (wait4) would count what was forked before the engine was
+    executed; so its own high-water mark is read as long as there is one (proc(5), VmHWM).
+    """
+    process = subprocess.Popen(
+        [engine(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    peak_kib = 0
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        while process.poll() is None:
+            status.seek(0)
+            mark = re.search(r"VmHWM:\s+(\d+) kB", status.read())
+            peak_kib = max(peak_kib, int(mark[1]) if mark else 0)
+            select.select([], [], [], 0.005)
+    assert peak_kib > 0
+    return process.returncode, peak_kib
+
+
+FAILURE = re.compile(r"tui-fs-engine: cannot ([a-z ]+) '(.*)': ([^:]+)")

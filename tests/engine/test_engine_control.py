@@ -1,0 +1,120 @@
+"""The engine obeys while it runs, and keeps to its bounds."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.engine.running import Conversation, peak_memory_kib
+from tests.trees import chain, flat, many_directories
+
+CROWD = 40_000
+SLOW_PER_S = 2_000
+
+
+def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
+    # Given a slow run
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
+    while not engine.counts["removed"]:
+        engine.next_counts()
+    # When it is paused
+    assert engine.say("pause")["problem"] is None
+    engine.next_counts()
+    before = engine.next_counts()["removed"]
+    # Then nothing is removed any more
+    for _ in range(5):
+        assert engine.next_counts()["removed"] == before
+    left = len(os.listdir(target))
+    assert left == CROWD - before
+    # And when it is resumed without a limit, it comes to its end
+    engine.say("rate off")
+    engine.say("resume")
+    assert engine.end().expect(0).counts["removed"] == CROWD + 1
+
+
+def test_a_rate_is_kept(tmpfs: Path) -> None:
+    # Given a run with a limit
+    target = tmpfs / "target"
+    many_directories(target, 50, 100)
+    began = time.monotonic()
+    engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
+    # When some time has passed
+    for _ in range(10):
+        counts = engine.next_counts()
+        # Then it has not removed more than that permits, of which a quarter of a second is saved
+        assert counts["removed"] <= SLOW_PER_S * (time.monotonic() - began + 0.25) + 1
+    assert engine.say("rate off")["problem"] is None
+    assert engine.end().expect(0).counts["removed"] == 50 * 101 + 1
+
+
+def test_cancelled_it_ends_and_says_what_it_did(tmpfs: Path) -> None:
+    # Given a slow run
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    engine = Conversation("--rate", str(SLOW_PER_S), "--threads", "3", "--", target)
+    while not engine.counts["removed"]:
+        engine.next_counts()
+    # When it is cancelled while it is paused
+    engine.say("pause")
+    engine.say("cancel")
+    # Then it ends, and its counts are true
+    ended = engine.end().expect(130)
+    assert len(os.listdir(target)) == CROWD - ended.counts["removed"]
+
+
+def test_threads_can_be_changed(tmpfs: Path) -> None:
+    # Given a slow run with four threads
+    target = tmpfs / "target"
+    many_directories(target, 200, 100)
+    engine = Conversation("--rate", str(SLOW_PER_S), "--threads", "4", "--", target)
+    assert engine.next_counts()["threads"] == 4
+    # When it is to have fewer, and all again
+    for command, number in (("threads 1", 1), ("threads 3", 3), ("threads auto", 4)):
+        assert engine.say(command)["problem"] is None
+        # Then it has
+        while engine.next_counts()["threads"] != number:
+            pass
+    engine.say("threads 1")
+    engine.say("rate off")
+    assert engine.end().expect(0).counts["removed"] == 200 * 101 + 1
+
+
+@pytest.mark.parametrize("command", ["", "stop", "rate", "rate -1", "threads 0", "pause now"])
+def test_other_commands_are_refused(tmpfs: Path, command: str) -> None:
+    # Given a slow run
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
+    # When something else is said
+    # Then it is not obeyed
+    assert engine.say(command)["problem"] is not None
+    engine.say("cancel")
+    engine.end().expect(130)
+
+
+def test_memory_does_not_grow_with_a_directory(tmpfs: Path) -> None:
+    # Given directories of which one has ten times as many names
+    peaks = []
+    for files in (100_000, 1_000_000):
+        flat(tmpfs / "target", files)
+        # When each is removed
+        code, peak_kib = peak_memory_kib(["delete", "--", tmpfs / "target"])
+        assert code == 0
+        peaks.append(peak_kib)
+    # Then no more than a bounded number of names was held
+    assert max(peaks) < 64 << 10, peaks
+
+
+def test_memory_of_a_deep_chain(tmpfs: Path) -> None:
+    # Given directories inside each other
+    levels = 200_000
+    chain(tmpfs / "target", levels)
+    # When they are removed
+    code, peak_kib = peak_memory_kib(["delete", "--", tmpfs / "target"])
+    # Then a level has taken less than 60 bytes, besides what any run takes
+    assert code == 0
+    assert os.listdir(tmpfs) == []
+    assert peak_kib << 10 < (12 << 20) + 60 * levels
