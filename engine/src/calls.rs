@@ -28,9 +28,10 @@ pub enum Call {
     Lseek,
     Fcntl,
     Ftruncate,
+    Newfstatat,
 }
 
-pub const CALLS: [(Call, &str); 10] = [
+pub const CALLS: [(Call, &str); 11] = [
     (Call::Openat2, "openat2"),
     (Call::Openat, "openat"),
     (Call::Fstat, "fstat"),
@@ -41,6 +42,7 @@ pub const CALLS: [(Call, &str); 10] = [
     (Call::Lseek, "lseek"),
     (Call::Fcntl, "fcntl"),
     (Call::Ftruncate, "ftruncate"),
+    (Call::Newfstatat, "newfstatat"),
 ];
 
 /// How often a call returned, how often with an error, and how long that took.
@@ -64,6 +66,10 @@ pub struct Calls {
     counters: [Counter; CALLS.len()],
     without_openat2: AtomicBool,
 }
+
+/// A name alone has no `..` in it, for which the kernel would say so often that it must be tried
+/// again; a file system of somebody's own may say it for ever.
+const TRIES: u32 = 100;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -109,13 +115,13 @@ impl Calls {
     pub fn open_directory(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
         if !self.without_openat2.load(Relaxed) {
             let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH | ResolveFlags::NO_XDEV;
-            loop {
+            for tries_left in (0..TRIES).rev() {
                 let opened = self.counted(Call::Openat2, || {
                     rustix::fs::openat2(above, name, DIRECTORY, Mode::empty(), resolve)
                 });
                 match opened {
                     // A rename or a mount came in between, anywhere on the system.
-                    Err(Errno::AGAIN | Errno::INTR) => continue,
+                    Err(Errno::AGAIN | Errno::INTR) if tries_left > 0 => continue,
                     // Before 5.6; EPERM too is what a filter of an older container runtime
                     // says of a call that it does not know.
                     Err(Errno::NOSYS | Errno::PERM) => break,
@@ -152,12 +158,21 @@ impl Calls {
         })
     }
 
-    /// The number of the mount a descriptor is on (proc(5), fdinfo).
+    /// The number of the mount a descriptor is on, by statx (5.8) or fdinfo in proc(5).
     fn mount_of(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
         use std::os::fd::AsRawFd;
+        if let Ok(status) = self.statx_of(descriptor, StatxFlags::MNT_ID) {
+            if status.stx_mask & StatxFlags::MNT_ID.bits() != 0 {
+                return Ok(status.stx_mnt_id);
+            }
+        }
         let path = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
-        let text = std::fs::read_to_string(path)
-            .map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO))?;
+        // Whatever is wrong with proc must not look as if the directory were gone.
+        let text =
+            std::fs::read_to_string(path).map_err(|why| match Errno::from_io_error(&why) {
+                Some(why @ (Errno::MFILE | Errno::NFILE)) => why,
+                _ => Errno::NOSYS,
+            })?;
         text.lines()
             .find_map(|line| line.strip_prefix("mnt_id:"))
             .and_then(|number| number.trim().parse().ok())
@@ -166,6 +181,12 @@ impl Calls {
 
     pub fn fstat(&self, descriptor: BorrowedFd<'_>) -> Result<Stat> {
         self.counted(Call::Fstat, || rustix::fs::fstat(descriptor))
+    }
+
+    /// What a name stands for now, itself.
+    pub fn stat(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<Stat> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        self.counted(Call::Newfstatat, || rustix::fs::statat(above, name, flags))
     }
 
     /// What a name stands for, itself; takes what the kernel knows without asking a server.

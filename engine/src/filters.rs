@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use rustix::fs::{FileType, Statx, StatxFlags};
+use rustix::fs::{FileType, Stat, Statx};
 
 use crate::foreign::matches_glob;
 
@@ -28,11 +28,6 @@ impl Filters {
         self.min_size_bytes.is_some() || self.modified_before_s.is_some()
     }
 
-    /// What `matches` must know.
-    pub const MASK: StatxFlags = StatxFlags::TYPE
-        .union(StatxFlags::SIZE)
-        .union(StatxFlags::MTIME);
-
     pub fn match_name(&self, name: &CStr) -> bool {
         self.name_glob
             .as_deref()
@@ -40,16 +35,24 @@ impl Filters {
     }
 
     /// Tells whether what a name stands for is selected, its name aside.
+    pub fn match_stat(&self, status: &Stat) -> bool {
+        let modified = (status.st_mtime, status.st_mtime_nsec as u32);
+        self.match_facts(status.st_mode, status.st_size as u64, modified)
+    }
+
+    /// The same of what statx says.
     pub fn match_status(&self, status: &Statx) -> bool {
-        if let Some(least) = self.min_size_bytes {
-            let kind = FileType::from_raw_mode(u32::from(status.stx_mode));
-            if kind != FileType::RegularFile || status.stx_size < least {
-                return false;
-            }
-        }
-        self.modified_before_s.map_or(true, |before| {
-            let modified = status.stx_mtime;
-            (modified.tv_sec, modified.tv_nsec) <= (before, 0)
-        })
+        let modified = (status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec);
+        self.match_facts(u32::from(status.stx_mode), status.stx_size, modified)
+    }
+
+    fn match_facts(&self, mode: u32, size_bytes: u64, modified: (i64, u32)) -> bool {
+        let is_large_enough = self.min_size_bytes.map_or(true, |least| {
+            FileType::from_raw_mode(mode) == FileType::RegularFile && size_bytes >= least
+        });
+        let is_old_enough = self
+            .modified_before_s
+            .map_or(true, |before| modified <= (before, 0));
+        is_large_enough && is_old_enough
     }
 }

@@ -17,8 +17,21 @@ pub fn close(descriptor: RawFd) {
     unsafe { libc::close(descriptor) };
 }
 
-/// Tells whether nobody else has this file open: only then is a write lease given (fcntl(2)).
-pub fn is_open_nowhere_else(file: BorrowedFd<'_>) -> bool {
+/// Lets nobody else have this file open without our knowing: a write lease is given only while
+/// nobody else has, and whoever opens it breaks it (fcntl(2)). Returns whether it was given.
+pub fn lease(file: BorrowedFd<'_>) -> bool {
     // SAFETY: fcntl takes two numbers here and touches no memory of ours.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0 }
+}
+
+/// Tells whether the lease still holds.
+pub fn is_leased(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: as above.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) == libc::F_WRLCK }
+}
+
+/// Ignores the signal that tells of a broken lease; it would end the process.
+pub fn ignore_broken_leases() {
+    // SAFETY: SIG_IGN is no function of ours that could be interrupted or interrupt.
+    unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
 }

@@ -167,7 +167,8 @@ def test_a_target_that_is_not_there_does_not_spare_the_others(ext4: Path) -> Non
     [
         (),
         ("--",),
-        ("--", "relative"),
+        ("--", "relative/"),
+        ("--", ".."),
         ("--", "/"),
         ("--", "/a/../b"),
         ("--", ".", "/a"),

@@ -12,7 +12,7 @@ use crate::filters::Filters;
 /// What is asked.
 #[derive(Debug, Default)]
 pub struct Arguments {
-    /// Absolute paths, or the one `.`.
+    /// Paths in their plain form, or the one `.`.
     pub targets: Vec<OsString>,
     /// What the targets must be, in their order; empty where nobody says.
     pub pins: Vec<Identity>,
@@ -29,8 +29,8 @@ pub struct Arguments {
 pub const USAGE: &str = "\
 tui-fs-engine delete [OPTION...] -- TARGET...
 
-Removes directories and everything in them. A target is an absolute path without symbolic links,
-or `.`: then the working directory is emptied and kept.
+Removes directories and everything in them. A target is a path in its plain form (no `.` or `..`)
+without symbolic links; or the one `.`: then the working directory is emptied and kept.
 
   --keep-root            empty the targets, keep the directories themselves
   --name GLOB            only what is not a directory and has such a name (find -name)
@@ -96,13 +96,14 @@ impl Arguments {
         for target in &self.targets {
             let path = target.as_bytes();
             let is_here = path == b"." && self.targets.len() == 1;
-            let is_plain = path.starts_with(b"/")
-                && path[1..]
-                    .split(|&byte| byte == b'/')
-                    .all(|name| !name.is_empty() && name != b"." && name != b"..");
+            let is_plain = path
+                .strip_prefix(b"/")
+                .unwrap_or(path)
+                .split(|&byte| byte == b'/')
+                .all(|name| !name.is_empty() && name != b"." && name != b"..");
             if !is_here && !is_plain {
                 let shown = crate::quoting::quoted(path);
-                return Err(format!("{shown} is not an absolute path in its plain form").into());
+                return Err(format!("{shown} is not a path in its plain form").into());
             }
         }
         Ok(())
@@ -133,14 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_an_absolute_path_in_its_plain_form() {
+    fn a_target_is_a_path_in_its_plain_form() {
         assert_eq!(
             parsed(&["--", "/a/-b", "/c d"]).unwrap().targets,
             ["/a/-b", "/c d"]
         );
         assert_eq!(parsed(&["."]).unwrap().targets, ["."]);
+        assert_eq!(parsed(&["--", "a/b", "-"]).unwrap().targets, ["a/b", "-"]);
         for wrong in [
-            "a", "", "/", "/a/", "/a//b", "/a/../b", "/a/./b", "./a", "-",
+            "", "/", "..", "a/", "/a/", "/a//b", "/a/../b", "/a/./b", "./a",
         ] {
             assert!(parsed(&["--", wrong]).is_err(), "{wrong:?}");
         }

@@ -34,6 +34,14 @@ pub struct Brake {
     changed: Condvar,
 }
 
+/// Whether one may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    AtOnce,
+    AfterWaiting,
+    Never,
+}
+
 /// A worker's place among those at work.
 #[derive(Default)]
 pub struct Turn {
@@ -108,22 +116,28 @@ impl Brake {
     /// Returns `false` where everything is to end.
     #[inline]
     pub fn permits(&self, turn: &mut Turn) -> bool {
-        !self.needs_look.load(Relaxed) || self.wait(turn, false)
+        !self.needs_look.load(Relaxed) || self.wait(turn, false) != Permit::Never
     }
 
     /// The same before a removal, which a limited rate counts.
     #[inline]
-    pub fn permits_removal(&self, turn: &mut Turn) -> bool {
-        !self.needs_look.load(Relaxed) || self.wait(turn, true)
+    pub fn permits_removal(&self, turn: &mut Turn) -> Permit {
+        if self.needs_look.load(Relaxed) {
+            self.wait(turn, true)
+        } else {
+            Permit::AtOnce
+        }
     }
 
-    fn wait(&self, turn: &mut Turn, is_removal: bool) -> bool {
+    fn wait(&self, turn: &mut Turn, is_removal: bool) -> Permit {
+        let mut permit = Permit::AtOnce;
         let mut state = self.lock();
         loop {
             if self.is_cancelled() {
-                return false;
+                return Permit::Never;
             }
             if state.is_paused {
+                permit = Permit::AfterWaiting;
                 state = self.changed.wait(state).expect("no worker panics");
                 continue;
             }
@@ -131,12 +145,13 @@ impl Brake {
             let is_too_many = state.at_work > state.most;
             let is_over = turn.since.map_or(true, |since| since.elapsed() >= TURN);
             if turn.since.is_some() && (is_too_many || (others_wait && is_over)) {
+                permit = Permit::AfterWaiting;
                 self.leave_locked(&mut state, turn);
                 state = self.join_locked(state, turn);
                 continue;
             }
             let Some(per_s) = state.per_s.filter(|_| is_removal) else {
-                return true;
+                return permit;
             };
             let now = Instant::now();
             let saved = (per_s * LONGEST_SAVING_S).max(1.0);
@@ -145,8 +160,9 @@ impl Brake {
             state.filled_at = now;
             if state.tokens >= 1.0 {
                 state.tokens -= 1.0;
-                return true;
+                return permit;
             }
+            permit = Permit::AfterWaiting;
             let missing_s = (1.0 - state.tokens) / per_s;
             let pause = Duration::from_secs_f64(missing_s.min(1.0));
             state = self
@@ -251,7 +267,7 @@ mod tests {
         brake.join(&mut turn);
         let began = Instant::now();
         for _ in 0..200 {
-            assert!(brake.permits_removal(&mut turn));
+            assert_ne!(brake.permits_removal(&mut turn), Permit::Never);
         }
         // 200 removals at 1,000 a second, the first of which had nothing saved
         assert!(began.elapsed() >= Duration::from_millis(199));

@@ -1,22 +1,26 @@
 //! Commands on standard input, a line each, and their answers.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use super::telling::tell;
 use super::Run;
 
+/// Longer lines are no commands.
+const LONGEST: u64 = 256;
+
 /// Obeys until the input ends; the work goes on then.
 pub fn listen(run: &Run) {
-    for line in std::io::stdin().lock().lines() {
-        let Ok(line) = line else {
-            return; // what cannot be read cannot be obeyed, and nobody waits for an answer
-        };
-        let command = line.trim();
-        let problem = match obey(run, command) {
+    let mut input = std::io::stdin().lock();
+    while let Ok(Some(line)) = next_line(&mut input) {
+        let problem = match line
+            .as_deref()
+            .map_or(Err(UNKNOWN), |command| obey(run, command))
+        {
             Ok(()) => "null".to_owned(),
             Err(why) => format!("\"{why}\""),
         };
-        let known: String = command
+        let known: String = line
+            .unwrap_or_default()
             .chars()
             .filter(|letter| letter.is_ascii_alphanumeric() || *letter == ' ')
             .take(40)
@@ -29,6 +33,30 @@ pub fn listen(run: &Run) {
     }
 }
 
+/// Returns a line, `Some(None)` for one that is too long, `None` at the end of the input.
+fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<Option<String>>> {
+    let mut line = Vec::new();
+    if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
+        loop {
+            let held = input.fill_buf()?;
+            let end = held.iter().position(|&byte| byte == b'\n');
+            let used = end.map_or(held.len(), |end| end + 1);
+            let is_over = end.is_some() || held.is_empty();
+            input.consume(used);
+            if is_over {
+                break;
+            }
+        }
+        return Ok(Some(None));
+    }
+    Ok(Some(Some(String::from_utf8_lossy(&line).trim().to_owned())))
+}
+
+const UNKNOWN: &str = "not a command";
+
 fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
     let (name, value) = command.split_once(' ').unwrap_or((command, ""));
     match (name, value) {
@@ -38,10 +66,16 @@ fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
         ("rate", "off") => run.brake.limit_rate(None),
         ("rate", _) => run.brake.limit_rate(Some(positive(value)?)),
         ("threads", "auto") => run.brake.limit_workers(usize::MAX),
-        ("threads", _) => run.brake.limit_workers(positive(value)? as usize),
+        ("threads", _) => {
+            let most = positive(value)? as usize;
+            if most > run.crew.workers() {
+                return Err("it was started with fewer threads");
+            }
+            run.brake.limit_workers(most);
+        }
         ("gentle", "on") => run.brake.be_gentle(true),
         ("gentle", "off") => run.brake.be_gentle(false),
-        _ => return Err("not a command"),
+        _ => return Err(UNKNOWN),
     }
     Ok(())
 }

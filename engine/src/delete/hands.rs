@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{FileType, StatxFlags};
+use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 
-use super::brake::{Brake, Turn};
+use super::brake::{Brake, Permit, Turn};
 use super::names::{Chunk, Named};
 use crate::calls::Calls;
 use crate::filters::Filters;
-use crate::foreign::is_open_nowhere_else;
+use crate::foreign::{is_leased, lease};
 
 /// Everything is to end: the job was cancelled.
 #[derive(Debug)]
@@ -28,6 +28,10 @@ pub struct Failure {
 /// So much of a large file is given back at once where others are not to wait: some hundredths
 /// of a second on a disk.
 const STEP_BYTES: u64 = 256 << 20;
+
+/// File systems on which a lease knows everybody who has a file open (statfs(2)): ext, xfs, btrfs,
+/// f2fs, tmpfs. On others somebody may have it by another inode, or on another machine.
+const LEASING: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
 /// One worker's counts.
 pub struct Tally {
@@ -69,10 +73,13 @@ impl Hands<'_> {
         is_permitted.then_some(()).ok_or(Stopped)
     }
 
-    /// The same before a removal.
-    pub fn wait_to_remove(&mut self) -> std::result::Result<(), Stopped> {
-        let is_permitted = self.brake.permits_removal(&mut self.turn);
-        is_permitted.then_some(()).ok_or(Stopped)
+    /// The same before a removal; tells whether time has passed.
+    pub fn wait_to_remove(&mut self) -> std::result::Result<bool, Stopped> {
+        match self.brake.permits_removal(&mut self.turn) {
+            Permit::AtOnce => Ok(false),
+            Permit::AfterWaiting => Ok(true),
+            Permit::Never => Err(Stopped),
+        }
     }
 
     /// Removes names of one directory; returns how many it has removed.
@@ -86,22 +93,15 @@ impl Hands<'_> {
         let mut removed = 0;
         for &named in &chunk.files[range] {
             let name = chunk.name(named);
-            if self.filters.need_status() {
-                match self.tally.calls.statx(directory, name, Filters::MASK) {
-                    Ok(status) if self.filters.match_status(&status) => (),
-                    Ok(_) | Err(Errno::NOENT) => continue,
-                    Err(error) => {
-                        let operation = "stat";
-                        failures.push(Failure {
-                            named,
-                            operation,
-                            error,
-                        });
-                        continue;
-                    }
-                }
+            self.wait()?;
+            if !self.is_selected(directory, chunk, named, failures) {
+                continue;
             }
-            self.wait_to_remove()?;
+            // What was true before a pause need not be true after it.
+            let has_waited = self.wait_to_remove()?;
+            if has_waited && !self.is_selected(directory, chunk, named, failures) {
+                continue;
+            }
             let result = if self.brake.is_gentle() {
                 self.remove_gently(directory, name)
             } else {
@@ -112,9 +112,10 @@ impl Hands<'_> {
                     removed += 1;
                     add(&self.tally.files);
                 }
-                // Somebody else has removed it, or has put a directory in its place: that one
-                // is found when the directory turns out not to be empty.
-                Err(Errno::NOENT | Errno::ISDIR) => (),
+                Err(Errno::NOENT) => (), // somebody else has removed it
+                // A directory stands in its place: it is found when the one above turns out not
+                // to be empty, unless that is kept anyway.
+                Err(Errno::ISDIR) if !self.filters.are_active() => (),
                 Err(error) => {
                     let operation = "remove";
                     failures.push(Failure {
@@ -128,40 +129,85 @@ impl Hands<'_> {
         Ok(removed)
     }
 
+    /// Tells whether the filters select what a name stands for now; its name was looked at.
+    fn is_selected(
+        &self,
+        directory: BorrowedFd<'_>,
+        chunk: &Chunk,
+        named: Named,
+        failures: &mut Vec<Failure>,
+    ) -> bool {
+        if !self.filters.need_status() {
+            return true;
+        }
+        match self.tally.calls.stat(directory, chunk.name(named)) {
+            Ok(status) => self.filters.match_stat(&status),
+            Err(Errno::NOENT) => false,
+            Err(error) => {
+                let operation = "stat";
+                failures.push(Failure {
+                    named,
+                    operation,
+                    error,
+                });
+                false
+            }
+        }
+    }
+
     /// Removes a name; the blocks of a large file that nobody else uses are given back in steps.
     fn remove_gently(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> Result<()> {
         let calls = &self.tally.calls;
-        let mask = StatxFlags::TYPE | StatxFlags::BLOCKS;
-        let is_large = calls.statx(directory, name, mask).is_ok_and(|status| {
-            FileType::from_raw_mode(u32::from(status.stx_mode)) == FileType::RegularFile
-                && status.stx_blocks * 512 > STEP_BYTES
-        });
+        let is_large = calls
+            .stat(directory, name)
+            .is_ok_and(|status| is_file(&status) && allocated_bytes(&status) > STEP_BYTES);
         let opened = if is_large {
             calls.open_file(directory, name).ok()
         } else {
             None
         };
-        let result = calls.unlink(directory, name);
         let Some(file) = opened else {
-            return result;
+            return calls.unlink(directory, name);
         };
-        // Without a name, and open nowhere else, it is nobody's any more: a reader who still
-        // had it, or another link to it, would see it shrink.
-        let status = calls.fstat(file.as_fd());
-        if let (Ok(()), Ok(status)) = (result, status) {
-            let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-            if is_file && status.st_nlink == 0 && is_open_nowhere_else(file.as_fd()) {
-                let mut length = status.st_size as u64;
-                while length > STEP_BYTES {
-                    length -= STEP_BYTES;
-                    let is_cut = self.tally.calls.truncate(file.as_fd(), length).is_ok();
-                    if !is_cut || self.wait().is_err() {
-                        break; // closing gives the rest back at once
-                    }
-                }
-            }
+        let before = calls.fstat(file.as_fd());
+        let result = calls.unlink(directory, name);
+        if let (Ok(before), Ok(())) = (before, result) {
+            self.give_back(file.as_fd(), &before);
         }
         self.tally.calls.close(file);
         result
     }
+
+    /// Cuts a file that was just unlinked, step by step, as long as it is nobody's: without a
+    /// name, and open nowhere else. A reader who still had it would see it shrink.
+    fn give_back(&mut self, file: BorrowedFd<'_>, before: &Stat) {
+        let calls = &self.tally.calls;
+        let is_known = rustix::fs::fstatfs(file)
+            .is_ok_and(|system| LEASING.contains(&(system.f_type as u64 & 0xffff_ffff)));
+        let is_nameless = calls
+            .fstat(file)
+            .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);
+        if !is_known || before.st_nlink != 1 || !is_nameless || !lease(file) {
+            return;
+        }
+        let mut length = before.st_size as u64;
+        // Of a sparse file the blocks count, not the length.
+        let steps = allocated_bytes(before).div_ceil(STEP_BYTES).max(1);
+        let step = length.div_ceil(steps).max(1);
+        while length > step && is_leased(file) {
+            length -= step;
+            let is_cut = self.tally.calls.truncate(file, length).is_ok();
+            if !is_cut || self.wait().is_err() {
+                break; // closing gives the rest back at once
+            }
+        }
+    }
+}
+
+fn is_file(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+}
+
+fn allocated_bytes(status: &Stat) -> u64 {
+    status.st_blocks as u64 * 512
 }

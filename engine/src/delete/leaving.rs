@@ -1,20 +1,23 @@
 //! Leaving directories that are done with, and removing them from those above.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::StatxFlags;
 use rustix::io::{Errno, Result};
 
 use super::crew::Task;
 use super::directory::{Directory, Place};
 use super::walk::Walk;
 use super::worker::{Outcome, Worker};
-use crate::calls::Identity;
+use crate::calls::{Calls, Identity};
 
 /// A directory that is not empty though all in it was removed is read so many times more:
 /// somebody may have put something into it, or a file system may have skipped a name.
 const REREADS: usize = 3;
+
+/// Room for the longest name there is, several times.
+const LAST_LOOK_BYTES: usize = 8 << 10;
 
 impl Worker<'_> {
     /// Leaves a directory that is done with, and removes it from the one above.
@@ -61,7 +64,7 @@ impl Worker<'_> {
     /// Gives up the levels above that cannot be reached any more, down from one that is open.
     fn lose_way(&mut self, walk: &mut Walk, why: Errno) -> Outcome<()> {
         let index = walk.levels.len() - 2;
-        self.run.failures.tell("go back to", &walk.path(index), why);
+        self.run.failures.tell("open", &walk.path(index), why);
         loop {
             let (mut level, shared) = walk.leave();
             let descriptor = level.descriptor.take();
@@ -113,7 +116,7 @@ impl Worker<'_> {
                 };
                 match opened {
                     Err(why) => {
-                        self.run.failures.tell("go back to", &above.path(), why);
+                        self.run.failures.tell("open", &above.path(), why);
                         above.spoil();
                     }
                     Ok(opened) => {
@@ -148,30 +151,37 @@ impl Worker<'_> {
         descriptor: Option<OwnedFd>,
     ) -> Outcome<()> {
         let target = directory.target();
-        let Some((holder, name)) = &target.holder else {
+        let (Some(opened), false) = (&descriptor, directory.is_spoiled()) else {
             self.close(descriptor);
-            return Ok(());
+            return Ok(()); // what spoiled it was told
         };
-        if !directory.is_spoiled() {
-            self.hands.wait_to_remove()?;
-            let is_still = self
-                .calls
-                .statx(holder.as_fd(), name, StatxFlags::INO)
-                .map(|status| status.stx_ino == directory.inode);
-            let result = match is_still {
-                Ok(true) => self.calls.rmdir(holder.as_fd(), name),
-                Ok(false) => Err(Errno::STALE), // another directory stands in its place
-                Err(why) => Err(why),
-            };
-            match result {
-                Ok(()) => self.hands.tally.add_directory(),
-                Err(Errno::NOTEMPTY | Errno::EXIST) if directory.may_be_read_again(REREADS) => {
-                    return self.read_again(Arc::clone(directory), descriptor);
-                }
-                Err(why) => {
-                    self.run.failures.tell("remove", &target.path, why);
-                    directory.spoil();
-                }
+        let result = match &target.holder {
+            Some((holder, name)) => {
+                self.hands.wait_to_remove()?;
+                self.calls.stat(holder.as_fd(), name).and_then(|status| {
+                    if Identity::of(&status) != directory.identity() {
+                        return Err(Errno::STALE); // another one stands in its place
+                    }
+                    let result = self.calls.rmdir(holder.as_fd(), name);
+                    result.map(|()| self.hands.tally.add_directory())
+                })
+            }
+            None if self.run.filters.are_active() => Ok(()),
+            None => is_empty(self.calls, opened.as_fd()),
+        };
+        match result {
+            Ok(()) => (),
+            Err(Errno::NOTEMPTY | Errno::EXIST) if directory.may_be_read_again(REREADS) => {
+                return self.read_again(Arc::clone(directory), descriptor);
+            }
+            Err(why) => {
+                let operation = if target.holder.is_some() {
+                    "remove"
+                } else {
+                    "empty"
+                };
+                self.run.failures.tell(operation, &target.path, why);
+                directory.spoil();
             }
         }
         self.close(descriptor);
@@ -183,17 +193,23 @@ impl Worker<'_> {
         directory: Arc<Directory>,
         descriptor: Option<OwnedFd>,
     ) -> Outcome<()> {
-        let Some(descriptor) = descriptor else {
-            return Ok(());
-        };
         directory.begin();
-        if let Err(why) = self.calls.seek(descriptor.as_fd(), 0) {
-            self.run.failures.tell("read", &directory.path(), why);
-            directory.spoil();
-            return self.release(directory, Some(descriptor));
+        let again = match &descriptor {
+            Some(descriptor) => self.calls.seek(descriptor.as_fd(), 0),
+            None => Err(Errno::STALE),
+        };
+        match (again, descriptor) {
+            (Ok(()), Some(descriptor)) => {
+                self.run.crew.give(Task::Whole(directory, descriptor));
+                Ok(())
+            }
+            (result, descriptor) => {
+                let why = result.err().unwrap_or(Errno::STALE);
+                self.run.failures.tell("read", &directory.path(), why);
+                directory.spoil();
+                self.release(directory, descriptor)
+            }
         }
-        self.run.crew.give(Task::Whole(directory, descriptor));
-        Ok(())
     }
 
     fn open_above(&self, below: BorrowedFd<'_>, above: &Directory) -> Result<OwnedFd> {
@@ -212,5 +228,23 @@ impl Worker<'_> {
         if let Some(descriptor) = descriptor {
             self.calls.close(descriptor);
         }
+    }
+}
+
+/// Looks once more whether a directory that is kept is empty: nobody's rmdir will tell.
+fn is_empty(calls: &Calls, directory: BorrowedFd<'_>) -> Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); LAST_LOOK_BYTES];
+    let mut has_names = false;
+    calls.seek(directory, 0)?;
+    while !has_names {
+        let read = calls.read_names(directory, &mut buffer, |_, _, _| has_names = true)?;
+        if read.is_none() {
+            break;
+        }
+    }
+    if has_names {
+        Err(Errno::NOTEMPTY)
+    } else {
+        Ok(())
     }
 }

@@ -20,7 +20,7 @@ mod walk;
 mod worker;
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,7 @@ use worker::Worker;
 
 use crate::calls::Calls;
 use crate::filters::Filters;
+use crate::foreign::ignore_broken_leases;
 use crate::quoting::{quoted, reason};
 
 /// More threads than that only wait for each other in every file system that was measured.
@@ -58,7 +59,9 @@ struct Run {
     splitting: Splitting,
     filters: Filters,
     failures: Failures,
-    names_in_memory: Arc<AtomicUsize>,
+    bytes_in_memory: Arc<AtomicUsize>,
+    /// Something but a command has ended it.
+    is_broken: AtomicBool,
 }
 
 impl Run {
@@ -66,10 +69,17 @@ impl Run {
         self.brake.cancel();
         self.crew.end();
     }
+
+    fn break_off(&self, sentence: &str) {
+        self.failures.say(sentence);
+        self.is_broken.store(true, Relaxed);
+        self.cancel();
+    }
 }
 
 /// Does what is asked, and tells it.
 pub fn run(asked: Arguments) -> ExitCode {
+    ignore_broken_leases();
     let workers = asked.threads.unwrap_or_else(processors).min(256);
     let run = Arc::new(Run {
         crew: Crew::new(workers),
@@ -77,7 +87,8 @@ pub fn run(asked: Arguments) -> ExitCode {
         splitting: Splitting::new(),
         filters: asked.filters.clone(),
         failures: Failures::default(),
-        names_in_memory: Arc::default(),
+        bytes_in_memory: Arc::default(),
+        is_broken: AtomicBool::new(false),
     });
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
     // None is begun before all are known to be what was confirmed.
@@ -118,9 +129,7 @@ pub fn run(asked: Arguments) -> ExitCode {
             if let Err(why) = started {
                 run.crew.lose_worker();
                 if number == 0 {
-                    run.failures
-                        .say(&format!("no thread can be started: {why}"));
-                    run.cancel();
+                    run.break_off(&format!("no thread can be started: {why}"));
                 }
             }
         }
@@ -133,18 +142,16 @@ pub fn run(asked: Arguments) -> ExitCode {
         loop {
             let is_over = ended.recv_timeout(every) == Err(RecvTimeoutError::Disconnected);
             let line = counts(&tallies, run.brake.most_workers(), run.splitting.pays());
-            if let Err(why) = tell(&line) {
+            if let (Err(why), false) = (tell(&line), run.is_broken.load(Relaxed)) {
                 // Without a reader nobody could see or stop what is done here.
-                run.failures
-                    .say(&format!("the counts cannot be told: {why}"));
-                run.cancel();
+                run.break_off(&format!("the counts cannot be told: {why}"));
             }
             if is_over {
                 break;
             }
         }
     });
-    if run.brake.is_cancelled() {
+    if run.brake.is_cancelled() && !run.is_broken.load(Relaxed) {
         ExitCode::from(CANCELLED)
     } else if run.failures.number() > 0 {
         ExitCode::FAILURE

@@ -5,44 +5,54 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Names one behind the other, taken from the end; a name is stored as its length, its bytes, a
-/// NUL and its length again.
+/// NUL and its length again. NAME_MAX (255) does not bind every file system, so a length has two
+/// bytes.
 #[derive(Default)]
 pub struct NameStack {
     bytes: Vec<u8>,
 }
 
-/// The bytes a name takes besides its own.
-const FRAME: usize = 3;
+/// The bytes a length takes, and those that a name takes besides its own.
+const LENGTH: usize = 2;
+const FRAME: usize = 2 * LENGTH + 1;
 
 impl NameStack {
     pub fn push(&mut self, name: &CStr) {
         let name = name.to_bytes_with_nul();
-        let length = (name.len() - 1) as u8; // NAME_MAX is 255
-        self.bytes.push(length);
+        let length = u16::try_from(name.len() - 1).expect("getdents64 has two bytes for a length");
+        self.bytes.extend_from_slice(&length.to_ne_bytes());
         self.bytes.extend_from_slice(name);
-        self.bytes.push(length);
+        self.bytes.extend_from_slice(&length.to_ne_bytes());
     }
 
     /// Where the last name stands.
     pub fn last(&self) -> Option<u32> {
-        let length = usize::from(*self.bytes.last()?);
-        Some((self.bytes.len() - length - FRAME) as u32)
+        let end = self.bytes.len().checked_sub(LENGTH)?;
+        Some(place(self.bytes.len() - self.length(end) - FRAME))
     }
 
     pub fn name(&self, at: u32) -> &CStr {
-        let begin = at as usize + 1;
-        let end = begin + usize::from(self.bytes[at as usize]) + 1;
+        let begin = at as usize + LENGTH;
+        let end = begin + self.length(at as usize) + 1;
         CStr::from_bytes_with_nul(&self.bytes[begin..end]).expect("pushed from a C string")
     }
 
     /// Where the name behind this one stands, or would stand.
     pub fn behind(&self, at: u32) -> u32 {
-        at + (usize::from(self.bytes[at as usize]) + FRAME) as u32
+        place(at as usize + self.length(at as usize) + FRAME)
+    }
+
+    fn length(&self, at: usize) -> usize {
+        usize::from(u16::from_ne_bytes([self.bytes[at], self.bytes[at + 1]]))
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     #[cfg(test)]
     fn end(&self) -> u32 {
-        self.bytes.len() as u32
+        place(self.bytes.len())
     }
 
     /// Forgets the name at this place and all behind it.
@@ -61,6 +71,12 @@ impl NameStack {
     }
 }
 
+/// A place in so many bytes that four hold it: an overflow must end the program before it names
+/// something else.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("less than 4 GiB of names are held")
+}
+
 /// A name of a chunk: its inode's number, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
@@ -74,6 +90,8 @@ pub struct Chunk {
     names: Vec<u8>,
     pub files: Vec<Named>,
     pub directories: Vec<Named>,
+    /// What they are is not known yet.
+    pub unknown: Vec<Named>,
     counted: Option<(Arc<AtomicUsize>, usize)>,
 }
 
@@ -83,6 +101,7 @@ impl Chunk {
         self.names.clear();
         self.files.clear();
         self.directories.clear();
+        self.unknown.clear();
     }
 
     pub fn add_file(&mut self, name: &CStr, inode: u64) {
@@ -95,6 +114,11 @@ impl Chunk {
         self.directories.push(named);
     }
 
+    pub fn add_unknown(&mut self, name: &CStr, inode: u64) {
+        let named = self.keep(name, inode);
+        self.unknown.push(named);
+    }
+
     fn forget_count(&mut self) {
         if let Some((held, number)) = self.counted.take() {
             held.fetch_sub(number, Relaxed);
@@ -102,7 +126,7 @@ impl Chunk {
     }
 
     fn keep(&mut self, name: &CStr, inode: u64) -> Named {
-        let at = self.names.len() as u32;
+        let at = place(self.names.len());
         self.names.extend_from_slice(name.to_bytes_with_nul());
         Named { inode, at }
     }
@@ -111,10 +135,10 @@ impl Chunk {
         CStr::from_bytes_until_nul(&self.names[named.at as usize..]).expect("kept from a C string")
     }
 
-    /// Adds the names that came since the last time to a number of all that are held, from
+    /// Adds the bytes that came since the last time to the number of all that are held, from
     /// which they are taken when the chunk goes.
     pub fn count_in(&mut self, held: &Arc<AtomicUsize>) {
-        let now = self.len();
+        let now = self.bytes();
         let (held, before) = self.counted.get_or_insert_with(|| (Arc::clone(held), 0));
         held.fetch_add(now - *before, Relaxed);
         *before = now;
@@ -122,7 +146,12 @@ impl Chunk {
 
     /// Names in it.
     pub fn len(&self) -> usize {
-        self.files.len() + self.directories.len()
+        self.files.len() + self.directories.len() + self.unknown.len()
+    }
+
+    /// What it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.names.len() + self.len() * std::mem::size_of::<Named>()
     }
 
     /// Puts both kinds in the order of their inodes.
@@ -145,7 +174,7 @@ mod tests {
     use std::ffi::CString;
 
     fn names() -> impl Strategy<Value = Vec<CString>> {
-        let name = proptest::collection::vec(1u8..=255, 1..=255);
+        let name = proptest::collection::vec(1u8..=255, 1..=1_000);
         proptest::collection::vec(name.prop_map(|name| CString::new(name).unwrap()), 0..40)
     }
 

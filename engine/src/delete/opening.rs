@@ -1,4 +1,5 @@
-//! Opening targets: name by name from the root, no symbolic link on the way.
+//! Opening targets: name by name from the root, or from where one stands, no symbolic link on the
+//! way.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -56,12 +57,15 @@ pub fn open(asked: &Arguments, number: usize) -> std::result::Result<Task, Refus
 }
 
 fn open_holder(path: &[u8]) -> Result<(OwnedFd, CString)> {
-    let mut names: Vec<CString> = path[1..]
+    let below = path.strip_prefix(b"/");
+    let mut names: Vec<CString> = below
+        .unwrap_or(path)
         .split(|&byte| byte == b'/')
         .map(|name| CString::new(name).map_err(|_| Errno::INVAL))
         .collect::<Result<_>>()?;
     let last = names.pop().ok_or(Errno::INVAL)?;
-    let mut holder = open_in(rustix::fs::CWD, c"/", OFlags::PATH)?;
+    let begin = if below.is_some() { c"/" } else { c"." };
+    let mut holder = open_in(rustix::fs::CWD, begin, OFlags::PATH)?;
     for name in &names {
         holder = open_in(holder.as_fd(), name, OFlags::PATH)?;
     }

@@ -179,6 +179,7 @@ impl Walk {
             self.cookies.pop();
         }
         self.first_waiting = self.first_waiting.min(index.saturating_sub(1));
+        self.first_open = self.first_open.min(index.max(1));
         let is_shared = index < self.shared.len();
         (level, if is_shared { self.shared.pop() } else { None })
     }

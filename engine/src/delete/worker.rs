@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FileType, StatxFlags};
+use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
 use super::brake::Turn;
@@ -23,11 +23,12 @@ use crate::calls::Calls;
 /// What getdents64 fills at once: names enough that the calls do not count.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Names all workers may hold of directories that are not read to their end; some 30 bytes each.
-const NAMES_IN_MEMORY: usize = 1_000_000;
+/// What the names may take that all workers have read and not removed yet: of a directory of more
+/// (a million names of ten letters) a part is read and removed, and then the next one.
+const MOST_BYTES: usize = 32 << 20;
 
-/// Names a worker may hold in any case.
-const NAMES_OF_EACH: usize = 32_768;
+/// What a worker may hold in any case.
+const BYTES_OF_EACH: usize = 512 << 10;
 
 /// After so many removals a worker looks whether somebody waits for work.
 const BATCH: usize = 64;
@@ -140,14 +141,17 @@ impl<'run> Worker<'run> {
                 }
                 self.remove_all(walk, &Arc::new(chunk))?;
             }
-            Errno::XDEV => self.failed_below(walk, at, "enter", why),
+            Errno::XDEV => self.failed_below(walk, at, "open", why),
             _ if self.run.filters.are_active() => self.failed_below(walk, at, "open", why),
             // One that may not be read may be empty all the same.
-            _ => match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
-                Ok(()) => self.hands.tally.add_directory(),
-                Err(Errno::NOENT) => (),
-                Err(_) => self.failed_below(walk, at, "open", why),
-            },
+            _ => {
+                self.hands.wait_to_remove()?;
+                match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
+                    Ok(()) => self.hands.tally.add_directory(),
+                    Err(Errno::NOENT) => (),
+                    Err(_) => self.failed_below(walk, at, "open", why),
+                }
+            }
         }
         walk.forget_name(at);
         Ok(())
@@ -155,49 +159,59 @@ impl<'run> Worker<'run> {
 
     /// Reads names of the level it stands in, and removes those that are not directories'.
     fn read(&mut self, walk: &mut Walk) -> Outcome<()> {
-        let index = walk.levels.len() - 1;
-        let mut cookie = None;
-        let mut unknown = Vec::new();
-        let run = self.run;
+        let cookie = self.read_chunk(walk)?;
+        walk.note_read(cookie);
+        walk.begin_names();
+        for &named in self.chunk.directories.iter().rev() {
+            walk.add_name(self.chunk.name(named));
+        }
+        if self.chunk.files.is_empty() {
+            return Ok(());
+        }
+        let chunk = Arc::clone(&self.chunk);
+        self.remove_all(walk, &chunk)
+    }
+
+    /// Reads as many names as may be held; returns where the next ones begin, if there are more.
+    fn read_chunk(&mut self, walk: &mut Walk) -> Outcome<Option<u64>> {
+        let (index, run) = (walk.levels.len() - 1, self.run);
         let chunk = empty(&mut self.chunk);
-        chunk.count_in(&run.names_in_memory);
-        let is_at_end =
-            loop {
-                let held = run.names_in_memory.load(Relaxed);
-                if chunk.len() >= NAMES_OF_EACH && held >= NAMES_IN_MEMORY {
-                    break false;
-                }
-                let read = self.calls.read_names(
-                    walk.descriptor(),
-                    &mut self.buffer,
-                    |name, kind, inode| match kind {
-                        FileType::Directory => chunk.add_directory(name, inode),
-                        FileType::Unknown => unknown.push((name.to_owned(), inode)),
-                        _ if run.filters.match_name(name) => chunk.add_file(name, inode),
-                        _ => (),
-                    },
-                );
-                match read {
-                    Ok(Some(behind)) => cookie = Some(behind),
-                    Ok(None) => break true,
-                    Err(Errno::NOENT) => break true, // it was removed
-                    Err(why) => {
-                        run.failures.tell("read", &walk.path(index), why);
-                        walk.spoil(index);
-                        break true;
-                    }
-                }
-                chunk.count_in(&run.names_in_memory);
+        let mut cookie = None;
+        loop {
+            self.hands.wait()?;
+            let held = run.bytes_in_memory.load(Relaxed) + walk.names.bytes();
+            if chunk.bytes() >= BYTES_OF_EACH && held >= MOST_BYTES {
+                break;
+            }
+            let buffer = &mut self.buffer;
+            let take = |name: &CStr, kind, inode| match kind {
+                FileType::Directory => chunk.add_directory(name, inode),
+                FileType::Unknown => chunk.add_unknown(name, inode),
+                _ if run.filters.match_name(name) => chunk.add_file(name, inode),
+                _ => (),
             };
-        for (name, inode) in unknown {
-            match kind_of(self.calls, walk.descriptor(), &name) {
-                Ok(FileType::Directory) => chunk.add_directory(&name, inode),
-                Ok(_) if run.filters.match_name(&name) => chunk.add_file(&name, inode),
+            match self.calls.read_names(walk.descriptor(), buffer, take) {
+                Ok(Some(behind)) => cookie = Some(behind),
+                Ok(None) | Err(Errno::NOENT) => cookie = None, // it may have been removed
+                Err(why) => {
+                    run.failures.tell("read", &walk.path(index), why);
+                    walk.spoil(index);
+                    cookie = None;
+                }
+            }
+            chunk.count_in(&run.bytes_in_memory);
+            if cookie.is_none() {
+                break;
+            }
+        }
+        for named in std::mem::take(&mut chunk.unknown) {
+            let name = chunk.name(named);
+            match kind_of(self.calls, walk.descriptor(), name) {
+                Ok(FileType::Directory) => chunk.directories.push(named),
+                Ok(_) if run.filters.match_name(name) => chunk.files.push(named),
                 Ok(_) | Err(Errno::NOENT) => (),
                 Err(why) => {
-                    let mut path = walk.path(index);
-                    path.push(b'/');
-                    path.extend_from_slice(name.to_bytes());
+                    let path = below(walk.path(index), name);
                     run.failures.tell("stat", &path, why);
                     walk.spoil(index);
                 }
@@ -206,16 +220,7 @@ impl<'run> Worker<'run> {
         if chunk.len() >= SORT_FROM && !walk.shared[0].target().is_in_memory {
             chunk.sort();
         }
-        walk.note_read(if is_at_end { None } else { cookie });
-        walk.begin_names();
-        for &named in chunk.directories.iter().rev() {
-            walk.add_name(chunk.name(named));
-        }
-        if chunk.files.is_empty() {
-            return Ok(());
-        }
-        let chunk = Arc::clone(&self.chunk);
-        self.remove_all(walk, &chunk)
+        Ok(cookie)
     }
 
     /// Removes the names of a chunk in the level it stands in; others may help.
@@ -225,15 +230,16 @@ impl<'run> Worker<'run> {
         let (mut begin, mut end) = (0, chunk.files.len());
         while begin < end {
             let next = (begin + BATCH).min(end);
-            let removed =
-                self.hands
-                    .remove(walk.descriptor(), chunk, begin..next, &mut failures)?;
-            if let Some(directory) = walk.shared.get(index) {
-                directory.removed.fetch_add(removed, Relaxed);
-            }
+            let removed = self
+                .hands
+                .remove(walk.descriptor(), chunk, begin..next, &mut failures);
             if !failures.is_empty() {
                 self.tell_all(&mut failures, chunk, &walk.path(index));
                 walk.spoil(index);
+            }
+            let removed = removed?;
+            if let Some(directory) = walk.shared.get(index) {
+                directory.removed.fetch_add(removed, Relaxed);
             }
             begin = next;
             self.give_directories(walk);
@@ -254,12 +260,12 @@ impl<'run> Worker<'run> {
             let batch = begin..(begin + BATCH).min(range.end);
             let removed = self
                 .hands
-                .remove(descriptor.as_fd(), chunk, batch, &mut failures)?;
-            directory.removed.fetch_add(removed, Relaxed);
-        }
-        if !failures.is_empty() {
-            self.tell_all(&mut failures, chunk, &directory.path());
-            directory.spoil();
+                .remove(descriptor.as_fd(), chunk, batch, &mut failures);
+            if !failures.is_empty() {
+                self.tell_all(&mut failures, chunk, &directory.path());
+                directory.spoil();
+            }
+            directory.removed.fetch_add(removed?, Relaxed);
         }
         self.release(directory, Some(descriptor))
     }
@@ -267,28 +273,24 @@ impl<'run> Worker<'run> {
     /// Tells of a name in the level it stands in.
     pub(super) fn failed_below(&self, walk: &mut Walk, at: u32, operation: &str, why: Errno) {
         let index = walk.levels.len() - 1;
-        let mut path = walk.path(index);
-        path.push(b'/');
-        path.extend_from_slice(walk.names.name(at).to_bytes());
+        let path = below(walk.path(index), walk.names.name(at));
         self.run.failures.tell(operation, &path, why);
         walk.spoil(index);
     }
 
     fn tell_all(&self, failures: &mut Vec<Failure>, chunk: &Chunk, path: &[u8]) {
         for failure in failures.drain(..) {
-            let mut whole = path.to_vec();
-            whole.push(b'/');
-            whole.extend_from_slice(chunk.name(failure.named).to_bytes());
+            let path = below(path.to_vec(), chunk.name(failure.named));
             self.run
                 .failures
-                .tell(failure.operation, &whole, failure.error);
+                .tell(failure.operation, &path, failure.error);
         }
     }
 }
 
 /// An empty chunk in this place: the old one if nobody else has it and it is small.
 fn empty(chunk: &mut Arc<Chunk>) -> &mut Chunk {
-    let is_reusable = Arc::get_mut(chunk).is_some_and(|one| one.len() < NAMES_OF_EACH);
+    let is_reusable = Arc::get_mut(chunk).is_some_and(|one| one.bytes() < BYTES_OF_EACH);
     if !is_reusable {
         *chunk = Arc::default();
     }
@@ -298,6 +300,13 @@ fn empty(chunk: &mut Arc<Chunk>) -> &mut Chunk {
 }
 
 fn kind_of(calls: &Calls, directory: BorrowedFd<'_>, name: &CStr) -> Result<FileType> {
-    let status = calls.statx(directory, name, StatxFlags::TYPE)?;
-    Ok(FileType::from_raw_mode(u32::from(status.stx_mode)))
+    let status = calls.stat(directory, name)?;
+    Ok(FileType::from_raw_mode(status.st_mode))
+}
+
+/// The path of a name in a directory.
+fn below(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
+    path.push(b'/');
+    path.extend_from_slice(name.to_bytes());
+    path
 }

@@ -16,7 +16,8 @@ use crate::filters::Filters;
 pub struct Limits {
     /// For getdents64: 256 KiB hold about 8,000 names.
     pub buffer_bytes: usize,
-    /// What one read gave is given to another walker from so many names on: milliseconds of work.
+    /// What one read gave is given to another walker from so many names on, milliseconds of work,
+    /// and looked at in the order of inodes: with fewer these lie close to each other anyway.
     pub names_given: usize,
     /// Names of unread subdirectories of one directory; with more it is read on later.
     pub waiting_bytes: usize,

@@ -232,7 +232,7 @@ impl<'a> Walker<'a> {
     /// Adds what the names stand for; subdirectories wait.
     fn look_at(&mut self, place: &Place, reading: &mut Reading, slice: &mut Slice) {
         let shared = self.shared;
-        if !shared.names_only {
+        if !shared.names_only && slice.len() >= shared.limits.names_given {
             slice.sort();
         }
         for (number, (name, kind)) in slice.iter().enumerate() {

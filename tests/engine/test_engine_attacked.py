@@ -1,0 +1,194 @@
+"""What somebody in the tree, or beside it, may do to lead the engine astray or to stop it."""
+
+import os
+import resource
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.engine.running import DEADLINE_S, Conversation, delete, engine
+from tests.needs import needs_root
+from tests.trees import flat, many_directories
+
+CROWD = 5_000
+OLD_S = 1_000
+
+
+def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None:
+    # Given files that an age selects, and a run that is paused among them
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    for file in target.iterdir():
+        os.utime(file, (OLD_S, OLD_S))
+    run = Conversation(
+        "--modified-before", str(OLD_S + 1), "--rate", "500", "--threads", "1", "--", target
+    )
+    while not run.counts["removed"]:
+        run.next_counts()
+    run.say("pause")
+    run.next_counts()
+    removed = run.next_counts()["removed"]
+    # When all that are left are changed, and it goes on
+    for file in target.iterdir():
+        file.touch()
+    run.say("rate off")
+    run.say("resume")
+    # Then none of them is removed
+    assert run.end().expect(0).counts["removed"] == removed
+    assert len(os.listdir(target)) == CROWD - removed
+
+
+def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
+    # Given many files none of which is old enough, and a run that is paused
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    run = Conversation("--modified-before", "1", "--", target)
+    # When it is cancelled at once / Then it has ended, one way or the other, and removed nothing
+    run.say("cancel")
+    assert run.end().code in (0, 130)
+    assert len(os.listdir(target)) == CROWD
+
+
+def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
+    # Given a slow run
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    process = subprocess.Popen(
+        [engine(), "delete", "--rate", "500", "--", target],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    # When it is told bytes that are no text, a line without end, and then to end
+    process.communicate(b"\xff\xfe\n" + b"x" * 1_000_000 + b"\ncancel\n", timeout=DEADLINE_S)
+    # Then it obeys
+    assert process.returncode == 130
+    assert os.listdir(target)
+
+
+def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
+    # Given a slow run whose counts nobody can read
+    target = tmpfs / "target"
+    flat(target, CROWD)
+    with open("/dev/full", "wb") as full:
+        finished = subprocess.run(
+            [engine(), "delete", "--rate", "500", "--every", "20", "--", target],
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    # Then it has stopped, once
+    assert finished.returncode == 1
+    assert finished.stderr.count(b"cannot be told: No space left") == 1
+    assert os.listdir(target)
+
+
+@pytest.mark.root
+def test_without_proc_and_openat2_it_refuses_and_does_not_pass_over(ext4: Path) -> None:
+    # Given a tree, and a place without /proc
+    needs_root("unmounting /proc in a namespace of its own")
+    target = ext4 / "target"
+    many_directories(target, 3, 3)
+    script = 'umount -l /proc && exec "$0" "$@"'
+    command = ["unshare", "-m", "sh", "-c", script, engine(), "delete"]
+    # When it has to do as old kernels do, and the root is kept
+    finished = subprocess.run(
+        [*command, "--without-openat2", "--keep-root", "--", target],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    # Then what is left was told; nothing was taken for gone
+    left = len(os.listdir(target))
+    assert finished.returncode == (1 if left else 0), finished.stderr
+    assert bool(finished.stderr) == bool(left)
+
+
+def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> None:
+    # Given chains deeper than there are descriptors, files at their ends
+    target = ext4 / "target"
+    ends = []
+    for number in range(6):
+        place = target / f"x{number}"
+        for _ in range(150):
+            place = place / "d"
+        place.mkdir(parents=True)
+        flat(place / "files", 50)
+        ends.append(place / "files")
+    process = subprocess.Popen(
+        [engine(), "delete", "--threads", "1", "--rate", "300", "--", target],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
+    )
+    deadline = time.monotonic() + DEADLINE_S
+    begun: list[Path] = []
+    while not begun:
+        assert time.monotonic() < deadline
+        begun = [end for end in ends if len(os.listdir(end)) < 50]
+    # When the middle of the one in which it works is moved out of the tree
+    middle = begun[0].parents[40]
+    os.rename(middle, ext4 / "moved")
+    _, messages = process.communicate(timeout=DEADLINE_S)
+    # Then it tells that one, and all the others are gone
+    assert process.returncode == 1
+    assert b"Too many open files" not in messages
+    assert os.listdir(target) == [middle.relative_to(target).parts[0]]
+
+
+def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
+    # Given a large file that somebody holds by a path descriptor
+    target = ext4 / "target"
+    target.mkdir()
+    with open(target / "large", "wb") as file:
+        for step in range(6):  # not sparse, in many extents
+            os.posix_fallocate(file.fileno(), step << 29, 300 << 20)
+    held = os.open(target / "large", os.O_PATH)
+    process = subprocess.Popen(
+        [engine(), "delete", "--gentle", "--", target],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    # When it is opened again in the moment in which it has no name
+    while process.poll() is None:
+        if os.fstat(held).st_nlink == 0:
+            os.close(os.open(f"/proc/self/fd/{held}", os.O_RDONLY))
+    os.close(held)
+    # Then the engine has come to its end all the same
+    assert process.returncode == 0
+    assert not target.exists()
+
+
+def test_a_sparse_file_of_any_length_takes_few_steps(tmpfs: Path) -> None:
+    # Given a file of 300 MiB that says it has 4 EiB
+    target = tmpfs / "target"
+    target.mkdir()
+    with open(target / "sparse", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 300 << 20)
+        os.truncate(file.fileno(), 1 << 62)
+    # When it is removed gently
+    ended = delete("--gentle", "--", target).expect(0)
+    # Then it was cut once
+    assert ended.counts["calls"]["ftruncate"][0] == 1
+
+
+def test_a_kept_directory_that_is_not_empty_is_not_called_done(tmpfs: Path) -> None:
+    # Given a directory that holds what cannot be removed
+    needs_root("mounting")
+    target = tmpfs / "target"
+    flat(target, 10)
+    busy = target / "busy"
+    busy.touch()
+    subprocess.run(["mount", "--bind", busy, busy], check=True)
+    # When it is emptied
+    ended = delete("--keep-root", "--", target)
+    subprocess.run(["umount", busy], check=True)
+    # Then it says so
+    ended.expect(1)
+    assert os.listdir(target) == ["busy"]
