@@ -22,6 +22,7 @@ NAMES = (
     "zero-fill",
     "profile",
     "race-your-strategies",
+    "rivals",
 )
 _VERDICTS = {"holds here", "does not hold here", "cannot be tested here"}
 _LONGEST_S = 120.0
@@ -47,7 +48,7 @@ def loop_files() -> str:
 
 
 def test_the_list_names_all_experiments_with_the_fields_others_rely_on(cli: Cli) -> None:
-    # When listed / Then the seven are there, in the order in which they teach
+    # When listed / Then all are there, in the order in which they teach
     listed = cli.run("lab", "list", "--json").expect(0).array()
     assert [one["name"] for one in listed] == list(NAMES)
     for one in listed:

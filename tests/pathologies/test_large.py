@@ -142,7 +142,9 @@ class TestWalkers:
     def test_the_death_of_one_is_told(self, spread: Path, walkers: int) -> None:
         # Given a survey whose first counts have come
         others = set(psutil.Process().children())
-        counting = ScandirSurvey([str(spread)], interval_s=0.0, walkers=walkers).run()
+        counting = ScandirSurvey(
+            [str(spread)], interval_s=0.0, walkers=walkers, backend="scandir"
+        ).run()
         assert not next(counting).finished
         crew = [one for one in psutil.Process().children() if one not in others]
         assert len(crew) == walkers

@@ -99,6 +99,21 @@ def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(pla
     assert os.listdir(place) == []
 
 
+def test_steps_that_only_look_do_not_depend_on_each_other(place: Path) -> None:
+    # Given a tool that is not there, a step that fails and one that does not
+    absent = Step("absent", "absent", ((("no-such-tool", "{tree}"),),))
+    bad = Step("bad", "bad", ((("ls", "{tree}/nothing"),),))
+    good = Step("good", "good", ((("ls", "{tree}"),),))
+    trial = Trial((absent, bad, good), Files(), rounds=2, is_reading=True)
+    # When done
+    events = done(place, trial)
+    # Then the last one is measured in both rounds, and what failed is told once
+    assert ran(events) == ["good", "good"]
+    assert [one.key for one in events if isinstance(one, StepFailed)] == ["bad"]
+    whys = {key: one.why_not for key, one in results_of(events).measured.items()}
+    assert "not installed" in whys["absent"] and not whys["good"]
+
+
 def test_a_status_that_is_expected_is_no_failure(place: Path) -> None:
     # Given a step that is expected to end with 1 / When done / Then it was measured
     step = Step("false", "false", ((("false",),),), expects=frozenset({1}))

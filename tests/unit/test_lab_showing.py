@@ -23,6 +23,7 @@ from tui_fs.lab.experiment import (
     FlameView,
     Published,
     PublishedCalls,
+    RatiosView,
     TableView,
     judged,
 )
@@ -71,6 +72,28 @@ def test_a_table_tells_median_and_span_and_sets_the_published_figure_below() -> 
     )
     assert "rm of 2018" in table.remark
     assert "small run" not in table.remark
+
+
+def test_ratios_are_of_the_medians_and_the_first_row_is_one() -> None:
+    # given
+    rows = (("rm", ("rm-1", "rm-2")), ("other", ("x-1", "x-2")), ("absent", ("y-1", "y-2")))
+    experiment = showing(RatiosView("r", ("one", "two"), rows))
+    plans = [plan(key) for _, keys in rows for key in keys]
+    seconds = {"rm-1": [2.0, 9.0, 4.0], "rm-2": [1.0], "x-1": [1.0, 8.0, 2.0], "y-2": []}
+    results = results_of(plans, seconds, failed={"y-1": "it is not there"})
+
+    # when
+    (table,) = exhibits_of(experiment, results, _NO_FOLDER)
+
+    # then
+    assert isinstance(table, Table)
+    assert table.columns == ("", "one", "two")
+    assert table.rows == (
+        Row(("seconds", "4.00 s", "1.00 s")),
+        Row(("rm", "1.00", "1.00")),
+        Row(("other", "0.50", "")),
+        Row(("absent", "", ""), "it is not there"),
+    )
 
 
 def test_a_small_run_says_that_published_figures_may_be_of_larger_trees() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs_engine
 from tests.trees import hostile_names
 from tests.unit.survey_trees import children_of, naive
 from tui_fs.survey.scandir import ScandirSurvey
@@ -18,7 +19,7 @@ _IGNORING = """
 import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 from tui_fs.survey.scandir import ScandirSurvey
-*_, survey = ScandirSurvey([sys.argv[1]], walkers=int(sys.argv[2])).run()
+*_, survey = ScandirSurvey(sys.argv[1:2], walkers=int(sys.argv[2]), backend=sys.argv[3]).run()
 print(survey.totals, survey.inodes, survey.finished, survey.complete)
 try:
     print(os.waitpid(-1, os.WNOHANG))
@@ -40,7 +41,7 @@ def dying(path):
 os.scandir = dying
 seen = []
 try:
-    survey = ScandirSurvey([sys.argv[1]], walkers=int(sys.argv[2]), looks_around=False)
+    survey = ScandirSurvey(sys.argv[1:2], walkers=int(sys.argv[2]), backend=sys.argv[3])
     seen.extend(survey.run())
 except TuiFsError as why:
     print(why.sentence)
@@ -48,21 +49,24 @@ print(any(survey.finished for survey in seen))
 """
 
 
-def _printed(code: str, tree: Path, walkers: int) -> list[str]:
+def _printed(code: str, tree: Path, walkers: int, backend: str = "scandir") -> list[str]:
     """Run a program over a tree with so many walkers; return the lines it prints."""
-    command = [sys.executable, "-c", code, str(tree), str(walkers)]
+    command = [sys.executable, "-c", code, str(tree), str(walkers), backend]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")
     return finished.stdout.splitlines()
 
 
 @WALKERS
-def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, walkers: int) -> None:
+@pytest.mark.parametrize("backend", ["scandir", "engine"])
+def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, walkers: int, backend: str) -> None:
     # Given a process that ignores SIGCHLD, so that its children vanish when they end
+    if backend == "engine":
+        needs_engine()
     hostile_names(tmp_path)
     expected = naive(os.fsencode(tmp_path))
     # When it surveys / Then the counts are right, and no walker is left
-    assert _printed(_IGNORING, tmp_path, walkers) == [
+    assert _printed(_IGNORING, tmp_path, walkers, backend) == [
         f"{expected.totals} {expected.inodes} True True",
         "no child is left",
     ]

@@ -103,7 +103,7 @@ def test_a_directory_that_changes_while_it_is_read_is_told_once(
 
     monkeypatch.setattr(os, "scandir", scandir)
     # When surveyed / Then there is one finding about it
-    counting = ScandirSurvey([str(tmp_path)], walkers=1)
+    counting = ScandirSurvey([str(tmp_path)], walkers=1, backend="scandir")
     began_at_s = time.time()
     *_, survey = counting.run()
     refilled = [one.path for one in survey.findings if one.kind == "refilled"]

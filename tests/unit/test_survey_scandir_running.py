@@ -23,7 +23,7 @@ def test_stopping_early_leaves_no_descriptor_and_no_process(tmp_path: Path) -> N
     # Given a survey under way
     hostile_names(tmp_path / "t")
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
-    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, walkers=3)
+    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, walkers=3, backend="scandir")
     running = survey.run()
     next(running)
     assert len(os.listdir("/proc/self/fd")) > before
@@ -57,7 +57,9 @@ def _with_one_halted(
         return real(path)
 
     monkeypatch.setattr(os, "scandir", halting)
-    survey = ScandirSurvey([str(tmp_path)], interval_s=0, walkers=walkers, looks_around=False)
+    survey = ScandirSurvey(
+        [str(tmp_path)], interval_s=0, walkers=walkers, looks_around=False, backend="scandir"
+    )
     running = survey.run()
     seen: list[Survey] = []
 

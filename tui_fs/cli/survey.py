@@ -20,6 +20,7 @@ from tui_fs.model.survey import Survey
 from tui_fs.model.units import counted
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.export_file import new_file, refuse_taken
+from tui_fs.survey.imported import BACKEND as IMPORTED
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.ncdu_export import NcduExport, Written
 from tui_fs.survey.scandir import ScandirSurvey
@@ -124,6 +125,6 @@ def _now_and_then(line: StatusLine) -> Callable[[Written], None]:
 def _end(unreadable: int, backend: str) -> int:
     if not unreadable:
         return DONE
-    which = "could not be read" if backend == "scandir" else "could not be read when exported"
+    which = "could not be read when exported" if backend == IMPORTED else "could not be read"
     note(f"tui-fs: {unreadable:,} directories {which} and are not counted.")
     return SOME_FAILED

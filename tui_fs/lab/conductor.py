@@ -126,12 +126,17 @@ class Conductor:
                 if self._prepared.experiment.teaches and not self.predicted:
                     self.predicted = predictions(f"{path}/{TREE}")
                 for step in trial.steps:
+                    if step.key in self._left_out and trial.is_reading:
+                        continue
                     if step.key in self._left_out:
                         break
                     if is_counted:
                         ended_well = self._count(step, directory)
                     else:
                         ended_well = self._time(step, directory, path)
+                        if not ended_well and trial.is_reading:
+                            self._left_out.add(step.key)
+                            continue
                         if not ended_well:
                             self._over.add(number)
                     if not ended_well:

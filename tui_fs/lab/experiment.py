@@ -116,6 +116,7 @@ class Trial:
     Attributes:
         tree: None for an empty one.
         rounds: how often the steps are timed; the trials of an experiment alternate.
+        is_reading: the steps only look at the tree; one that fails or is left out spares the rest.
         disk_bytes, memory_bytes: what the steps need beside the tree.
     """
 
@@ -123,6 +124,7 @@ class Trial:
     tree: Recipe | None = None
     place: Place = Place.HERE
     rounds: int = 5
+    is_reading: bool = False
     disk_bytes: int = 0
     memory_bytes: int = 0
 
@@ -246,6 +248,20 @@ class CurveView:
 
 
 @dataclass(frozen=True, slots=True)
+class RatiosView:
+    """Medians of the time, in those of the first row: who takes how much of its time.
+
+    Attributes:
+        columns: their titles.
+        rows: a title, and the key of a step for each column.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CallsView:
     """Tables of system calls, each beside the published one; the first two side by side."""
 
@@ -265,7 +281,7 @@ class FlameView:
     file: str
 
 
-View = TableView | BarsView | CurveView | CallsView | FlameView
+View = TableView | BarsView | CurveView | RatiosView | CallsView | FlameView
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,15 @@ from tui_fs.model.units import count
 WIDE, CHAIN, FLAT = "wide", "chain", "flat"
 SHAPES = (WIDE, CHAIN, FLAT)
 PLACES = (Place.TMPFS, Place.HERE)
-RM, FIND, BUSYBOX, TOYBOX, UUTILS, OLD = "rm", "find", "busybox", "toybox", "uutils", "old"
+RM, FIND, BUSYBOX, TOYBOX, UUTILS = "rm", "find", "busybox", "toybox", "uutils"
+ENGINE, OLD = "engine", "old"
 TITLES = {
     RM: "rm",
     FIND: "find -delete",
     BUSYBOX: "busybox rm",
     TOYBOX: "toybox rm",
     UUTILS: "uutils rm",
+    ENGINE: "the engine",
     OLD: "rm of before fts",
 }
 SIZES = 4

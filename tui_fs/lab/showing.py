@@ -29,6 +29,7 @@ from tui_fs.lab.experiment import (
     FlameView,
     Published,
     PublishedCalls,
+    RatiosView,
     Scale,
     TableView,
     View,
@@ -84,6 +85,10 @@ def why_empty(results: Results, measured: Measured) -> str:
     return "not run" if results.ended is not None else "not yet run"
 
 
+def _ratio(seconds: float | None, reference: float | None) -> str:
+    return "" if seconds is None or not reference else f"{seconds / reference:.2f}"
+
+
 def _judged(claim: Claim, results: Results) -> Judged:
     judgement = claim.judged(results)
     return Judged(
@@ -106,6 +111,8 @@ class _Showing:
                 return self._bars(view)
             case CurveView():
                 return self._curves(view)
+            case RatiosView():
+                return self._ratios(view)
             case CallsView():
                 return self._calls(view)
             case FlameView():
@@ -188,6 +195,26 @@ class _Showing:
             view.has_log_x,
             view.has_log_y,
         )
+
+    def _ratios(self, view: RatiosView) -> Table:
+        references = [self._seconds(key) for key in view.rows[0][1]]
+        rows = [Row(("seconds", *("" if s is None else f"{s:.2f} s" for s in references)))]
+        for title, keys in view.rows:
+            ratios = [
+                _ratio(self._seconds(key), reference)
+                for key, reference in zip(keys, references, strict=True)
+            ]
+            unknown = [one for one in self._steps(keys) if not any(ratios)]
+            rows.append(
+                Row((title, *ratios), why_empty(self.results, unknown[0]) if unknown else "")
+            )
+        runs = [key for _, keys in view.rows for key in keys]
+        return Table(
+            view.title, ("", *view.columns), tuple(rows), " ".join(self._runs_remark(runs))
+        )
+
+    def _seconds(self, key: str) -> float | None:
+        return self.results.median(key) if self.results.has(key) else None
 
     def _calls(self, view: CallsView) -> Calls:
         tables = tuple(self._calls_of(one) for one in self._steps(view.keys))

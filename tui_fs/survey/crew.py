@@ -7,7 +7,6 @@ import mmap
 import os
 import selectors
 import signal
-import struct
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,14 +15,13 @@ from typing import Any
 
 from tui_fs.linux.parent import end_with_parent
 from tui_fs.model.errors import TuiFsError
+from tui_fs.survey.messages import LENGTH, Inbox
 from tui_fs.survey.records import Batch, Task
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.walker import Hunger, OpenRoot, Walker
 
 WALKERS_AT_MOST = 8
 
-_LENGTH = struct.Struct("<I")
-_READ_AT_ONCE = 1 << 20
 _ENDED = "One of the processes that count has ended unexpectedly; the counts are not complete."
 
 
@@ -35,7 +33,7 @@ class _Member:
         self.tasks = tasks
         self.batches = batches
         self.is_idle = True
-        self._buffer = bytearray()
+        self._inbox = Inbox(batches)
 
     def read(self) -> Iterator[Batch]:
         """Yield the messages that have arrived whole.
@@ -43,18 +41,10 @@ class _Member:
         Raises:
             TuiFsError: the process has ended.
         """
-        chunk = os.read(self.batches, _READ_AT_ONCE)
-        if not chunk:
-            raise TuiFsError(_ENDED, "Count again.")
-        self._buffer += chunk
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
-            end = _LENGTH.size + length
-            if len(self._buffer) < end:
-                return
-            message = marshal.loads(memoryview(self._buffer)[_LENGTH.size : end])
-            del self._buffer[:end]
-            yield Batch._make(message)
+        try:
+            yield from map(Batch._make, self._inbox.read())
+        except EOFError as why:
+            raise TuiFsError(_ENDED, "Count again.") from why
 
 
 class Crew:
@@ -216,17 +206,17 @@ def _become_walker(parent: int, kept: Collection[int]) -> None:
 
 def _send(descriptor: int, message: tuple[Any, ...]) -> None:
     payload = marshal.dumps(tuple(message))
-    data = memoryview(_LENGTH.pack(len(payload)) + payload)
+    data = memoryview(LENGTH.pack(len(payload)) + payload)
     while data:
         data = data[os.write(descriptor, data) :]
 
 
 def _receive(descriptor: int) -> Any:
     """Return the next message, a tuple; None if the writer has closed."""
-    header = _read_exactly(descriptor, _LENGTH.size)
+    header = _read_exactly(descriptor, LENGTH.size)
     if header is None:
         return None
-    (length,) = _LENGTH.unpack(header)
+    (length,) = LENGTH.unpack(header)
     payload = _read_exactly(descriptor, length)
     return None if payload is None else marshal.loads(payload)
 

@@ -1,7 +1,9 @@
 """What walkers tell the collector: plain tuples, because marshal writes those fastest.
 
-Directories have numbers: walker `w` of `n` calls its k-th directory ``k * n + w``. A directory's
-first piece is told before anything that lies in it.
+Directories have numbers: walker `w` of `n` calls its k-th directory ``k * n + w``, the threads of
+the engine count them together. A directory's first piece is told before anything that lies in it.
+The engine writes the same records (engine/src/survey/records.rs); there `give` is always None, and
+`is_idle` ends the last batch.
 """
 
 from typing import Any, NamedTuple

@@ -1,19 +1,23 @@
-"""The pure-Python survey backend: one pass, all processors, symbolic links never followed."""
+"""Surveying: one pass, all processors, symbolic links never followed; by the engine or without."""
 
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
+from tui_fs.linux.engine import find_engine
 from tui_fs.linux.fnmatch import matches_glob
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.linux.open_files import Occupation
+from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Finding, Root, Survey
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.crew import Crew
+from tui_fs.survey.engine import EngineCrew
 from tui_fs.survey.findings import Tree
 from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.listing import Names, read_names
@@ -21,6 +25,8 @@ from tui_fs.survey.result import survey_of
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
+
+Backend = Literal["engine", "scandir"]
 
 
 class ScandirSurvey:
@@ -30,10 +36,15 @@ class ScandirSurvey:
         paths: absolute paths of directories, none inside another.
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
-        walkers: processes that count; None for one a processor.
+        walkers: processes that count, or threads of the engine; None for one a processor.
         looks_around: find pathologies of the file system and who is at work in it too.
         family: a process that, with all it has started, is not told as being at work in it,
             as the walkers are not; 0 for none.
+        backend: what reads the directories: the native engine or walkers in Python; None for the
+            engine where there is one.
+
+    Raises:
+        Missing: the engine was asked for, and is not there.
     """
 
     def __init__(
@@ -46,13 +57,17 @@ class ScandirSurvey:
         walkers: int | None = None,
         looks_around: bool = True,
         family: int = 0,
+        backend: Backend | None = None,
     ) -> None:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
         self._telling = Telling(interval_s, clock)
         self._walkers = walkers
-        self._matches = _predicate(filters) if filters is not None and filters.active else None
-        self.collector = Collector(filtered=self._matches is not None)
+        self._filters = filters if filters is not None and filters.active else None
+        self._engine = None if backend == "scandir" else find_engine()
+        if backend == "engine" and self._engine is None:
+            raise Missing("The native engine is not installed.", "See tui-fs doctor.")
+        self.collector = Collector(filtered=self._filters is not None)
         mounts = read_mounts(mountinfo)
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._roots: list[Root] = []
@@ -77,15 +92,13 @@ class ScandirSurvey:
 
         Raises:
             OSError: one of the directories cannot be opened, or no process can be started.
-            TuiFsError: a process that counts was ended from outside.
+            TuiFsError: a process that counts was ended from outside, or cannot be used.
         """
         roots: list[OpenRoot] = []
         try:
             for path in self._paths:
                 roots.append(self._open(path))
-            crew = Crew(
-                roots, [os.fsencode(mount) for mount in self._mounts], self._matches, self._walkers
-            )
+            crew = self._begin(roots)
         finally:
             for root in roots:
                 os.close(root.descriptor)
@@ -107,6 +120,13 @@ class ScandirSurvey:
         self.collector.forget_numbers()
         yield self._result(finished=True)
 
+    def _begin(self, roots: Sequence[OpenRoot]) -> Crew | EngineCrew:
+        if self._engine is not None:
+            return EngineCrew(self._engine, self._roots, self._filters, self._walkers)
+        mounts = [os.fsencode(mount) for mount in self._mounts]
+        matches = None if self._filters is None else _predicate(self._filters)
+        return Crew(roots, mounts, matches, self._walkers)
+
     def _open(self, path: str) -> OpenRoot:
         descriptor = os.open(path, OPEN_FLAGS)
         status = os.fstat(descriptor)
@@ -120,7 +140,9 @@ class ScandirSurvey:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
         held = self._occupation.held if finished and self._occupation is not None else ()
-        return replace(survey_of(tree, elapsed_s, further, held), roots=tuple(self._roots))
+        survey = survey_of(tree, elapsed_s, further, held)
+        backend = "scandir" if self._engine is None else "engine"
+        return replace(survey, roots=tuple(self._roots), backend=backend)
 
 
 def _predicate(filters: Filters) -> Predicate:

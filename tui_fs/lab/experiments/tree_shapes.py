@@ -17,6 +17,7 @@ from tui_fs.lab.experiment import (
     Trial,
     View,
 )
+from tui_fs.lab.other_rms import UUTILS_TOOLS, uutils_rm
 from tui_fs.lab.recipes import Chain, Flat, Wide
 from tui_fs.lab.results import Measure, Results
 from tui_fs.lab.shape_claims import (
@@ -35,6 +36,7 @@ from tui_fs.lab.shape_claims import (
     growing,
     key_of,
 )
+from tui_fs.linux.engine import NAME as ENGINE
 
 _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}
 _BREADTH = {Scale.SMALL: 60, Scale.PUBLISHED: 1_000}
@@ -47,9 +49,6 @@ _FILES = {
 
 _OLD_TOOL = "rm-7.5"
 """rm of coreutils 7.5, which had no fts yet (8.0 brought it); whoever builds it may call it so."""
-
-_UUTILS_TOOLS = ("uu-rm", "uu_rm", "coreutils")
-"""As Arch and MacPorts, Fedora, and the project itself name it; the last is all tools in one."""
 
 _COUNTED = (RM, FIND)
 _GROWING = (RM, FIND, BUSYBOX)
@@ -99,10 +98,9 @@ def _command(tool: str, setting: Setting) -> Pipeline:
         case "busybox" | "toybox":
             return ((tool, "rm", "-rf", "{tree}"),)
         case "uutils":
-            installed = [name for name in _UUTILS_TOOLS if name in setting.tools]
-            name = installed[0] if installed else _UUTILS_TOOLS[0]
-            applet = ("rm",) if name == "coreutils" else ()
-            return ((name, *applet, "-rf", "{tree}"),)
+            return ((*uutils_rm(setting.tools), "-rf", "{tree}"),)
+        case "engine":
+            return ((ENGINE, "delete", "--", "{tree}"),)
         case "old":
             return ((_OLD_TOOL, "-rf", "{tree}"),)
         case _:
@@ -194,11 +192,11 @@ EXPERIMENT = Experiment(
     source="Jim Meyering, notes on rm with fts for GNU coreutils, 2009",
     needs=(
         "rm and find",
-        "busybox, toybox and uutils (uu-rm) to compare with",
+        "busybox, toybox, uutils (uu-rm) and the native engine to compare with",
         f"rm of coreutils 7.5, called {_OLD_TOOL}, for what is said of the old rm",
     ),
     trials=_trials,
-    finds_tools=("rm", "find", "busybox", "toybox", *_UUTILS_TOOLS, _OLD_TOOL),
+    finds_tools=("rm", "find", "busybox", "toybox", ENGINE, *UUTILS_TOOLS, _OLD_TOOL),
     published=tuple(
         Published(key_of(shape, tool, place), measure, value, f"{words}, rm of 2009")
         for shape, tool, place, words, values in _FIGURES

@@ -1,0 +1,103 @@
+"""What the two ways of counting a tree tell of it, in a form that can be compared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tui_fs.model.strategy import Filters
+from tui_fs.model.survey import Finding, NamedGroup, Survey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.table import DirectoryTable
+
+FLAGS = 11
+"""Where the flags stand in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """A finished survey without what depends on the order in which directories were read.
+
+    That is which of several equal directories is named, and at which of its names an inode
+    with several is counted.
+
+    Attributes:
+        survey: all else.
+        rows: what is told of each directory, by its path.
+    """
+
+    survey: Survey
+    rows: dict[str, tuple[int, ...]]
+    findings: tuple[Any, ...]
+    groups: tuple[Any, ...]
+    names_of_links: int
+
+
+def told_by(
+    backend: Backend,
+    *paths: Path,
+    filters: Filters | None = None,
+    threads: int | None = None,
+) -> Comparable:
+    """Survey directories to their end."""
+    counting = ScandirSurvey(
+        [str(path) for path in paths], filters, walkers=threads, backend=backend
+    )
+    *_, survey = counting.run()
+    assert survey.finished
+    assert survey.backend == backend
+    collector = counting.collector
+    plain = replace(survey, elapsed_s=0.0, backend="", largest=(), findings=(), groups=())
+    return Comparable(
+        plain,
+        _rows(collector.table, has_links=collector.names_of_links > 0),
+        tuple(sorted(map(_finding, survey.findings))),
+        tuple(sorted(map(_group, survey.groups))),
+        collector.names_of_links,
+    )
+
+
+def assert_same(
+    *paths: Path, filters: Filters | None = None, threads: Sequence[int | None] = (None,)
+) -> Comparable:
+    """Fail unless both ways tell the same of some directories."""
+    expected = told_by("scandir", *paths, filters=filters)
+    for number in threads:
+        told = told_by("engine", *paths, filters=filters, threads=number)
+        assert told.survey == expected.survey
+        assert told.rows == expected.rows
+        assert told == expected
+    return expected
+
+
+def _rows(table: DirectoryTable, *, has_links: bool) -> dict[str, tuple[int, ...]]:
+    rows: dict[str, tuple[int, ...]] = {}
+    for row in range(len(table)):
+        columns = [
+            table.depth[row],
+            table.subdirectories[row],
+            table.files[row],
+            table.symlinks[row],
+            table.other[row],
+            table.index_bytes[row],
+            table.index_allocated[row],
+            table.record_bytes[row],
+            table.oldest_s[row],
+            table.newest_s[row],
+            table.pending[row],
+            table.flags[row],
+        ]
+        if not has_links:
+            columns += [int(table.apparent[row]), table.allocated[row]]
+        path = table.path(row)
+        assert path not in rows
+        rows[path] = tuple(columns)
+    return rows
+
+
+def _finding(finding: Finding) -> tuple[Any, ...]:
+    return finding.kind, finding.severity, sorted(finding.numbers.items())
+
+
+def _group(group: NamedGroup) -> tuple[Any, ...]:
+    return group.name, group.directories, group.totals.entries

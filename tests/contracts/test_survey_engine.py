@@ -1,0 +1,185 @@
+"""The native engine as a process: broken, killed, stopped, and left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, wait_until
+from tests.needs import needs_engine
+from tests.trees import hostile_names
+from tests.unit.survey_trees import assert_counts, children_of, naive
+from tui_fs.linux.engine import find_engine
+from tui_fs.model.errors import Missing, TuiFsError
+from tui_fs.model.survey import Survey
+from tui_fs.survey import scandir
+from tui_fs.survey.scandir import ScandirSurvey
+
+_MESSAGE = b"i\x01\x00\x00\x00"
+"""What marshal writes for the number of the format."""
+
+
+def _install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let a script be the engine."""
+    path = tmp_path / "engine"
+    path.write_text(script)
+    path.chmod(0o755)
+    monkeypatch.setattr(scandir, "find_engine", lambda: str(path))
+
+
+def _printing(message: bytes) -> str:
+    """Return a script that sends one message and waits."""
+    whole = len(message).to_bytes(4, "little") + message
+    octal = "".join(f"\\{byte:03o}" for byte in whole)
+    return f"#!/bin/sh\nprintf '{octal}'\nexec sleep 1000\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("#!/no/such/interpreter\n", "cannot be started: No such file"),
+        ("not a program", "cannot be started: Exec format error"),
+        ("#!/bin/sh\nexit 3\n", "cannot count"),
+        ("#!/bin/sh\necho 'tui-fs-engine: no such thing' >&2; exit 2\n", "count: no such thing"),
+        ("#!/bin/sh\nprintf 'tui-fs-engine 9.9.9'\n", "cannot count"),
+        (_printing(b"i\x02\x00\x00\x00"), "is not the one"),
+        (_printing(b"?"), "is not the one"),
+        (_printing(b""), "cannot count"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
+) -> None:
+    # Given something in the place of the engine / When surveyed / Then a sentence says so
+    _install(tmp_path, monkeypatch, script)
+    before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
+    with pytest.raises(TuiFsError, match=sentence) as error:
+        list(ScandirSurvey([str(tmp_path)], backend="engine").run())
+    assert "Install tui-fs again" in error.value.advice
+    # And nothing is left of it
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert children_of(os.getpid()) == family
+
+
+def test_without_an_engine_the_walkers_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given no engine / When surveyed / Then Python counts, unless the engine is asked for
+    monkeypatch.setattr(scandir, "find_engine", lambda: None)
+    *_, survey = ScandirSurvey([str(tmp_path)]).run()
+    assert (survey.backend, survey.complete) == ("scandir", True)
+    with pytest.raises(Missing):
+        ScandirSurvey([str(tmp_path)], backend="engine")
+
+
+class TestEngine:
+    """The real one."""
+
+    @pytest.fixture(autouse=True)
+    def engine(self) -> str:
+        """Give its path."""
+        needs_engine()
+        return find_engine() or ""
+
+    @pytest.fixture
+    def many(self, tmp_path: Path) -> Path:
+        """Give a tree of which more is told than a pipe holds."""
+        root = tmp_path / "many"
+        for number in range(2_000):
+            (root / f"{number % 20}" / f"directory-{number}").mkdir(parents=True)
+        return root
+
+    def test_it_is_used_where_it_is(self, tmp_path: Path, cli: Cli) -> None:
+        # Given an engine / When counted / Then by it
+        hostile_names(tmp_path / "t")
+        *_, survey = ScandirSurvey([str(tmp_path / "t")], looks_around=False).run()
+        assert survey.backend == "engine"
+        assert_counts(survey, naive(os.fsencode(tmp_path / "t")))
+        told = cli.run("survey", "--json", tmp_path / "t").expect(0).object()
+        assert (told["backend"], told["entries"]) == ("engine", survey.totals.entries)
+
+    def _begun(self, many: Path) -> tuple[Iterator[Survey], int]:
+        family = children_of(os.getpid())
+        running = ScandirSurvey([str(many)], interval_s=0, looks_around=False).run()
+        assert not next(running).finished
+        (pid,) = children_of(os.getpid()) - family
+        return running, pid
+
+    def test_its_death_is_told(self, many: Path) -> None:
+        # Given a survey under way / When the engine is killed / Then there is no result
+        running, pid = self._begun(many)
+        os.kill(pid, signal.SIGKILL)
+        seen: list[Survey] = []
+        with pytest.raises(TuiFsError, match="ended unexpectedly"):
+            seen.extend(running)
+        assert not any(survey.finished or survey.complete for survey in seen)
+        assert pid not in children_of(os.getpid())
+
+    def test_stopping_early_leaves_nothing(self, many: Path) -> None:
+        # Given a survey under way, even one that stands still / When nobody wants it any more
+        before = len(os.listdir("/proc/self/fd"))
+        running, pid = self._begun(many)
+        os.kill(pid, signal.SIGSTOP)
+        running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
+        # Then the engine has ended and every descriptor is closed
+        assert pid not in children_of(os.getpid())
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    @pytest.mark.parametrize("is_paused", [False, True])
+    def test_it_ends_with_who_started_it(self, many: Path, is_paused: bool) -> None:
+        # Given a process that surveys in a group of its own, paused or not
+        with subprocess.Popen(
+            [sys.executable, "-c", _WAITING, many],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            assert process.stdout is not None
+            pid = int(process.stdout.readline())
+            assert os.getpgid(pid) == process.pid
+            if is_paused:
+                os.killpg(process.pid, signal.SIGSTOP)
+                wait_until(lambda: _state(pid) == "T", "an engine that stands still")
+            # When it is killed / Then the engine ends too
+            process.kill()
+        wait_until(lambda: _state(pid) in "ZX", "the end of the engine")
+
+    def test_another_directory_in_the_place_is_refused(self, tmp_path: Path, engine: str) -> None:
+        # Given a directory that is not the one that was chosen / When counted / Then it says so
+        status = tmp_path.stat()
+        pin = f"{status.st_dev}:{status.st_ino + 1}"
+        finished = subprocess.run(
+            [engine, "survey", "--pin", pin, "--", tmp_path], capture_output=True, check=False
+        )
+        assert finished.returncode == 1
+        assert finished.stdout == len(_MESSAGE).to_bytes(4, "little") + _MESSAGE
+        assert finished.stderr.count(b"\n") == 1
+        assert b"another directory" in finished.stderr
+
+    @pytest.mark.parametrize("words", [[], ["relative"], ["--threads", "x", "/"], ["--odd", "/"]])
+    def test_what_cannot_be_meant_is_wrong_usage(self, words: list[str], engine: str) -> None:
+        # Given arguments without a meaning / When run / Then nothing but a sentence
+        finished = subprocess.run([engine, "survey", *words], capture_output=True, check=False)
+        assert (finished.returncode, finished.stdout) == (2, b"")
+        assert finished.stderr
+
+
+_WAITING = """
+import os, signal, sys
+from tests.unit.survey_trees import children_of
+from tui_fs.survey.scandir import ScandirSurvey
+running = ScandirSurvey([sys.argv[1]], interval_s=0, looks_around=False, backend="engine").run()
+next(running)
+print(*children_of(os.getpid()), flush=True)
+signal.pause()
+"""
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"

@@ -1,0 +1,95 @@
+"""The engine and its rivals: what is done, and the verdicts on made-up figures."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tui_fs.lab.experiment import Judgement, Place, Scale, Setting, Verdict
+from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
+from tui_fs.lab.results import LabEvent, Machine, Run, RunBegan, StepPlan, StepRan, fold
+from tui_fs.linux.engine import NAME as ENGINE
+
+SETTING = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, True, 2)
+SHAPES = ("many", "small", "flat", "chain", "mixed")
+
+
+def judged(
+    text: str, seconds: Mapping[str, tuple[float, ...]], peak_bytes: int = 1 << 20
+) -> Judgement:
+    """Return the verdict on the claim that begins so."""
+    steps = [s for one in EXPERIMENT.trials(Scale.PUBLISHED, SETTING) for s in one.steps]
+    plans = tuple(StepPlan(one.key, one.title, (), one.series, "", 0) for one in steps)
+    machine = Machine("Linux", "", 2, 1 << 30, "", {})
+    events: list[LabEvent] = [RunBegan("rivals", "published", 0.0, machine, "/s", plans)]
+    for key, values in seconds.items():
+        events += [StepRan(key, Run(each, 0.0, 0.0, peak_bytes, 0, 0, "")) for each in values]
+    (claim,) = (one for one in EXPERIMENT.claims if one.text.startswith(text))
+    return claim.judged(fold(events))
+
+
+def everywhere(tool: str, seconds: float) -> dict[str, tuple[float, ...]]:
+    """Return the same time on every file system and shape."""
+    return {key_of(place, shape, tool): (seconds,) for place in PLACES for shape in SHAPES}
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_every_tool_deletes_every_tree(scale: Scale) -> None:
+    # Given a scale / When the trials are made
+    *deleting, counting = EXPERIMENT.trials(scale, SETTING)
+    # Then each tool has each tree on each file system, made for it alone
+    keys = [step.key for trial in deleting for step in trial.steps]
+    assert len(keys) == len(set(keys)) == len(deleting)
+    assert len({key.rsplit("-", 1)[1] for key in keys}) == 8
+    # And those that count share one tree, the caches warmed before them
+    assert counting.is_reading and counting.place is Place.EXT4
+    assert [step.key for step in counting.steps][:2] == ["warm", "count-du"]
+    if scale is Scale.PUBLISHED:
+        assert all(trial.rounds >= 5 for trial in (*deleting, counting))
+        assert counting.tree is not None and counting.tree.entries > 800_000
+        assert len(deleting) == len(PLACES) * len(SHAPES) * 8
+
+
+def test_ratios_are_of_medians_and_every_limit_counts() -> None:
+    # Given an engine that takes half of the time of rm everywhere
+    rm, half = everywhere("rm", 2.0), everywhere("engine", 1.0)
+    claims = ("In trees of many", "In one large", "Nowhere is it slower than rm")
+    assert [judged(text, rm | half).verdict for text in claims[:2]] == [Verdict.HOLDS] * 2
+    # When it is slow once, in one place / Then the claim about all of them does not hold
+    slow = {key_of(Place.XFS, "flat", "engine"): (1.0, 2.1, 2.2)}
+    told = judged("Nowhere is it slower than rm", {**rm, **half, **slow})
+    assert told.verdict is Verdict.DOES_NOT
+    assert "xfs one directory 1.05" in told.here
+
+
+def test_what_was_not_measured_is_no_verdict() -> None:
+    # Given the engine alone / When judged / Then nothing can be said
+    alone = everywhere("engine", 1.0)
+    assert judged("And nowhere slower than rmz", alone).verdict is Verdict.UNTESTED
+    assert judged("With sizes it counts", {"count-engine": (1.0,)}).verdict is Verdict.UNTESTED
+    assert judged("It deletes a deep chain", {}).verdict is Verdict.UNTESTED
+
+
+def test_counting_is_compared_with_the_fastest() -> None:
+    # Given three others that count, and one that counts names only
+    others = {"count-du": (2.0,), "count-ncdu": (1.0, 9.0, 1.2), "count-gdu": (1.5,)}
+    times = {**others, "count-find": (0.1,)}
+    # When the engine takes half of the fastest, or a little more / Then it is told
+    half = judged("With sizes it counts", {**times, "count-engine": (0.6,)})
+    assert (half.verdict, half.here) == (Verdict.HOLDS, "0.50 of ncdu")
+    more = judged("With sizes it counts", {**times, "count-engine": (0.7,)})
+    assert more.verdict is Verdict.DOES_NOT
+    # And so is its memory
+    counted = {"count-engine": (1.0,)}
+    assert judged("It counts in little", counted, 40 << 20).verdict is Verdict.HOLDS
+    assert judged("It counts in little", counted, (40 << 20) + 4096).verdict is Verdict.DOES_NOT
+
+
+def test_the_engine_is_given_the_tree_and_nothing_else() -> None:
+    # Given all steps / When those of the engine are looked at
+    steps = [s for one in EXPERIMENT.trials(Scale.SMALL, SETTING) for s in one.steps]
+    ours = {s.commands for s in steps if s.key.endswith("-engine")}
+    # Then it deletes the tree, or counts it
+    assert {argv for (((argv,),),) in [(c,) for c in ours]} == {
+        (ENGINE, "delete", "--", "{tree}"),
+        (ENGINE, "survey", "--", "{tree}"),
+    }

@@ -1,0 +1,273 @@
+"""The native engine against whatever else deletes or counts and is installed."""
+
+from collections.abc import Callable, Mapping
+
+from tui_fs.lab.experiment import (
+    Claim,
+    Experiment,
+    Judgement,
+    Pipeline,
+    Place,
+    RatiosView,
+    Recipe,
+    Scale,
+    Setting,
+    Step,
+    TableView,
+    Trial,
+    View,
+    judged,
+)
+from tui_fs.lab.other_rms import UUTILS_TOOLS, uutils_rm
+from tui_fs.lab.recipes import Chain, Flat, Realistic, Wide
+from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.model.units import bytes_iec
+
+PLACES = (Place.EXT4, Place.XFS, Place.BTRFS, Place.TMPFS)
+_PLACES_OF = {Scale.SMALL: (Place.EXT4, Place.TMPFS), Scale.PUBLISHED: PLACES}
+"""To make file systems takes longer than a small run may."""
+RM, OURS, UUTILS, RMZ = "rm", "engine", "uutils", "rmz"
+
+_REMOVE_TREE = "use File::Path 'remove_tree'; remove_tree(shift)"
+_DELETING: Mapping[str, tuple[str, Pipeline]] = {
+    RM: ("rm -rf", (("rm", "-rf", "{tree}"),)),
+    OURS: ("the engine", ((ENGINE, "delete", "--", "{tree}"),)),
+    "find": ("find -delete", (("find", "{tree}", "-delete"),)),
+    "busybox": ("busybox rm", (("busybox", "rm", "-rf", "{tree}"),)),
+    UUTILS: ("uutils rm", ((*uutils_rm({}), "-rf", "{tree}"),)),
+    "perl": ("perl remove_tree", (("perl", "-e", _REMOVE_TREE, "{tree}"),)),
+    "rsync": ("rsync --delete", (("rsync", "-a", "--delete", "{empty}/", "{tree}/"),)),
+    RMZ: ("rmz", (("rmz", "-f", "{tree}"),)),
+}
+_COUNTING: Mapping[str, tuple[str, Pipeline]] = {
+    "du": ("du", (("du", "-s", "{tree}"),)),
+    OURS: ("the engine", ((ENGINE, "survey", "--", "{tree}"),)),
+    "find": ("find -size", (("find", "{tree}", "-size", "+9999999G"),)),
+    "ncdu": ("ncdu", (("ncdu", "-0", "-o", "/dev/null", "{tree}"),)),
+    "gdu": ("gdu", (("gdu", "-n", "-p", "-s", "{tree}"),)),
+    "dua": ("dua", (("dua", "aggregate", "{tree}"),)),
+}
+_FASTEST_OF = ("du", "ncdu", "gdu", "dua")
+
+_MANY, _SMALL, _FLAT, _CHAIN, _MIXED = "many", "small", "flat", "chain", "mixed"
+_SEED = 7
+_TREES: Mapping[Scale, Mapping[str, Recipe]] = {
+    Scale.SMALL: {
+        _MANY: Wide(10, 100),
+        _SMALL: Wide(100, 10),
+        _FLAT: Flat(2_000),
+        _CHAIN: Chain(300),
+        _MIXED: Realistic(_SEED, 200, 8 << 10),
+    },
+    Scale.PUBLISHED: {
+        _MANY: Wide(100, 1_000),
+        _SMALL: Wide(10_000, 20),
+        _FLAT: Flat(200_000),
+        _CHAIN: Chain(20_000),
+        _MIXED: Realistic(_SEED, 20_000, 48 << 10),
+    },
+}
+_TITLES = {
+    _MANY: "100 × 1,000",
+    _SMALL: "10,000 × 20",
+    _FLAT: "one directory",
+    _CHAIN: "chain",
+    _MIXED: "mixed sizes",
+}
+_COUNTED_TREE = {Scale.SMALL: Wide(20, 100), Scale.PUBLISHED: Wide(800, 1_000)}
+_ROUNDS = {Scale.SMALL: 1, Scale.PUBLISHED: 5}
+
+_OF_MANY, _OF_FLAT, _AT_MOST, _OF_RMZ, _OF_COUNTERS = 0.55, 0.65, 1.02, 1.03, 0.55
+"""What the engine is built to reach, on two processors, of the others' times."""
+_COUNTING_BYTES = 40 << 20
+
+
+def key_of(place: Place, shape: str, tool: str) -> str:
+    """Return the key of a deletion."""
+    return f"{place}-{shape}-{tool}"
+
+
+def _counting_key(tool: str) -> str:
+    return f"count-{tool}"
+
+
+def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
+    rounds = _ROUNDS[scale]
+    deleting = tuple(
+        Trial((_deletion(place, shape, tool, setting),), tree, place, rounds)
+        for place in _PLACES_OF[scale]
+        for shape, tree in _TREES[scale].items()
+        for tool in _DELETING
+    )
+    counting = tuple(
+        Step(_counting_key(tool), f"count with {title}", (commands,), series="counting")
+        for tool, (title, commands) in _COUNTING.items()
+    )
+    # What comes first would pay for what the caches do not hold yet.
+    warming = Step("warm", "read once", (_COUNTING["find"][1],))
+    tree = _COUNTED_TREE[scale]
+    return (*deleting, Trial((warming, *counting), tree, Place.EXT4, rounds, is_reading=True))
+
+
+def _deletion(place: Place, shape: str, tool: str, setting: Setting) -> Step:
+    title, commands = _DELETING[tool]
+    if tool == UUTILS:
+        commands = ((*uutils_rm(setting.tools), "-rf", "{tree}"),)
+    return Step(
+        key_of(place, shape, tool),
+        f"{title}, {_TITLES[shape]}, {place}",
+        (commands,),
+        series=f"{place}",
+    )
+
+
+def _ratio(results: Results, key: str, reference: str) -> float:
+    return results.median(key) / results.median(reference)
+
+
+def _at_most(
+    limits: Mapping[tuple[Place, str], float], rival: str
+) -> Callable[[Results], Judgement]:
+    """Return a judge: the engine takes at most so much of a rival's time, each where it says."""
+
+    def judge(results: Results) -> Judgement:
+        told, holds, is_known = [], True, False
+        for (place, shape), limit in limits.items():
+            ours, other = key_of(place, shape, OURS), key_of(place, shape, rival)
+            if not (results.has(ours) and results.has(other)):
+                continue
+            is_known = True
+            ratio = _ratio(results, ours, other)
+            holds = holds and ratio <= limit
+            told.append(f"{place} {_TITLES[shape]} {ratio:.2f}")
+        if not is_known:
+            raise NotMeasured(f"the engine and {_DELETING[rival][0]} were not both measured")
+        return judged(holds, "; ".join(told))
+
+    return judge
+
+
+def _all_at(limit: float) -> dict[tuple[Place, str], float]:
+    return {(place, shape): limit for place in PLACES for shape in _TITLES}
+
+
+def _finishes_the_chain(results: Results) -> Judgement:
+    chains = [key_of(place, _CHAIN, OURS) for place in PLACES]
+    chains = [key for key in chains if key in results.measured]
+    done = [key for key in chains if results.has(key)]
+    if not done:
+        raise NotMeasured("the engine has deleted no chain")
+    others = [
+        tool
+        for tool in _DELETING
+        if any(results.has(key_of(place, _CHAIN, tool)) for place in PLACES)
+    ]
+    here = "done by " + ", ".join(_DELETING[tool][0] for tool in others)
+    return judged(len(done) == len(chains), here)
+
+
+def _counts_faster(results: Results) -> Judgement:
+    known = [tool for tool in _FASTEST_OF if results.has(_counting_key(tool))]
+    if not known:
+        raise NotMeasured("no other tool that counts was measured")
+    fastest = min(known, key=lambda tool: results.median(_counting_key(tool)))
+    ratio = _ratio(results, _counting_key(OURS), _counting_key(fastest))
+    return judged(ratio <= _OF_COUNTERS, f"{ratio:.2f} of {fastest}")
+
+
+def _counts_in_little_memory(results: Results) -> Judgement:
+    peak = results.median(_counting_key(OURS), Measure.PEAK_MEMORY_BYTES)
+    return judged(0 < peak <= _COUNTING_BYTES, bytes_iec(round(peak)))
+
+
+_LARGE = ((Place.EXT4, _MANY), (Place.EXT4, _SMALL), (Place.TMPFS, _MANY), (Place.TMPFS, _SMALL))
+_CLAIMS = (
+    Claim(
+        "In trees of many directories, on ext4 and tmpfs, the engine takes little more than half "
+        "of rm's time",
+        f"at most {_OF_MANY}",
+        _at_most(dict.fromkeys(_LARGE, _OF_MANY), RM),
+    ),
+    Claim(
+        "In one large directory on ext4 and tmpfs two threads win as well",
+        f"at most {_OF_FLAT} of rm",
+        _at_most({(Place.EXT4, _FLAT): _OF_FLAT, (Place.TMPFS, _FLAT): _OF_FLAT}, RM),
+    ),
+    Claim(
+        "Nowhere is it slower than rm",
+        f"at most {_AT_MOST} of rm on every file system and shape",
+        _at_most(_all_at(_AT_MOST), RM),
+    ),
+    Claim(
+        "And nowhere slower than rmz",
+        f"at most {_OF_RMZ} of rmz",
+        _at_most(_all_at(_OF_RMZ), RMZ),
+    ),
+    Claim("It deletes a deep chain, which some others cannot", "on all", _finishes_the_chain),
+    Claim(
+        "With sizes it counts in about half of the time of the fastest of du, ncdu, gdu and dua",
+        f"at most {_OF_COUNTERS}",
+        _counts_faster,
+    ),
+    Claim(
+        "It counts in little memory",
+        f"at most {bytes_iec(_COUNTING_BYTES)}",
+        _counts_in_little_memory,
+    ),
+)
+
+
+def _deleting_on(place: Place) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple(
+        (title, tuple(key_of(place, shape, tool) for shape in _TITLES))
+        for tool, (title, _) in _DELETING.items()
+    )
+
+
+def _views(results: Results) -> tuple[View, ...]:
+    places = [place for place in PLACES if key_of(place, _MANY, RM) in results.measured]
+    ratios = tuple(
+        RatiosView(f"Deleting on {place}, rm = 1.00", tuple(_TITLES.values()), _deleting_on(place))
+        for place in places
+    )
+    counting = tuple(_counting_key(tool) for tool in _COUNTING)
+    times = (Measure.SECONDS, Measure.CPU_PERCENT, Measure.PEAK_MEMORY_BYTES)
+    return (
+        *ratios,
+        RatiosView(
+            "Counting with sizes on ext4, caches warm, du = 1.00",
+            ("time",),
+            tuple((title, (_counting_key(tool),)) for tool, (title, _) in _COUNTING.items()),
+        ),
+        TableView("Counting", counting, times),
+        *(
+            TableView(
+                f"Times: {_TITLES[shape]}",
+                tuple(key_of(place, shape, tool) for place in places for tool in _DELETING),
+                times,
+            )
+            for shape in _TITLES
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="rivals",
+    title="The engine and its rivals",
+    question="How long do others take to delete and to count the same trees?",
+    trials=_trials,
+    finds_tools=tuple(
+        sorted(
+            {commands[0][0] for _, commands in (*_DELETING.values(), *_COUNTING.values())}
+            | set(UUTILS_TOOLS)
+        )
+    ),
+    needs=(
+        "the native engine, and root for the file systems that are made",
+        "find, busybox, uutils (coreutils), perl, rsync, rmz, du, ncdu, gdu, dua: each only to "
+        "compare with",
+    ),
+    claims=_CLAIMS,
+    views=_views,
+)

@@ -1,0 +1,172 @@
+"""The native engine as what counts: one process with as many threads as there are processors."""
+
+import contextlib
+import grp
+import os
+import pwd
+import selectors
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tui_fs.linux.accounts import ROOT, others_may_write
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import Filters
+from tui_fs.model.survey import Root
+from tui_fs.survey.messages import Inbox
+from tui_fs.survey.records import Batch
+
+FORMAT = 1
+"""The engine's first message; engine/src/survey/records.rs has the same number."""
+
+_AGAIN = "Install tui-fs again, so that both are of one version."
+_SHOWN = 300
+"""Bytes of what the engine complains about."""
+
+
+class EngineCrew:
+    """The engine, counting for this process; it ends with it.
+
+    Args:
+        program: its absolute path.
+        roots: what is to be surveyed, and what stood there when it was opened.
+        filters: what to count besides.
+        threads: of the engine; None for one a processor.
+
+    Raises:
+        TuiFsError: it cannot be started.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        roots: Sequence[Root],
+        filters: Filters | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._program = program
+        try:
+            self._process = subprocess.Popen(
+                _command(program, roots, filters, threads),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+            )
+        except OSError as why:
+            reason = os.strerror(why.errno or 0)
+            sentence = f"The engine {displayable(program)} cannot be started: {reason}."
+            raise TuiFsError(sentence, _AGAIN) from why
+        assert self._process.stdout is not None
+        self._inbox = Inbox(self._process.stdout.fileno())
+        self._has_greeted = self._has_ended = False
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._process.stdout, selectors.EVENT_READ)
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """Its process."""
+        return frozenset((self._process.pid,))
+
+    def register(self, descriptor: int, answer: Callable[[], None]) -> None:
+        """Have a descriptor watched too; `answer` is called when it can be read."""
+        self._selector.register(descriptor, selectors.EVENT_READ, answer)
+
+    def batches(self, timeout_s: Callable[[], float]) -> Iterator[Batch | None]:
+        """Yield what is told until all is; None where it is time to look around.
+
+        Raises:
+            TuiFsError: the engine is another one than is needed, or has ended too early.
+        """
+        while not self._has_ended:
+            for key, _ in self._selector.select(max(0.0, timeout_s())):
+                if key.data is None:
+                    yield from self._read()
+                else:
+                    key.data()
+            yield None
+
+    def _read(self) -> Iterator[Batch]:
+        try:
+            for message in self._inbox.read():
+                if not self._has_greeted:
+                    self._greet(message)
+                    continue
+                batch = Batch._make(message)
+                self._has_ended = batch.is_idle
+                yield batch
+        except EOFError as why:
+            raise self._died() from why
+        except (TypeError, ValueError) as why:  # as marshal says that it cannot read something
+            raise self._is_another() from why
+
+    def _greet(self, message: Any) -> None:
+        if message != FORMAT:
+            raise self._is_another()
+        self._has_greeted = True
+
+    def _is_another(self) -> TuiFsError:
+        sentence = f"The engine {displayable(self._program)} is not the one that tui-fs needs."
+        return TuiFsError(sentence, _AGAIN)
+
+    def _died(self) -> TuiFsError:
+        assert self._process.stderr is not None
+        self._process.kill()  # if it lives it has sent what nobody can read
+        complaint = self._process.stderr.read(_SHOWN) or b""
+        why = displayable(complaint.strip().removeprefix(b"tui-fs-engine: "))
+        if not self._has_greeted:
+            sentence = f"The engine {displayable(self._program)} cannot count"
+            return TuiFsError(f"{sentence}: {why}" if why else f"{sentence}.", _AGAIN)
+        sentence = "The engine has ended unexpectedly; the counts are not complete"
+        return TuiFsError(f"{sentence}: {why}" if why else f"{sentence}.", "Count again.")
+
+    def close(self) -> None:
+        """End it."""
+        self._selector.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+
+
+def _command(
+    program: str, roots: Sequence[Root], filters: Filters | None, threads: int | None
+) -> list[str]:
+    command = [program, "survey", "--parent", str(os.getpid())]
+    if threads is not None:
+        command += ["--threads", str(threads)]
+    for gid in _private_groups(os.geteuid()):
+        command += ["--private-group", str(gid)]
+    if filters is not None:
+        if filters.name_glob is not None:
+            command += [f"--name={filters.name_glob}"]
+        if filters.min_size_bytes is not None:
+            command += [f"--min-size={filters.min_size_bytes}"]
+        if filters.modified_before_s is not None:
+            command += [f"--modified-before={filters.modified_before_s}"]
+    for root in roots:
+        command += ["--pin", f"{root.device}:{root.inode}"]
+    return [*command, "--", *(root.path for root in roots)]
+
+
+def _private_groups(uid: int) -> list[int]:
+    """Return the groups in which nobody is but a user and root.
+
+    Only those can be that are named after one of the two (see `others_may_write`); each is
+    asked about by a directory that nobody but root and the group may write in.
+    """
+    gids = {0}
+    with contextlib.suppress(KeyError):
+        gids.add(grp.getgrnam("root").gr_gid)
+    with contextlib.suppress(KeyError):
+        gids.add(grp.getgrnam(pwd.getpwuid(uid).pw_name).gr_gid)
+    return [gid for gid in sorted(gids) if not others_may_write(_of_group(gid), uid)]
+
+
+def _of_group(gid: int) -> os.stat_result:
+    mode = stat.S_IFDIR | stat.S_IRWXU | stat.S_IRWXG
+    return os.stat_result((mode, 0, 0, 1, ROOT, gid, 0, 0, 0, 0))
