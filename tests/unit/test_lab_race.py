@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import needs_tool
+from tests.needs import needs_engine, needs_tool
 from tests.trees import many_directories
 from tui_fs.lab.experiment import BarsView, Counting, Judgement, Scale, Setting, TableView, Verdict
 from tui_fs.lab.experiments.race_your_strategies import EXPERIMENT
@@ -24,6 +24,7 @@ from tui_fs.lab.results import (
     StepRan,
     fold,
 )
+from tui_fs.linux.engine import NAME as ENGINE
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES, tools_of
@@ -105,7 +106,9 @@ def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:
 def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: StrategyName) -> None:
     # Given what a step finds: a tree and an empty directory
     for tool in STRATEGIES[name].tools:
-        if tool != "python":
+        if tool == ENGINE:
+            needs_engine()
+        elif tool != "python":
             needs_tool(tool, tool)
     many_directories(tmp_path / TREE, 3, 5)
     (tmp_path / EMPTY).mkdir()

@@ -20,7 +20,7 @@ from tui_fs.linux.tools import find_tool
 from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import BadInput, Missing, Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.strategies.registry import package_of
+from tui_fs.strategies.registry import why_missing
 
 TREE, EMPTY = "tree", "empty"
 EVERY_NAME = "*"
@@ -150,12 +150,13 @@ def _found(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _plans(trial: Trial, tools: Mapping[str, str], kind: str) -> Iterator[StepPlan]:
-    """Yield the steps of a trial; what comes after one that cannot be done is not done either."""
+    """Yield the steps of a trial; what changes its tree needs all the steps before it."""
     blocked = ""
     for step in trial.steps:
         why = _why_not(step, trial, tools)
         yield _plan(step, trial, tools, kind, blocked or why)
-        blocked = blocked or (why and f"a step before it is left out: {why}")
+        if not trial.is_reading:
+            blocked = blocked or (why and f"a step before it is left out: {why}")
 
 
 def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str, why_not: str) -> StepPlan:
@@ -177,7 +178,7 @@ def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str, why_not
 def _why_not(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
     """Return why a step cannot be done here."""
     for name in sorted(_names(step) - tools.keys()):
-        return f"{name} is not installed; it comes with the package {package_of(name)}"
+        return why_missing(name)
     if step.is_cold and os.geteuid() != 0:
         return "only root can drop the caches"
     return why_not_place(trial.place)
