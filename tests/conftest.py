@@ -27,7 +27,7 @@ from tests.filesystems import (
     tmpfs_root,
     xfs_root,
 )
-from tests.needs import lacks
+from tests.needs import lacks, needs_engine
 from tui_fs.linux.inode_flags import spread_subdirectories
 
 __all__ = [
@@ -227,9 +227,11 @@ def cli(state_home: Path) -> Cli:
     return Cli(program, state_home)
 
 
-@pytest.fixture(params=("rm", "find", "xargs", "rsync", "rmtree"))
+@pytest.fixture(params=("rm", "find", "xargs", "rsync", "rmtree", "parallel"))
 def strategy(request: pytest.FixtureRequest) -> str:
     """Give each strategy in turn."""
+    if request.param == "parallel":
+        needs_engine()
     return str(request.param)
 
 

@@ -13,6 +13,8 @@ from typing import NoReturn
 
 import pytest
 
+from tui_fs.linux.engine import find_engine
+
 REQUIRED_VARIABLE = "TUI_FS_REQUIRE_TOOLS"
 
 _TRACEPOINT_ID = "/sys/kernel/tracing/events/syscalls/sys_enter_unlinkat/id"
@@ -41,6 +43,22 @@ def needs_tool(name: str, package: str) -> str:
     if found is None:
         lacks(f"{name} is not installed; enable it with: apt-get install {package}")
     return found
+
+
+def needs_engine() -> None:
+    """Require the native engine; it is built when tui-fs is installed, where cargo is there."""
+    if find_engine() is not None:
+        return
+    sentence = "tui-fs-engine is not built; enable it with: pip install . (needs cargo 1.77)"
+    if shutil.which("cargo") is None:
+        pytest.skip(sentence)  # no package of this system need be new enough
+    lacks(sentence)
+
+
+def needs_tools_of(strategy: str) -> None:
+    """Require what a strategy needs that not every system can have."""
+    if strategy == "parallel":
+        needs_engine()
 
 
 def needs_kernel_counters() -> None:

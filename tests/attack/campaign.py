@@ -21,6 +21,7 @@ VARIANTS: tuple[tuple[str, ...], ...] = (
     *((name,) for name in RACE_SAFE),
     *((name, "--keep-root") for name in RACE_SAFE),
     ("find", "--name", "file-*"),
+    ("parallel", "--name", "file-*"),
 )
 """Strategies that promise to withstand, with the options that change what runs."""
 

@@ -12,12 +12,17 @@ from tests.attack.arena import Guarded, attacking
 from tests.attack.swapper import GID, INNER, UID
 from tests.conftest import DEADLINE_S, Cli, Finished
 from tests.needs import needs_tool
+from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.engine import find_engine
 
 REFUSED = 3
 _LEVELS = 3
 _RUNG = "rung"
 _TOOLS = ("rm", "find", "rsync")
-_RUN = "import sys; sys.executable = {python!r}; from tui_fs.cli import entry_point; entry_point()"
+_RUN = (
+    "import sys; sys.executable = {python!r}; import tui_fs.linux.tools as tools; "
+    "tools.find_engine = lambda: {engine!r}; from tui_fs.cli import entry_point; entry_point()"
+)
 
 
 class Exchange(StrEnum):
@@ -157,10 +162,16 @@ def with_waiting_tools(cli: Cli, place: Path) -> Cli:
         path = needs_tool(name, package=name)
         answers = f'[ "$1" = --version ] && exec {path} --version'
         _script(tools / name, answers, ring, f'exec {path} "$@"')
+    engine = tools / ENGINE
+    if (real := find_engine()) is not None:
+        answers = f'[ "$1" = --version ] && exec {real} --version'
+        _script(engine, answers, ring, f'exec {real} "$@"')
     python = tools / "python"
     _script(python, f'case "$*" in *rmtree_child*) {ring};; esac', f'exec {sys.executable} "$@"')
     program = tools / "tui-fs"
-    words = shlex.join([sys.executable, "-P", "-c", _RUN.format(python=str(python))])
+    words = shlex.join(
+        [sys.executable, "-P", "-c", _RUN.format(python=str(python), engine=str(engine))]
+    )
     _script(program, f"PATH={shlex.quote(str(tools))}:$PATH", f'exec {words} "$@"')
     return Cli(str(program), cli.jobs_directory.parent.parent)
 

@@ -25,7 +25,7 @@ from tests.attack.parent import (
 )
 from tests.attack.swapper import RENAMEAT2
 from tests.conftest import Cli
-from tests.needs import lacks, needs_root
+from tests.needs import lacks, needs_root, needs_tools_of
 from tests.trees import manifest
 
 SWAPS = 1_500
@@ -33,7 +33,13 @@ DONE, PARTIAL = 0, 1
 JOBS_ALL_THE_TIME = 8
 """Where a link on the way was followed, nearly half of such jobs deleted the wrong directory."""
 
-all_variants = pytest.mark.parametrize("variant", VARIANTS, ids="".join)
+
+@pytest.fixture(params=VARIANTS, ids="".join)
+def variant(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Give each strategy that promises to withstand, with options."""
+    words: tuple[str, ...] = request.param
+    needs_tools_of(words[0])
+    return words
 
 
 @pytest.fixture
@@ -57,7 +63,6 @@ def test_a_naive_deletion_is_led_astray(place: Path, way: str) -> None:
     assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} exchanges did nothing"
 
 
-@all_variants
 def test_no_race_safe_strategy_is_led_astray(
     cli: Cli, place: Path, variant: tuple[str, ...]
 ) -> None:
@@ -113,7 +118,6 @@ def test_rm_by_path_is_led_astray_at_the_last_moment(
 
 
 @pytest.mark.parametrize("exchange", Exchange)
-@all_variants
 def test_no_other_directory_is_taken_for_the_target(
     cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
 ) -> None:

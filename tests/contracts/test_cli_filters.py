@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
+from tests.needs import needs_tools_of
 from tests.trees import (
     manifest,
     many_directories,
@@ -33,7 +34,7 @@ def aged_and_sized(root: Path) -> None:
         os.utime(path, (now, now - hours * 3600))
 
 
-@pytest.mark.parametrize("strategy", ("find", "xargs"))
+@pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
 @pytest.mark.parametrize(
     ("options", "selects"),
     (
@@ -57,6 +58,7 @@ def test_filters_delete_what_find_selects(
     cli: Cli, tmpfs: Path, strategy: str, options: tuple[str, ...], selects: tuple[str, ...]
 ) -> None:
     # Given files of many names, sizes and ages, and what find selects among them
+    needs_tools_of(strategy)
     target = tmpfs / "target"
     aged_and_sized(target)
     (target / "-x").touch()

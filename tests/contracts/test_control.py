@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Cli, Json, processes_with, wait_until
 from tests.contracts.test_overlap import removed_by
-from tests.needs import needs_tool
+from tests.needs import needs_tool, needs_tools_of
 from tests.trees import flat, many_directories
 from tui_fs.job.control import send
 from tui_fs.job.store import find
@@ -71,6 +71,7 @@ def removed_while_paused(events: list[Json]) -> list[int]:
 
 def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
     # Given a directory for each strategy, of five seconds' work
+    needs_tools_of("parallel")
     targets = {name: ext4 / name for name in StrategyName}
     for target in targets.values():
         flat(target, RATED_ENTRIES)
@@ -90,11 +91,15 @@ def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
         assert b'"outcome":"done"' in stdout.splitlines()[-1]
 
 
-def test_the_rate_is_kept_all_the_time_and_can_be_changed(cli: Cli, ext4: Path) -> None:
+@pytest.mark.parametrize("strategy", ("find", "parallel"))
+def test_the_rate_is_kept_all_the_time_and_can_be_changed(
+    cli: Cli, ext4: Path, strategy: str
+) -> None:
     # Given a job at a low rate
+    needs_tools_of(strategy)
     target = ext4 / "t"
     flat(target, 2 * RATED_ENTRIES)
-    job = start(cli, target, "find", "--rate", "100")
+    job = start(cli, target, strategy, "--rate", "100")
     # When it gets a higher one, and then none at all
     cli.run("rate", job, str(RATE_PER_S)).expect(0)
     before = removed_by(cli, job)
@@ -150,9 +155,10 @@ def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
     assert_cancelled_in_time(cli.journal(job))
 
 
-@pytest.mark.parametrize("strategy", ("rm", "xargs", "rsync"))
+@pytest.mark.parametrize("strategy", ("rm", "xargs", "rsync", "parallel"))
 def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strategy: str) -> None:
     # Given a job whose limit has just been taken away
+    needs_tools_of(strategy)
     target = ext4 / "t"
     flat(target, 30_000)
     job = start(cli, target, strategy, "--rate", "100")

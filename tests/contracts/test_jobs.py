@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import Cli, Finished, entries_in, processes_with, removed_since, wait_until
 from tests.filesystems import CROWDED_FILES, mount_bind
+from tests.needs import needs_tools_of
 from tests.trees import many_directories
 
 pytestmark = pytest.mark.slow
@@ -70,9 +71,10 @@ def test_pause_holds_the_deletion_until_resume(cli: Cli, crowded: Path, strategy
     assert not target.exists()
 
 
-@pytest.mark.parametrize("strategy", ("find", "xargs"))
+@pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
 def test_a_paused_job_can_be_cancelled(cli: Cli, crowded: Path, strategy: str) -> None:
     # Given a paused job
+    needs_tools_of(strategy)
     target = crowded / "target"
     job = start_detached(cli, target, strategy)
     cli.run("pause", job).expect(0)

@@ -14,8 +14,9 @@ import pytest
 from tests.conftest import Cli, Finished, Json
 from tests.contracts.test_control import of_type
 from tests.contracts.test_overlap import cancel, start_slowly
-from tests.needs import lacks, needs_root, needs_tool
+from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import Sentinel, flat, manifest, many_directories
+from tui_fs.linux.engine import find_engine
 from tui_fs.model.strategy import StrategyName
 
 NOBODY = 65534
@@ -285,6 +286,7 @@ def test_a_strategy_that_could_be_led_astray_is_refused(
     # And an estimate says so
     estimate = cli.run("estimate", "--json", target).expect(0).object()
     feasible = {row["strategy"]: row["feasible"] for row in estimate["strategies"]}
+    assert feasible.pop("parallel") is (find_engine() is not None)
     assert feasible == {"rm": True, "find": True, "xargs": False, "rsync": False, "rmtree": True}
 
 
@@ -316,11 +318,12 @@ def test_where_only_root_can_write_nothing_is_refused(
 
 
 @pytest.mark.parametrize("build", RACIEST)
-@pytest.mark.parametrize("strategy", ("rm", "find", "rmtree"))
+@pytest.mark.parametrize("strategy", ("rm", "find", "rmtree", "parallel"))
 def test_a_strategy_that_holds_directories_runs_anywhere(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
     # Given the same trees / When deleted by descriptors / Then done, named from where it is safe
+    needs_tools_of(strategy)
     target = build(place)
     report = cli.delete(target, strategy).expect(0).report()
     assert report["outcome"] == "done"
@@ -339,12 +342,16 @@ def names_of_the_target(report: Json, target: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     ("strategy", "options"),
-    (*((name, ()) for name in StrategyName), ("rm", ("--keep-root",)), ("find", ("--keep-root",))),
+    (
+        *((name, ()) for name in StrategyName),
+        *((name, ("--keep-root",)) for name in ("rm", "find", "parallel")),
+    ),
 )
 def test_what_failed_is_told_by_its_absolute_path(
     cli: Cli, place: Path, strategy: str, options: tuple[str, ...]
 ) -> None:
     # Given an immutable file in a tree that the tools have to name from its parent
+    needs_tools_of(strategy)
     chattr = needs_tool("chattr", package="e2fsprogs")
     target = below_another_users(place)
     kept = target / "directory-00001" / "file-0000001"

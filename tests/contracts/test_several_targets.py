@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import Cli, entries_in
 from tests.contracts.several import delete, gone
-from tests.needs import needs_root, needs_tool
+from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import Manifest, Sentinel, census, flat, hostile_names, manifest
 
 NAMES = (b"-rf", b"new\nline \xff", b"z z'\"*")
@@ -88,9 +88,10 @@ def test_all_are_deleted_and_nothing_between_them(
     ]
 
 
-@pytest.mark.parametrize("strategy", ("find", "xargs"))
+@pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
 def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
     # Given three targets with files of two kinds
+    needs_tools_of(strategy)
     targets = [tmpfs / name for name in "abc"]
     for target in targets:
         (target / "below").mkdir(parents=True)

@@ -13,7 +13,7 @@ from tests.needs import needs_tool
 from tests.trees import Sentinel, flat, hostile_names, many_directories
 
 Open = Callable[..., Terminal]
-ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3, "rmtree": 4}
+ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3, "rmtree": 4, "parallel": 5}
 
 
 @pytest.fixture

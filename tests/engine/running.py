@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.needs import lacks
+from tests.needs import needs_engine
 from tui_fs.linux.engine import find_engine
 
 DEADLINE_S = 120.0
@@ -20,12 +20,9 @@ Json = dict[str, Any]
 
 def engine() -> str:
     """Return the engine's path; without one the test cannot be run here."""
+    needs_engine()
     found = find_engine()
-    if found is None:
-        lacks(
-            "tui-fs-engine is not installed; enable it with: apt-get install cargo, "
-            "then pip install -e ."
-        )
+    assert found is not None
     return found
 
 

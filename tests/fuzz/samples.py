@@ -98,6 +98,11 @@ MESSAGES: dict[str, tuple[bytes, ...]] = {
         b"rmtree: recursion: 0: /t",
         b"Traceback (most recent call last):",
     ),
+    "parallel": (
+        b"tui-fs-engine: cannot remove '/t/a\\nb': Operation not permitted",
+        b"tui-fs-engine: cannot go back to './it\\'s\\377': Stale file handle",
+        b"tui-fs-engine: '/t' is not the directory that was confirmed",
+    ),
 }
 OUTPUT: dict[str, tuple[bytes, ...]] = {
     "rm": (b"removed 't/a'", b"removed directory 't'", b"removed 't/'$'\\377'"),
@@ -105,6 +110,12 @@ OUTPUT: dict[str, tuple[bytes, ...]] = {
     "xargs": (b"removed 't/a'", b"d"),
     "rsync": (b"deleting a/", b"deleting a", b"rmdir: removing directory, '/t'"),
     "rmtree": (b"removed", b"removed directory"),
+    "parallel": (
+        b'{"type":"counts","removed":12,"directories":2,"threads":2,"split":true,'
+        b'"calls":{"unlinkat":[12,0,2000],"openat2":[2,1,500]}}',
+        b'{"type":"answer","command":"threads 2","problem":null}',
+        b'{"type":"answer","command":"rate x","problem":"not a positive number"}',
+    ),
 }
 STRACE_LINES = (
     b"22375 unlinkat(0x4, 0x55d0b4bb3bf0, 0)  = 0 <0.000035>",

@@ -14,7 +14,7 @@ from tui_fs.job.tool_output import ToolOutput
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid, event_from_json
 from tui_fs.model.events import event_to_json as to_json
 from tui_fs.model.strategy import StrategyName
-from tui_fs.strategies.base import Failure, Progress, unquote_c, unquote_shell
+from tui_fs.strategies.base import Failure, Remark, Totals, unquote_c, unquote_shell
 from tui_fs.strategies.registry import STRATEGIES
 
 names = st.sampled_from(StrategyName)
@@ -39,7 +39,7 @@ def _short_lines() -> Iterator[None]:
         yield
 
 
-@given(name=names, line=mutated(EVERY_MESSAGE) | filled(*MESSAGE_TEMPLATES))
+@given(name=names, line=mutated((*EVERY_MESSAGE, *OUTPUT["parallel"])) | filled(*MESSAGE_TEMPLATES))
 @fuzzed
 def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> None:
     # Given a message of any tool of which bytes were changed
@@ -51,9 +51,10 @@ def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> N
                 assert 0 <= found.error < 10_000
                 assert found.operation.isascii()
                 os.fsencode(found.path)
-            else:
-                assert found is None or isinstance(found, Progress)
-                assert found is None or 0 <= found.directories <= found.entries <= 1
+            elif isinstance(found, Totals):
+                assert 0 <= (found.removed.directories or 0) <= found.removed.entries
+            elif found is not None and not isinstance(found, Remark):
+                assert 0 <= found.directories <= found.entries <= 1
 
 
 def _c_quoted(data: st.DataObject, name: bytes) -> bytes:
@@ -133,7 +134,7 @@ def _quoted_by_rm(name: bytes) -> bytes:
 
 
 channel = st.lists(
-    mutated(EVERY_MESSAGE, most=2)
+    mutated((*EVERY_MESSAGE, *OUTPUT["parallel"]), most=2)
     | st.sampled_from([line for lines in OUTPUT.values() for line in lines])
     | st.binary(max_size=100),
     max_size=10,
@@ -165,7 +166,7 @@ def _taken(
         events += tool.take_errors(piece, 1.0)
     events += tool.take_rest(2.0)
     events += tool.counted_failures(2.0)
-    return [_without_moment(event) for event in events], tool.removed()
+    return [_without_moment(event) for event in events], (tool.removed(), tool.calls())
 
 
 def _without_moment(event: Event) -> Event:

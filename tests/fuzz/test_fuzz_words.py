@@ -35,11 +35,12 @@ _COMMANDS = ["survey", "estimate", "delete", "jobs", "attach", "doctor", *COMMAN
 _OPTIONS = (
     *("--json", "--yes", "--dry-run", "--detach", "--keep-root", "--accept-races", "--gentle"),
     *("--strategy", "--name", "--min-size", "--older-than", "--trace", "--nice", "--ionice"),
-    *("--rate", "--batch-size", "--processes", "--top", "--slow-link", "--read-only"),
+    *("--threads", "--rate", "--batch-size", "--processes", "--top", "--slow-link", "--read-only"),
     *("--help", "-h", "--version", "--", "-", "---", "--=", "-=", "--y", "--n", "--k", "-yes"),
 )
 _VALUES = (
-    *("rm", "find", "xargs", "rsync", "rmtree", "auto", "perf", "strace", "off", "output", "idle"),
+    *("rm", "find", "xargs", "rsync", "rmtree", "parallel", "engine"),
+    *("auto", "perf", "strace", "off", "output", "idle"),
     *("10", "0", "-1", "19", "20", "1000001", "1e3", "1_0", " 1", "\u00b2", "\u0661", DIGITS),
     *("10M", "1GiB", "9999999999p", "30d", "1.5h", "-5m", "*.log", "", ".", "/", "/srv", "a\nb"),
     *(

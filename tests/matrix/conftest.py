@@ -26,8 +26,10 @@ from tests.matrix.page import (
     read_page,
     read_versions,
 )
-from tests.needs import lacks, needs_root, needs_tool
+from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import Sentinel
+from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.engine import find_engine
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -95,6 +97,7 @@ def _ordinary(cli: Cli, place: Path, tmp_path: Path) -> Cli:
 def _without(tool: str, cli: Cli, tmp_path: Path) -> Cli:
     """Give the program as it runs where a tool is not to be found."""
     found = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
+    found |= {find_engine()} if tool == StrategyName.PARALLEL else set()
     hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in found if path]
     script = f'{" && ".join(hide)} && exec {shlex.quote(cli.program)} "$@"'
     words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"]
@@ -108,11 +111,20 @@ def _versions(tools: Iterable[str]) -> list[str]:
     """Name the version of each tool, as it names itself."""
     versions: dict[str, None] = {}
     for tool in tools:
-        path = sys.executable if tool == "python" else needs_tool(tool, package=tool)
+        path = _path_of(tool)
         command = [path, "--version"]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         versions[" ".join(said.splitlines()[0].split())] = None
     return list(versions)
+
+
+def _path_of(tool: str) -> str:
+    if tool == "python":
+        return sys.executable
+    if tool == ENGINE:
+        needs_engine()
+        return find_engine() or ""
+    return needs_tool(tool, package=tool)
 
 
 def _all_versions() -> str:

@@ -249,6 +249,7 @@ OTHERS = Group(
             promise=Promise("Ends, and does not say done.", (PARTIAL,)),
             build=_refilled_directory,
             is_counted=False,
+            not_for={"parallel": "it may empty the directory between two of the writer's names"},
         ),
     ),
 )

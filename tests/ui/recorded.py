@@ -34,7 +34,7 @@ from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import (
     Finding,
     LargeDirectory,
@@ -189,6 +189,30 @@ RUNNING: tuple[Event, ...] = (
     STARTED,
     StepStarted(0.2, 0, (4123,)),
     *(sampled(second, second * 81_204) for second in range(1, 9)),
+)
+BY_THE_ENGINE: tuple[Event, ...] = (
+    replace(
+        STARTED,
+        strategy=StrategyName.PARALLEL,
+        command=(("/usr/bin/tui-fs-engine", "delete", "--every", "50", "--", MAILDROP),),
+        predicted_calls={"unlinkat": 1_204_113, "getdents64": 184, "close": 1, "statx": 1},
+        source=TraceSource.ENGINE,
+        source_note="the engine's own counters, exact, with times",
+        pace=Pace(threads=2),
+    ),
+    StepStarted(0.2, 0, (4123,)),
+    *(
+        replace(
+            sampled(second, second * 81_204),
+            calls={
+                "unlinkat": CallCount(second * 81_204, 0, second * 1.9),
+                "getdents64": CallCount(second * 20, 0, second * 0.01),
+                "fcntl": CallCount(second * 6, 0, second * 0.001),
+            },
+            threads=2,
+        )
+        for second in range(1, 9)
+    ),
 )
 FAILED = EntryFailed(5.0, PathStr(f"{MAILDROP}/[red]\n\x1b[2J"), "remove", 1)
 PAUSED: tuple[Event, ...] = (*RUNNING, Paused(8.4, 8.4, True))

@@ -53,7 +53,7 @@ def by_name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def found() -> Forecast:
     """Return the forecast that the preview shows."""
-    return forecast((MAILDROP,), SURVEY, Options())
+    return forecast((MAILDROP,), SURVEY, Options(), pins=[Pin(1, 2, 3)])
 
 
 async def ask(pilot: Pilot[None], preview: PreviewScreen, strategy: StrategyName) -> set[str]:

@@ -88,7 +88,8 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: (target,))
     monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter(()))
     monkeypatch.setattr("tui_fs.screens.preview.needs_measuring", lambda *_: False)
-    monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda _: TraceSource.OFF)
+    monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda *_, **__: TraceSource.OFF)
+    monkeypatch.setattr("tui_fs.cost.calls_parallel.threads_of", lambda _: 2)
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
     monkeypatch.setattr("tui_fs.job.planning.installed_versions", dict)
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
@@ -130,7 +131,7 @@ async def wait_for(pilot: Pilot[None], words: str) -> None:
 
 def counted(survey: Survey) -> Act:
     async def act(pilot: Pilot[None]) -> None:
-        found = forecast((survey.path,), survey, Options())
+        found = forecast((survey.path,), survey, Options(), pins=[Pin(1, 2, 3)])
         pilot.app.screen.post_message(SurveyUpdated(survey, found))
 
     return act
@@ -372,7 +373,7 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
             (SourceState(TraceSource.PERF, False, "Kernel counters need root. Run with sudo."),),
         ),
         privileges=Privileges(1000, False, "may delete what this user may"),
-        engine=EngineState(False, "not part of this version; the four strategies need none"),
+        engine=EngineState(True, "tui-fs-engine 0.1.0, /usr/bin/tui-fs-engine"),
         terminal=Terminal("xterm", True, "utf-8"),
         jobs=PathStr("/home/me/.local/state/tui-fs/jobs"),
         logout="a job goes on after logging out",

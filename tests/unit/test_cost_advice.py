@@ -13,12 +13,13 @@ from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey, Totals
 
-RM, FIND, XARGS, RSYNC, RMTREE = (
+RM, FIND, XARGS, RSYNC, RMTREE, PARALLEL = (
     StrategyName.RM,
     StrategyName.FIND,
     StrategyName.XARGS,
     StrategyName.RSYNC,
     StrategyName.RMTREE,
+    StrategyName.PARALLEL,
 )
 PLAIN = Survey(
     path=PathStr("/mnt/t"),
@@ -70,7 +71,10 @@ def test_every_strategy_has_its_place_in_the_order() -> None:
     assert SAFEST_FIRST[-1] is XARGS
 
 
-@given(st.lists(st.booleans(), min_size=5, max_size=5), st.permutations(list(StrategyName)))
+@given(
+    st.lists(st.booleans(), min_size=len(StrategyName), max_size=len(StrategyName)),
+    st.permutations(list(StrategyName)),
+)
 def test_the_safest_that_can_run_is_recommended(
     can_run: list[bool], order: list[StrategyName]
 ) -> None:
@@ -91,6 +95,42 @@ def test_a_faster_one_is_not_recommended_for_that() -> None:
     sentence = advice(PLAIN, "ext4", estimates)[XARGS]
     assert sentence.startswith("Perhaps 0.5 times the time of rm, but ")
     assert "by path" in sentence
+
+
+def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much() -> None:
+    # Given the engine in half the time of rm, as measured on this file system
+    estimates = [replace(one, measured_at=1.0) for one in all_of(parallel=5.0)]
+    # When asked / Then it is recommended, with its reason, and the others are slower
+    assert recommended(estimates) is PARALLEL
+    told = advice(PLAIN, "ext4", estimates)
+    assert told[PARALLEL].startswith("About 2.0 times as fast as rm, as measured on this file")
+    assert told[RM] == (
+        "About 2.0 times the time of parallel: it removes the same names, one after the other."
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "measured_at", "says"),
+    [
+        (5.0, 0.0, "What several threads gain was not measured on this file system."),
+        (8.1, 1.0, "Not faster than rm: what several threads gain differs"),
+        (20.0, 1.0, "About 2.0 times the time of rm: what several threads gain differs"),
+    ],
+)
+def test_threads_are_not_recommended_on_a_guess(
+    seconds: float, measured_at: float, says: str
+) -> None:
+    # Given an engine that nobody has measured here, or that gains little / When asked / Then rm
+    estimates = [replace(one, measured_at=measured_at) for one in all_of(parallel=seconds)]
+    assert recommended(estimates) is RM
+    assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
+
+
+def test_an_engine_that_cannot_run_is_not_recommended() -> None:
+    # Given a fast engine that is not there / When asked / Then rm
+    estimates = [replace(one, measured_at=1.0) for one in all_of()]
+    fast = estimate(PARALLEL, 1.0, "tui-fs-engine is not installed")
+    assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) is RM
 
 
 def test_a_slower_one_is_told_by_how_much() -> None:
@@ -147,7 +187,8 @@ def test_the_tree_says_why_the_recommended_one(
     [
         ("ext4", (), "rm removes its names in the order of inodes"),
         ("ext3", (RM,), "find removes its names in the order of inodes"),
-        ("ext4", (RM, FIND), "removing its names one by one, by any strategy"),
+        ("ext4", (RM, FIND), "parallel removes its names in the order of inodes"),
+        ("ext4", (RM, FIND, PARALLEL), "removing its names one by one, by any strategy"),
         ("xfs", (), "removing its names one by one, by any strategy"),
     ],
 )
@@ -182,8 +223,8 @@ TREES = st.builds(
 @given(
     TREES,
     st.sampled_from(["ext4", "xfs", "tmpfs", "nfs4"]),
-    st.lists(st.floats(0.0, 1e6), min_size=5, max_size=5),
-    st.lists(st.booleans(), min_size=5, max_size=5),
+    st.lists(st.floats(0.0, 1e6), min_size=len(StrategyName), max_size=len(StrategyName)),
+    st.lists(st.booleans(), min_size=len(StrategyName), max_size=len(StrategyName)),
 )
 def test_one_plain_sentence_for_each_whatever_the_tree(
     survey: Survey, kind: str, seconds: list[float], can_run: list[bool]

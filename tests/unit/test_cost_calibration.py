@@ -158,7 +158,21 @@ def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
     assert (found.batch_s, found.counted_process_s) == (usual.batch_s, usual.counted_process_s)
 
 
-@pytest.mark.parametrize("name", [name for name in StrategyName if name is not RM])
+ONE_AFTER_THE_OTHER = set(StrategyName) - {RM, StrategyName.PARALLEL}
+
+
+def test_threads_may_be_cheaper_than_rm_but_not_by_any_factor() -> None:
+    # Given the engine at half of rm's prices, and one that looked free / When fitted
+    usual = typical("ext4")
+    for share, least in ((0.5, 0.5), (0.0, 0.1)):
+        was = Prices(0.002, share * usual.prices["rm"].name_s, share * usual.prices["rm"].name_s)
+        cheap = replace(usual, prices={**usual.prices, "parallel": was})
+        found = fit(samples_of(cheap), usual, 1.0, "").prices
+        # Then the half is believed, and what is free is not
+        assert found["parallel"].name_s == pytest.approx(least * found["rm"].name_s, rel=0.1)
+
+
+@pytest.mark.parametrize("name", sorted(ONE_AFTER_THE_OTHER))
 def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
     # Given a strategy whose times made it look free / When fitted / Then nearly as dear as rm
     usual = typical("ext4")

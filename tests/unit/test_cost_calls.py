@@ -8,7 +8,7 @@ from tui_fs.cost.calls import RMDIR_CALLS, batches_of, predicted_calls, processe
 from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Filters, Options, StrategyName
+from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
 from tui_fs.model.survey import LargeDirectory, Survey, Totals
 
 TEN_TIMES_100 = Survey(
@@ -85,6 +85,16 @@ EMPTY = Survey(
                 "openat": 54,
                 "close": 64,
                 "newfstatat": 1047,
+            },
+        ),
+        (
+            StrategyName.PARALLEL,
+            {
+                "unlinkat": 1011,
+                "getdents64": 22,
+                "openat2": 10,
+                "fstat": 11,
+                "execve": 1,
             },
         ),
     ],
@@ -219,6 +229,39 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
 RM_KEEPS = (StrategyName.RM, True)
 
 
+def test_more_threads_cost_their_start_and_nothing_else() -> None:
+    # Given the engine with one thread, and with four / When predicted
+    one, four = (
+        predicted_calls(TEN_TIMES_100, StrategyName.PARALLEL, Options(pace=Pace(threads=threads)))
+        for threads in (1, 4)
+    )
+    # Then what is called on the tree is the same
+    assert four["clone3"] - one["clone3"] == 3
+    tree = ("unlinkat", "openat2", "getdents64", "fstat")
+    assert {name: one[name] for name in tree} == {name: four[name] for name in tree}
+
+
+def test_a_deep_tree_is_opened_again_on_the_way_up() -> None:
+    # Given a chain deeper than the engine holds open with one thread / When predicted
+    options = Options(pace=Pace(threads=1))
+    for levels, again in ((2_048, 0), (5_000, 2_952)):
+        survey = replace(
+            EMPTY,
+            totals=Totals(directories=levels + 1),
+            max_depth=levels,
+            directory_reads=2 * (levels + 1),
+        )
+        calls = predicted_calls(survey, StrategyName.PARALLEL, options)
+        # Then each level beyond is opened once more, and asked what it is
+        assert calls["fstat"] == levels + 1 + again
+
+
+def test_large_directories_are_read_in_large_pieces() -> None:
+    # Given a directory that others read by 17 calls and one more / When predicted / Then by 3 and 1
+    survey = replace(EMPTY, totals=Totals(files=9_000, directories=1), directory_reads=18)
+    assert predicted_calls(survey, StrategyName.PARALLEL, Options())["getdents64"] == 4
+
+
 def test_rsync_takes_what_lies_in_the_target_by_unlink_and_the_rest_by_descriptors() -> None:
     # Given five files and two directories in the target, of which one holds three files
     survey = Survey(
@@ -274,6 +317,7 @@ def test_find_starts_as_many_rm_as_the_names_need() -> None:
         (StrategyName.RSYNC, False, 4),
         (StrategyName.RSYNC, True, 3),
         (StrategyName.RMTREE, False, 1),
+        (StrategyName.PARALLEL, False, 1),
     ],
 )
 def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:

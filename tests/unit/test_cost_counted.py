@@ -75,6 +75,8 @@ def test_the_fit_finds_every_share(
     options = Options(keep_root=keep_root, batch_size=100)
     told, formula = model.predicted(OTHER, options), predicted_calls(OTHER, strategy, options)
     differing = {name for name in {*told, *formula} if abs(told.get(name, 0) - formula[name]) > 2}
+    if strategy is StrategyName.PARALLEL:
+        differing -= {"getdents64"}  # no tiny tree has so many names that it needs a further one
     assert differing <= {"brk", "mmap", "munmap", "mremap", "poll", "read", "write", "openat",
                          "close", "newfstatat"}  # fmt: skip
     assert sum(told.values()) == pytest.approx(sum(formula.values()), rel=0.03)

@@ -22,6 +22,7 @@ CANDIDATES = {
     StrategyName.XARGS: Candidate(BY_PATH, (("find",), ("xargs",)), ()),
     StrategyName.RSYNC: Candidate(BY_PATH, (("rsync",),), ()),
     StrategyName.RMTREE: Candidate(replace(SAFE, max_levels=900), (("python",),), ()),
+    StrategyName.PARALLEL: Candidate(SAFE, (("tui-fs-engine",),), ()),
 }
 
 UNMEASURED = Basis(typical("ext4"), is_of_this=False, words="what is typical")
@@ -145,8 +146,15 @@ def test_a_race_is_a_note_and_no_hindrance() -> None:
     [
         ((), StrategyName.RM),
         ((StrategyName.RM,), StrategyName.FIND),
-        ((StrategyName.RM, StrategyName.FIND), StrategyName.RMTREE),
-        ((StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE), StrategyName.RSYNC),
+        ((StrategyName.RM, StrategyName.FIND), StrategyName.PARALLEL),
+        (
+            (StrategyName.RM, StrategyName.FIND, StrategyName.PARALLEL),
+            StrategyName.RMTREE,
+        ),
+        (
+            (StrategyName.RM, StrategyName.FIND, StrategyName.PARALLEL, StrategyName.RMTREE),
+            StrategyName.RSYNC,
+        ),
         (tuple(set(StrategyName) - {StrategyName.XARGS}), StrategyName.XARGS),
         (tuple(StrategyName), None),
     ],

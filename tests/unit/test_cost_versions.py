@@ -12,6 +12,7 @@ AS_MEASURED = {
     "xargs": "xargs (GNU findutils) 4.9.0",
     "rsync": "rsync  version 3.5.0  protocol version 32",
     "python": "Python 3.11.7",
+    "tui-fs-engine": "tui-fs-engine 0.1.0",
     LIBC: "glibc 2.36",
 }
 
@@ -25,8 +26,10 @@ def test_formulas_hold_for_what_was_measured(strategy: StrategyName) -> None:
 @pytest.mark.parametrize(
     ("tool", "version", "broken"),
     [
-        (LIBC, "glibc 2.31", set(StrategyName)),
-        (LIBC, "", set(StrategyName)),
+        (LIBC, "glibc 2.31", set(StrategyName) - {StrategyName.PARALLEL}),
+        (LIBC, "", set(StrategyName) - {StrategyName.PARALLEL}),
+        ("tui-fs-engine", "tui-fs-engine 0.2.0", {StrategyName.PARALLEL}),
+        ("tui-fs-engine", "", {StrategyName.PARALLEL}),
         ("rm", "rm (GNU coreutils) 8.32", {StrategyName.RM, StrategyName.XARGS}),
         ("rm", "rm (uutils coreutils) 9.1", {StrategyName.RM, StrategyName.XARGS}),
         ("find", "find (GNU findutils) 4.10.0", {"rm", "find", "xargs"}),

@@ -47,7 +47,13 @@ def folder() -> JobFolder:
     return create(plan())
 
 
-VALUES = {"gentle": "on", "rate": "1000000", "nice": "19", "ionice": "idle"}
+VALUES = {
+    "gentle": "on",
+    "rate": "1000000",
+    "nice": "19",
+    "ionice": "idle",
+    "threads": "auto",
+}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -76,6 +82,9 @@ def test_a_command_is_obeyed_for_its_sender(folder: JobFolder, name: str) -> Non
         "nice 20",
         "nice 1 2",
         "ionice best",
+        "threads 0",
+        "threads 257",
+        "threads many",
     ],
 )
 def test_a_line_that_is_no_command_is_bad_input(line: str) -> None:

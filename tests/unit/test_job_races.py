@@ -22,12 +22,17 @@ from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Options, StrategyName
-from tui_fs.model.target import Target
+from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534
 BY_PATH = (StrategyName.XARGS, StrategyName.RSYNC)
-BY_DESCRIPTOR = (StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE)
+BY_DESCRIPTOR = (
+    StrategyName.RM,
+    StrategyName.FIND,
+    StrategyName.RMTREE,
+    StrategyName.PARALLEL,
+)
 
 
 @pytest.fixture
@@ -290,3 +295,25 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     # When opened / Then an error, not the directory
     with pytest.raises(OSError):
         open_pinned(target)
+
+
+def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
+    # Given two firm targets and one that somebody else could replace
+    paths = [str(tree(firm / "a")), str(tree(firm / "b", uid=NOBODY)), str(tree(firm / "c"))]
+    os.chown(firm / "b", NOBODY, NOBODY)
+    pins = [Pin(1, number, 0) for number in (10, 20, 30)]
+    tools = {"tui-fs-engine": "/bin/e", "rmdir": "/bin/rmdir"}
+    # When staged
+    staged = stage(STRATEGIES[StrategyName.PARALLEL], paths, Options(), tools, "/e", pins=pins)
+    # Then each run compares its own targets, also where it runs in one
+    pinned = {
+        one.targets: [step for step in one.step[0] if ":" in step]
+        for one in staged
+        if one.step[0][0] == "/bin/e"
+    }
+    assert pinned == {(0,): ["1:10"], (2,): ["1:30"], (1,): ["1:20"]}
+    assert staged[-1].step == (("/bin/rmdir", "--", "./t"),)
+    # But no other strategy is given any
+    plain = stage(STRATEGIES[StrategyName.FIND], paths, Options(), {"find": "f", "rmdir": "r"}, "")
+    tools = {"find": "f", "rmdir": "r"}
+    assert stage(STRATEGIES[StrategyName.FIND], paths, Options(), tools, "", pins=pins) == plain

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tui_fs.job import tool_output
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.model.calls import Removed
+from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import StrategyName
@@ -185,3 +185,45 @@ def test_entries_below_the_target_are_named_by_their_whole_path(told: bytes, who
     (failed,) = output.take_errors(line, 1.0)
     assert isinstance(failed, EntryFailed)
     assert failed.path == whole
+
+
+def counts(removed: int, directories: int, calls: int, threads: int = 2) -> bytes:
+    """Give a line of the engine's counts."""
+    return (
+        f'{{"type":"counts","removed":{removed},"directories":{directories},'
+        f'"threads":{threads},"split":false,"calls":{{"unlinkat":[{calls},1,{calls}000000000]}}}}\n'
+    ).encode()
+
+
+def test_totals_take_the_place_of_those_before() -> None:
+    # Given two lines of counts / When taken / Then the last one holds
+    output = of(StrategyName.PARALLEL)
+    assert list(output.take_output(counts(5, 1, 5) + counts(9, 2, 10), 1.0)) == []
+    assert output.removed() == Removed(9, 2)
+    assert output.calls() == {"unlinkat": CallCount(10, 1, 10.0)}
+    assert output.threads == 2
+
+
+def test_totals_of_several_runs_are_added_up() -> None:
+    # Given an engine that has ended, an rmdir, and another engine at work
+    output = of(StrategyName.PARALLEL)
+    list(output.take_output(counts(5, 1, 5), 1.0))
+    output.step_ended((("/bin/tui-fs-engine", "delete"),), (0,))
+    assert output.threads == 0
+    output.step_ended((("/bin/rmdir", "--", "./t"),), (0,))
+    list(output.take_output(counts(4, 0, 4, threads=1), 2.0))
+    # When asked / Then all of it, and the threads of the one at work
+    assert output.removed() == Removed(10, 2)
+    assert output.calls() == {"unlinkat": CallCount(9, 2, 9.0)}
+    assert output.threads == 1
+
+
+def test_what_the_engine_says_besides_is_told() -> None:
+    # Given a problem with a command, and a line of another shape / When taken / Then both are told
+    output = of(StrategyName.PARALLEL)
+    lines = b'{"type":"answer","command":"rate x","problem":"no number"}\nthread panicked\n'
+    assert list(output.take_output(lines, 1.0)) == [
+        ToolSaid(1.0, "tui-fs-engine: rate x: no number"),
+        ToolSaid(1.0, "thread panicked"),
+    ]
+    assert output.removed() == Removed(0, 0)

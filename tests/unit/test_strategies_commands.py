@@ -3,12 +3,15 @@
 import pytest
 
 from tui_fs.linux.tools import Tool
-from tui_fs.model.strategy import Filters, Options, Step, StrategyName, flatten
+from tui_fs.model.strategy import Filters, Options, Pace, Step, StrategyName, flatten
 from tui_fs.strategies import rmtree_child
 from tui_fs.strategies.base import Progress, find_tests
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
 
-TOOLS = {name: f"/bin/{name}" for name in ("rm", "find", "xargs", "rsync", "rmdir", "python")}
+TOOLS = {
+    name: f"/bin/{name}"
+    for name in ("rm", "find", "xargs", "rsync", "rmdir", "python", "tui-fs-engine")
+}
 TARGET = "/t/-rf \n[x]"
 EMPTY = "/jobs/1/empty"
 
@@ -84,6 +87,28 @@ LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
             Options(keep_root=True),
             [f"/bin/python -I -S {rmtree_child.__file__} --keep-root -- T"],
         ),
+        ("parallel", Options(), ["/bin/tui-fs-engine delete --every 50 -- T"]),
+        (
+            "parallel",
+            Options(keep_root=True, pace=Pace(gentle=True, rate_per_s=500, threads=3)),
+            [
+                "/bin/tui-fs-engine delete --keep-root --threads 3 --rate 500 --gentle "
+                "--every 50 -- T"
+            ],
+        ),
+        (
+            "parallel",
+            Options(filters=OLD_LOGS),
+            [
+                "/bin/tui-fs-engine delete --name *.log --min-size 1024 "
+                "--modified-before 1700000000 --every 50 -- T"
+            ],
+        ),
+        (
+            "parallel",
+            Options(filters=Filters(min_size_bytes=0, modified_before_s=0)),
+            ["/bin/tui-fs-engine delete --min-size 0 --modified-before 0 --every 50 -- T"],
+        ),
     ],
 )
 def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> None:
@@ -115,6 +140,7 @@ def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> 
             "rsync",
             ["/bin/rsync -r --delete -x --info=del /jobs/1/empty/ T/", "/bin/rmdir -- T"],
         ),
+        ("parallel", ["/bin/tui-fs-engine delete --every 50 -- T"]),
     ],
 )
 def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]) -> None:
@@ -173,10 +199,12 @@ def test_filters_become_tests_of_find(filters: Filters, tests: str) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) -> None:
-    # Given filters / When asked / Then only find and xargs take them
+    # Given filters / When asked / Then only find, xargs and parallel take them
     strategy = STRATEGIES[name]
+    able = (StrategyName.FIND, StrategyName.XARGS, StrategyName.PARALLEL)
     reasons = unfit_options(strategy, Options(filters=OLD_LOGS))
-    assert bool(reasons) is (name not in (StrategyName.FIND, StrategyName.XARGS))
+    assert bool(reasons) is (name not in able)
+    assert all("find, xargs, parallel can" in reason for reason in reasons)
     assert unfit_options(strategy, Options()) == ()
 
 
@@ -187,6 +215,7 @@ def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) ->
         (StrategyName.FIND, True, True),
         (StrategyName.XARGS, False, False),
         (StrategyName.RSYNC, False, False),
+        (StrategyName.PARALLEL, True, True),
     ],
 )
 def test_guarantees_are_what_the_tools_keep(
@@ -228,6 +257,17 @@ def test_a_missing_tool_is_a_reason_with_its_package(name: str, missing: str, pa
     )
     assert reasons == (f"{missing} is not installed; it comes with the package {package}",)
     assert missing not in paths
+
+
+def test_a_missing_engine_is_a_reason_with_what_would_build_it() -> None:
+    # Given no engine / When asked / Then there is one reason, and it says what to do
+    paths, reasons = tools_of(
+        STRATEGIES[StrategyName.PARALLEL], lambda tool: gnu(tool) if tool == "rmdir" else None
+    )
+    (reason,) = reasons
+    assert reason.startswith("tui-fs-engine is not installed; install cargo")
+    assert reason.endswith("reinstall tui-fs with pip")
+    assert set(paths) == {"rmdir"}
 
 
 @pytest.mark.parametrize("name", ["rm", "find", "xargs"])

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.needs import lacks, needs_root, needs_tool
+from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import HOSTILE_NAMES
+from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.engine import find_engine
 from tui_fs.model.strategy import Options, StrategyName, flatten
 from tui_fs.strategies.base import (
     Failure,
-    Progress,
     Strategy,
+    Told,
     errno_of,
     gnu_failure,
     unquote_c,
@@ -119,9 +121,13 @@ def test_undeletable_names_come_back_from_every_tool(
     # Given hostile names that cannot be deleted
     strategy: Strategy = STRATEGIES[name]
     packages = {"rsync": "rsync", "find": "findutils", "xargs": "findutils"}
+    needs_tools_of(name)
     tools = {
-        tool: needs_tool(tool, package=packages.get(tool, "coreutils")) for tool in strategy.tools
+        tool: needs_tool(tool, package=packages.get(tool, "coreutils"))
+        for tool in strategy.tools
+        if tool != ENGINE
     }
+    tools[ENGINE] = find_engine() or ""
     empty = tmp_path / "empty"
     empty.mkdir()
     # When the real tools try, and their complaints are read
@@ -231,7 +237,7 @@ def test_no_line_breaks_the_readers(line: bytes) -> None:
     for strategy in STRATEGIES.values():
         # When read / Then the answer is of the promised kind
         assert isinstance(strategy.failure(line), Failure | None)
-        assert isinstance(strategy.read_output(line), Progress | Failure | None)
+        assert isinstance(strategy.read_output(line), Told | None)
 
 
 @given(st.binary(max_size=30))

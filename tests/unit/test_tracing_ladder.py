@@ -65,6 +65,25 @@ def test_sources_without_counts_are_always_there(kind: TraceSource) -> None:
     assert (source.read().calls, source.read().removed) == ({}, None)
 
 
+def test_a_tool_that_counts_itself_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given the engine / When nothing is asked for, or its counters / Then these, for free
+    refuse_perf(monkeypatch)
+    for wanted in (None, TraceSource.ENGINE):
+        source = open_source(wanted, speaks=True)
+        assert source.kind is TraceSource.ENGINE
+        assert source.wrap(("e", "x")) == ("e", "x")
+        assert "times" in source.note
+    assert ladder.likely_source(None, speaks=True) is TraceSource.ENGINE
+    # But others can still be had
+    assert open_source(TraceSource.OFF, speaks=True).kind is TraceSource.OFF
+
+
+def test_no_other_tool_counts_itself() -> None:
+    # Given another strategy / When the engine's counters are asked for / Then they are missing
+    with pytest.raises(Missing, match="Only the strategy parallel"):
+        open_source(TraceSource.ENGINE)
+
+
 def test_strace_that_is_not_installed_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,11 +166,13 @@ def test_every_source_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # Given a machine where nothing is permitted or installed / When asked / Then each says why
     refuse_perf(monkeypatch)
     install(tmp_path, monkeypatch)
+    monkeypatch.setattr("tui_fs.linux.tools.find_engine", lambda: None)
     found = {state.kind: state for state in states()}
     assert set(found) == set(TraceSource)
     usable = {kind for kind, state in found.items() if state.usable}
     assert usable == {TraceSource.OUTPUT, TraceSource.OFF}
     assert all(state.note for state in found.values())
+    assert "install cargo" in found[TraceSource.ENGINE].note
 
 
 def test_tracefs_is_found_where_it_is_mounted(

@@ -5,6 +5,7 @@ import os
 import time
 
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, is_encodable
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
@@ -26,6 +27,7 @@ def options_of(parsed: argparse.Namespace) -> Options:
             rate_per_s=getattr(parsed, "rate", 0),
             nice=getattr(parsed, "nice", 0),
             io_priority=getattr(parsed, "ionice", IoPriority.NORMAL),
+            threads=getattr(parsed, "threads", 0),
         ),
         accept_races=parsed.accept_races,
         filters=Filters(
@@ -78,6 +80,11 @@ def natural(text: str) -> int:
 def positive(text: str) -> int:
     """Return a number from 1."""
     return _number(text, 1, 1_000_000)
+
+
+def threads(text: str) -> int:
+    """Return a number of threads; 0 leaves the choice to the tool."""
+    return _number(text, 0, MOST_THREADS)
 
 
 def nice(text: str) -> int:

@@ -19,7 +19,7 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import make_plan
+from tui_fs.job.planning import guarantees_of, make_plan
 from tui_fs.job.races import directories_named_from
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
@@ -39,7 +39,10 @@ def run(parsed: argparse.Namespace) -> int:
     check_strategy_here(parsed.strategy)
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
-    open_source(trace)  # says now, not in the job, that it cannot be had
+    speaks = guarantees_of(parsed.strategy).speaks
+    if parsed.threads and not speaks:
+        raise BadInput(f"{parsed.strategy} has no threads to set; parallel has.")
+    open_source(trace, speaks=speaks)  # says now, not in the job, that it cannot be had
     survey = count_tree([target.path for target in targets], options.filters)
     plan = make_plan(targets, survey, parsed.strategy, options, trace)
     if parsed.dry_run:
@@ -54,7 +57,7 @@ def go_on(died: Plan, parsed: argparse.Namespace) -> int:
     if rest.gone:
         note(f"tui-fs: {rest.gone}")
     asks = _asks(parsed)
-    open_source(died.trace)
+    open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
     survey = count_tree([target.path for target in rest.targets], died.options.filters)
     plan = make_plan(rest.targets, survey, died.strategy, died.options, died.trace)
     return _carry_out(replace(plan, continues=died.job_id), parsed, asks=asks)

@@ -23,6 +23,7 @@ _DONE_WORDS = {
     "rate": "keeps to this rate: {}",
     "nice": "has niceness {}",
     "ionice": "has this rank at the disk: {}",
+    "threads": "uses this many threads: {}",
 }
 
 

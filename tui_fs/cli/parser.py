@@ -15,6 +15,7 @@ from tui_fs.cli.arguments import (
     positive,
     size,
     strategy,
+    threads,
 )
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import COMMANDS
@@ -35,7 +36,7 @@ _EPILOG = """commands:
   jobs             what runs and what ran
   attach JOB       follow a job again
   pause, resume, cancel JOB
-  gentle, rate, nice, ionice JOB VALUE    how fast it may go
+  gentle, rate, nice, ionice, threads JOB VALUE    how fast it may go
   lab ...          repeat published experiments on deleting
   doctor           what works here, and what would make the rest work
 
@@ -193,8 +194,8 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace", choices=["auto", *(s.value for s in TraceSource if s is not TraceSource.OUTPUT)],
         default="auto", metavar="SOURCE",
-        help="who counts system calls: auto, perf, bpf (5 to 10 %% slower), strace (5 to 7 times "
-        "slower), off",
+        help="who counts system calls: auto, perf, engine (parallel counts its own), bpf (5 to "
+        "10 %% slower), strace (5 to 7 times slower), off",
     )  # fmt: skip
     parser.add_argument("--nice", type=nice, default=0, metavar="N", help="0 to 19: how nice to be")
     parser.add_argument(
@@ -209,6 +210,10 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=positive, default=0, metavar="N", help="delete at most N entries a second"
     )
+    parser.add_argument(
+        "--threads", type=threads, default=0, metavar="N",
+        help="threads of parallel; 0, as without this: it finds out how many are faster",
+    )  # fmt: skip
     _add_options(parser)
 
 

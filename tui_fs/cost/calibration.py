@@ -127,6 +127,8 @@ class Calibration:
 
 BLOCK_BYTES = 4_096
 _LEAST_OF_RM, _LEAST_OF_RM_FOR_RSYNC, _MOST_OF_RM = 0.9, 1.1, 2.5
+_LEAST_OF_RM_FOR_PARALLEL = 0.1
+"""Eight threads at most, each no faster than rm."""
 _MOST_OF_A_BLOCK = 2.0
 """A file's one block costs no more than twice its name: beyond, the machine was held up (5
 microseconds on a quiet ext4, 33 and 69 on a busy one, beside 12 for a name)."""
@@ -265,7 +267,10 @@ def _between(price_s: float, rm_s: float, name: StrategyName) -> float:
 
     rsync asks the status of each file besides, and its own times are coarse (20 ms).
     """
-    least = _LEAST_OF_RM_FOR_RSYNC if name is StrategyName.RSYNC else _LEAST_OF_RM
+    least = {
+        StrategyName.RSYNC: _LEAST_OF_RM_FOR_RSYNC,
+        StrategyName.PARALLEL: _LEAST_OF_RM_FOR_PARALLEL,
+    }.get(name, _LEAST_OF_RM)
     return min(max(price_s, least * rm_s), _MOST_OF_RM * rm_s)
 
 

@@ -6,6 +6,7 @@ place for others.
 
 from collections import Counter
 
+from tui_fs.cost.calls_parallel import of_parallel, way_of
 from tui_fs.cost.calls_rm_find import (
     Calls,
     of_find,
@@ -74,7 +75,7 @@ def predicted_calls(
     start = _calls_of_a_run(Survey(survey.path), strategy, options, filesystem, 1, is_inside=False)
     if strategy is StrategyName.RM and options.keep_root:
         start = of_rm_keeping_root(Survey(survey.path), filesystem, 1)
-    roots = _calls_of_a_root(strategy, options)
+    roots = _calls_of_a_root(strategy, options, way_of(survey, is_inside=is_inside))
     for name in {*start, *roots}:
         calls[name] += (runs - 1) * start[name] + (targets - runs) * roots[name]
     return {name: number for name, number in sorted(calls.items()) if number > 0}
@@ -100,7 +101,7 @@ def processes_started(
             return 3 * runs + batches_of(survey, options, runs, is_inside=is_inside)
         case StrategyName.RSYNC:
             return 3 * runs if options.keep_root else 4 * runs
-        case StrategyName.RM | StrategyName.FIND | StrategyName.RMTREE:
+        case StrategyName.RM | StrategyName.FIND | StrategyName.RMTREE | StrategyName.PARALLEL:
             return runs
 
 
@@ -131,13 +132,19 @@ def _calls_of_a_run(
             return calls
         case StrategyName.RMTREE:
             return of_rmtree(survey, options)
+        case StrategyName.PARALLEL:
+            return of_parallel(survey, options, is_inside=is_inside)
     if options.keep_root:
         calls["unlinkat"] -= 1
     return calls
 
 
-def _calls_of_a_root(strategy: StrategyName, options: Options) -> Calls:
-    """Return what a target costs besides its entries, where another one shares its run."""
+def _calls_of_a_root(strategy: StrategyName, options: Options, way: int) -> Calls:
+    """Return what a target costs besides its entries, where another one shares its run.
+
+    Args:
+        way: directories from the root of all to it, itself among them.
+    """
     calls: Calls = Counter()
     match strategy:
         case StrategyName.FIND:
@@ -146,6 +153,9 @@ def _calls_of_a_root(strategy: StrategyName, options: Options) -> Calls:
             calls.update({"fstatfs": 2, "close": -2, "fcntl": -3})
         case StrategyName.RMTREE if not options.keep_root:
             calls.update({"unlinkat": -1, "rmdir": 1, "lseek": -1, "newfstatat": 1})
+        case StrategyName.PARALLEL:
+            calls.update({"openat2": -1, "fstatfs": 1, "statx": 0 if options.keep_root else 1})
+            calls.update({"openat": way, "close": way - 1})
     if options.keep_root:
         calls["unlinkat"] -= 1
     return calls

@@ -43,6 +43,7 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
         *("top_directories", "top_non_directories"),
     ),
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
+    StrategyName.PARALLEL: (_START, "non_directories", "directories"),  # it reads 256 KiB at once
 }
 _OF_CHANCE = frozenset({"brk", "futex", "mmap", "munmap", "poll", "read", "wait4", "write"})
 """What rsync's three processes call depends on how they interleave: taken as the same for all."""

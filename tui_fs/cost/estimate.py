@@ -46,6 +46,7 @@ class Candidate:
         unfit: reasons why it cannot run here (its tool is missing, say).
         targets: how many directories it is to delete.
         runs: how often its tools are started for them, rmdir for the directory itself left out.
+        trace: what will count its calls; None for what counts those of every other one.
     """
 
     guarantees: Guarantees
@@ -53,6 +54,7 @@ class Candidate:
     unfit: tuple[str, ...]
     targets: int = 1
     runs: int = 1
+    trace: TraceSource | None = None
 
 
 def estimate_all(
@@ -97,7 +99,7 @@ def _estimate(
         basis.calibration,
         is_of_this=basis.is_of_this,
         runs=runs,
-        trace=basis.trace,
+        trace=candidate.trace or basis.trace,
         calls=sum(calls.values()),
         is_cold=basis.is_cold,
     )

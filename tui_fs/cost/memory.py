@@ -42,6 +42,20 @@ _PYTHON_LEVEL_BYTES = 2_900
 """Frames of a call of shutil.rmtree inside itself."""
 
 
+_ENGINE_BYTES = 2_150 << 10
+_ENGINE_BUFFER_BYTES = 256 << 10
+"""Of a directory so much is read at once."""
+
+_ENGINE_ENTRY_BYTES = 24
+"""Of a name in that buffer, without its letters (struct linux_dirent64)."""
+
+_ENGINE_NAME_BYTES = 17
+"""Of a name that waits to be removed: the number of its inode, its place, its end."""
+
+_ENGINE_NAMES = 1_000_000
+"""Names that all threads hold at most (engine/src/delete/worker.rs)."""
+
+
 def peak_memory_bytes(
     survey: Survey, strategy: StrategyName, options: Options, filesystem: str = ""
 ) -> int:
@@ -69,6 +83,15 @@ def peak_memory_bytes(
             return _RSYNC_BYTES + held_bytes + survey.max_depth * _RSYNC_LEVEL_BYTES
         case StrategyName.RMTREE:
             return _PYTHON_BYTES + _rmtree_bytes(survey)
+        case StrategyName.PARALLEL:
+            return _engine_bytes(survey)
+
+
+def _engine_bytes(survey: Survey) -> int:
+    names, name_bytes = survey.max_entries_in_directory, mean_name_bytes(survey)
+    read_bytes = int(min(names * (_ENGINE_ENTRY_BYTES + name_bytes), _ENGINE_BUFFER_BYTES))
+    held_bytes = int(min(names, _ENGINE_NAMES) * (_ENGINE_NAME_BYTES + name_bytes))
+    return _ENGINE_BYTES + read_bytes + held_bytes
 
 
 def _fts_bytes(survey: Survey, filesystem: str) -> int:

@@ -51,6 +51,7 @@ _RELATIVE_TO_RM = {
     StrategyName.XARGS: 1.2,
     StrategyName.RSYNC: 1.15,
     StrategyName.RMTREE: 1.3,
+    StrategyName.PARALLEL: 1.0,  # what its threads gain differs; nothing is promised unmeasured
 }
 _START_S = {
     StrategyName.RM: 0.001,
@@ -58,6 +59,7 @@ _START_S = {
     StrategyName.XARGS: 0.004,
     StrategyName.RSYNC: 0.01,
     StrategyName.RMTREE: 0.03,
+    StrategyName.PARALLEL: 0.002,
 }
 
 

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from tui_fs.linux.tools import find_tool
+from tui_fs.linux.tools import ENGINE, find_tool
 from tui_fs.model.strategy import StrategyName
 
 LIBC = "libc"
@@ -16,6 +16,7 @@ MEASURED: Mapping[str, frozenset[str]] = {
     "xargs": frozenset({"4.9"}),
     "rsync": frozenset({"3.5"}),
     "python": frozenset({"3.11"}),
+    ENGINE: frozenset({"0.1"}),
     LIBC: frozenset({"2.36"}),
 }
 """The versions that the formulas hold for, their first two numbers."""
@@ -26,6 +27,7 @@ _USED: Mapping[StrategyName, tuple[str, ...]] = {
     StrategyName.XARGS: ("find", "xargs", "rm", LIBC),
     StrategyName.RSYNC: ("rsync", "rmdir", LIBC),
     StrategyName.RMTREE: ("python", LIBC),
+    StrategyName.PARALLEL: (ENGINE,),
 }
 _NUMBER = re.compile(r"(\d+\.\d+)(?:\.\d+)*")
 _NAMED = {
@@ -35,6 +37,7 @@ _NAMED = {
     "xargs": "GNU findutils",
     "rsync": "rsync ",
     "python": "Python",
+    ENGINE: ENGINE,
     LIBC: "glibc",
 }
 

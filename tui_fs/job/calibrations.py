@@ -160,7 +160,8 @@ def _is_telling(plan: Plan, ended: Snapshot) -> bool:
     is_one = len({target.pin.device for target in plan.targets}) == 1
     was_free = not (ended.paused_s or ended.held_s or ended.held or ended.pace != Pace())
     is_long = finished.strategy_wall_s >= SHORTEST_TELLING_S
-    is_counted = plan.trace in (None, TraceSource.PERF, TraceSource.OFF)
+    free = (None, TraceSource.PERF, TraceSource.ENGINE, TraceSource.OFF)
+    is_counted = plan.trace in free
     expected = plan.expected.totals.entries
     deleted = (finished.deleted_files or 0) + (finished.deleted_directories or 0)
     is_as_counted = abs(deleted - expected) <= MOST_OTHERS_SHARE * expected

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import jobs_directory
-from tui_fs.linux.tools import find_tool
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
 from tui_fs.safety.policy import read_policy
-from tui_fs.strategies.registry import STRATEGIES, package_of
+from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
 from tui_fs.tracing.ladder import SourceState, open_source, states
 
 _TRACING_TOOLS = ("strace", "bpftrace")
@@ -52,10 +52,16 @@ class Privileges:
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """The native engine."""
+    """The native engine.
+
+    Attributes:
+        path, version: empty where it is not installed, or does not answer.
+    """
 
     is_present: bool
     note: str
+    path: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +101,22 @@ def examine() -> Examination:
             if is_root
             else "may delete what this user may; the kernel's counters need root",
         ),
-        engine=EngineState(False, "not part of this version; the five strategies need none"),
+        engine=_engine(),
         terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), locale.getencoding()),
         jobs=jobs_directory(),
         logout=ends_at_logout() or "a job goes on after logging out",
         policy=_policy(),
     )
+
+
+def _engine() -> EngineState:
+    tool = find_tool(ENGINE)
+    if tool is None:
+        how = HOW_TO_GET_THE_ENGINE
+        return EngineState(False, f"not installed: everything but parallel works; {how}")
+    if not tool.version:
+        return EngineState(False, f"{tool.path} does not answer; reinstall tui-fs", tool.path)
+    return EngineState(True, f"{tool.version}, {tool.path}", tool.path, tool.version)
 
 
 def _policy() -> str:
@@ -126,16 +142,16 @@ def _tools() -> tuple[ToolState, ...]:
     states_of_tools: list[ToolState] = []
     for name, needed_by in users.items():
         tool_found = find_tool(name)
-        remedy = "" if tool_found else f"install the package {package_of(name)}"
+        what_helps = "" if tool_found else remedy(name)
         if tool_found and name in gnu and not tool_found.is_gnu:
-            remedy = f"not the GNU build; install the package {package_of(name)}"
+            what_helps = f"not the GNU build; install the package {package_of(name)}"
         states_of_tools.append(
             ToolState(
                 name,
                 tool_found.path if tool_found else "",
                 tool_found.version if tool_found else "",
                 tuple(needed_by),
-                remedy,
+                what_helps,
             )
         )
     return tuple(states_of_tools)

@@ -34,6 +34,7 @@ _ENVIRONMENT = {
 """All that a tool sees: no variable of the person's may change what it does."""
 
 _NOT_STARTED = 127
+_NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
 _FEWEST_PROCESSES = 5
 """Of which room is left for the counters, and for what else is opened later."""
 
@@ -62,6 +63,7 @@ class Launcher:
         steps: what will run; nothing runs before `release`.
         directories: for each step a descriptor of the directory its tools run in.
         nice, io_priority: the tools' ranks.
+        takes_commands: the tools read what `tell` writes; else they read nothing.
     """
 
     def __init__(
@@ -70,9 +72,16 @@ class Launcher:
         directories: tuple[int, ...],
         nice: int,
         io_priority: IoPriority,
+        *,
+        takes_commands: bool = False,
     ) -> None:
         self.out, out_end = os.pipe()
         self.err, err_end = os.pipe()
+        if takes_commands:
+            commands, self._commands = os.pipe()
+            os.set_blocking(self._commands, False)
+        else:
+            commands, self._commands = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours = _on_a_high_descriptor(ours, sum(len(step) for step in steps))
         set_child_subreaper()
@@ -82,11 +91,13 @@ class Launcher:
             ours.close()
             os.close(self.out)
             os.close(self.err)
+            if takes_commands:
+                os.close(self._commands)
             ranks = (nice, io_priority)
-            _Process(theirs, steps, directories, ranks, out_end, err_end).run()
+            _Process(theirs, steps, directories, ranks, (commands, out_end, err_end)).run()
         theirs.close()
-        os.close(out_end)
-        os.close(err_end)
+        for theirs_alone in (commands, out_end, err_end):
+            os.close(theirs_alone)
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
         self._socket = ours
@@ -129,6 +140,19 @@ class Launcher:
         """Send a signal to every process of the running step, if one is running."""
         self._socket.send(json.dumps({"signal": int(number)}).encode())
 
+    @property
+    def takes_commands(self) -> bool:
+        """Whether the tools read what `tell` writes."""
+        return self._commands >= 0
+
+    def tell(self, line: str) -> None:
+        """Write a line to the standard input of the running step's tool, or of the next one's.
+
+        Raises:
+            OSError: the tools have not read for long, or the launcher has died.
+        """
+        os.write(self._commands, f"{line}\n".encode("ascii"))
+
     def rank(self, nice: int, io_priority: IoPriority) -> None:
         """Give the tools, those of later steps too, other ranks; OSError if not permitted."""
         if self._leader:
@@ -138,6 +162,9 @@ class Launcher:
     def close(self) -> None:
         """End the launcher and whatever it still runs; return when all of it has ended."""
         self._socket.close()
+        if self.takes_commands:
+            os.close(self._commands)
+            self._commands = -1
         os.waitpid(self.pid, 0)
         if self._leader:
             # The launcher was killed. Its tools are now this process's children, and until
@@ -165,15 +192,13 @@ class _Process:
         steps: tuple[Step, ...],
         directories: tuple[int, ...],
         ranks: tuple[int, IoPriority],
-        out: int,
-        err: int,
+        channels: tuple[int, int, int],
     ) -> None:
         self._socket = connection
         self._steps = steps
         self._directories = directories
         self._ranks = ranks
-        self._out = out
-        self._err = err
+        self._commands, self._out, self._err = channels
         self._gate = -1
         self._waiting: list[int] = []
         self._statuses: dict[int, int] = {}
@@ -229,7 +254,7 @@ class _Process:
         self._user_s = self._system_s = 0.0
         self._minor_faults = self._major_faults = 0
         own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        source = os.open(os.devnull, os.O_RDONLY)
+        source = os.dup(self._commands)
         launcher, pids = os.getpid(), list[int]()
         for position, argv in enumerate(step):
             following, sink = (-1, self._out) if position == len(step) - 1 else os.pipe()
@@ -357,13 +382,7 @@ def _become(
         if os.getppid() != launcher:
             os._exit(_NOT_STARTED)
         os.setpgid(0, group)
-        for number in (
-            signal.SIGCHLD,
-            signal.SIGPIPE,
-            signal.SIGHUP,
-            signal.SIGINT,
-            signal.SIGTERM,
-        ):
+        for number in _NOT_HANDED_ON:
             signal.signal(number, signal.SIG_DFL)
         for target, channel in enumerate(channels):
             os.dup2(channel, target, inheritable=True)

@@ -1,5 +1,6 @@
 """Stopping the tools and letting them go on, for whatever reasons there are at a moment."""
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterable
@@ -22,6 +23,9 @@ _PAUSE, _RATE, _GENTLE = "pause", "rate", "gentle"
 
 class Pacing:
     """The only one who stops the tools: they run while there is no reason to stand still.
+
+    A tool that takes commands keeps to a rate by itself: what it tells is too old to stop it in
+    time, as it removes thousands of entries in a hundredth of a second.
 
     Args:
         own_nice: the niceness of whoever started the job; the tools have no better one.
@@ -47,7 +51,7 @@ class Pacing:
         self._gentleness = Gentleness(disk_waiting(devices))
         self._next_gentle_look_s = 0.0
         self._rate: RateLimit | None = None
-        self.pace = pace
+        self._first_pace = self.pace = pace
         self._take(pace)
 
     @property
@@ -76,9 +80,13 @@ class Pacing:
         self._reasons -= {_RATE}
         if self._rate is not None:
             self._rate.step_begins()
+        with contextlib.suppress(OSError):  # the launcher has died: the supervisor sees that
+            self._tell(self._first_pace, self.pace)  # its command line has the first one
 
     def change(self, command: Command) -> str | None:
         """Change the pace as a person asks; return why it cannot be done."""
+        if command.name == "threads" and not self._launcher.takes_commands:
+            return "This strategy has no threads to set; parallel has."
         pace = changed(self.pace, command)
         try:
             self._launcher.rank(*ranks_of(pace, self._own_nice))
@@ -88,6 +96,10 @@ class Pacing:
             # gentle off, rate off: they keep the low rank, which slows nobody else down
         except OSError as error:
             return f"The rank cannot be changed: {error.strerror}."
+        try:
+            self._tell(self.pace, pace)
+        except OSError as error:
+            return f"The tool takes no commands now: {error.strerror}."
         self._take(pace)
         self._note(PaceChanged(self._now_s(), pace))
         return None
@@ -125,12 +137,24 @@ class Pacing:
 
     def _take(self, pace: Pace) -> None:
         if pace.rate_per_s != self.pace.rate_per_s or self._rate is None:
-            self._rate = RateLimit(pace.rate_per_s) if pace.rate_per_s else None
+            is_ours = pace.rate_per_s and not self._launcher.takes_commands
+            self._rate = RateLimit(pace.rate_per_s) if is_ours else None
         if not pace.rate_per_s:
             self._go(_RATE)
         if not pace.gentle:
             self._let_go()
         self.pace = pace
+
+    def _tell(self, before: Pace, after: Pace) -> None:
+        """Tell a tool that takes commands what has changed; OSError if that is not possible."""
+        if not self._launcher.takes_commands:
+            return
+        if before.rate_per_s != after.rate_per_s:
+            self._launcher.tell(f"rate {after.rate_per_s or 'off'}")
+        if before.gentle != after.gentle:
+            self._launcher.tell(f"gentle {'on' if after.gentle else 'off'}")
+        if before.threads != after.threads:
+            self._launcher.tell(f"threads {after.threads or 'auto'}")
 
     def _let_go(self) -> None:
         """End a hold of gentleness."""
@@ -161,6 +185,8 @@ def changed(pace: Pace, command: Command) -> Pace:
             return replace(pace, nice=int(command.value))
         case "ionice":
             return replace(pace, io_priority=IoPriority(command.value))
+        case "threads":
+            return replace(pace, threads=0 if command.value == "auto" else int(command.value))
     raise ValueError(command.name)
 
 

@@ -23,16 +23,17 @@ from tui_fs.job.races import (
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.memory import memory_room
+from tui_fs.linux.pins import take_pin
 from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.errors import BadInput, Missing, Refused
+from tui_fs.model.errors import BadInput, Missing, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.glance import Glance
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Target, common_directory
+from tui_fs.model.target import Pin, Target, common_directory
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
 from tui_fs.tracing.ladder import likely_source
 
@@ -64,6 +65,7 @@ def forecast(
     options: Options,
     trace: TraceSource | None = None,
     *,
+    pins: Sequence[Pin] | None = None,
     job_id: str | None = None,
     note: str = "",
     is_cold: bool = False,
@@ -73,18 +75,21 @@ def forecast(
     Args:
         paths: the targets, which the survey has counted together.
         trace: what the person wants to count the calls; None for the best.
+        pins: those of the targets; None to take them now.
         is_cold: predict times as if nothing of the tree were in memory, if that was measured.
         note: why the times' grounds were not measured now.
         job_id: the job the commands are meant for; None shows rsync's empty directory as a word.
     """
     candidates: dict[StrategyName, Candidate] = {}
+    pins = _pins_now(paths) if pins is None else pins
     empty = _empty_directory(job_id)
     inside = directories_named_from(paths)
     keeps = options.keep_root or options.filters.active
     for name, strategy in STRATEGIES.items():
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
-        staged = stage(strategy, paths, options, shown, empty)
+        staged = stage(strategy, paths, options, shown, empty, pins=pins)
+        speaks = strategy.guarantees.speaks
         unfit = [*reasons, *unfit_options(strategy, options)]
         unfit += [
             why
@@ -101,6 +106,7 @@ def forecast(
             targets=len(paths),
             runs=len({(one.targets, one.is_inside) for one in staged})
             - (0 if keeps else len(inside)),
+            trace=likely_source(trace, speaks=True) if speaks else None,
         )
     filesystem = file_system_of(paths[0])
     expected = expected_of(survey, options, filesystem.kind)
@@ -122,10 +128,16 @@ def forecast(
 
 
 def forecast_at_a_glance(
-    paths: Sequence[str], seen: Glance, options: Options, trace: TraceSource | None = None
+    paths: Sequence[str],
+    seen: Glance,
+    options: Options,
+    trace: TraceSource | None = None,
+    *,
+    pins: Sequence[Pin] | None = None,
 ) -> Forecast:
     """Return what each strategy would cost, by a short look: its range widens that of the time."""
-    found = forecast(paths, seen.as_survey(common_directory(paths)), options, trace)
+    survey = seen.as_survey(common_directory(paths))
+    found = forecast(paths, survey, options, trace, pins=pins)
     entries = seen.entries
     expected = max(1, entries.expected)
     widened = tuple(
@@ -172,7 +184,8 @@ def make_plan(
             rule="races",
         )
     job_id = new_job_id()
-    found = forecast(paths, survey, options, trace, job_id=job_id)
+    pins = [target.pin for target in targets]
+    found = forecast(paths, survey, options, trace, pins=pins, job_id=job_id)
     estimate = found.of(strategy)
     if not estimate.feasible:
         raise BadInput(f"{strategy} cannot do this: {'; '.join(estimate.reasons)}.")
@@ -233,6 +246,14 @@ def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:
                 "Look at it again.",
                 rule="changed",
             )
+
+
+def _pins_now(paths: Sequence[str]) -> list[Pin]:
+    """Return the pins of the targets; of none where one is gone, which the job will say."""
+    try:
+        return [take_pin(path) for path in paths]
+    except (OSError, TuiFsError):
+        return []
 
 
 def _empty_directory(job_id: str | None) -> str:

@@ -62,7 +62,12 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
         source, staged = _stage(plan, empty_directory)
         directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
         ranks = ranks_of(plan.options.pace, own_nice)
-        launcher = Launcher(tuple(one.step for one in staged), directories, *ranks)
+        launcher = Launcher(
+            tuple(one.step for one in staged),
+            directories,
+            *ranks,
+            takes_commands=strategy.guarantees.speaks,
+        )
         for parent, _ in pinned:
             os.close(parent)  # the launcher has its own
         source.prepare(launcher.pid)
@@ -101,13 +106,16 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
 
 def _stage(plan: Plan, empty: str) -> tuple[CallSource, tuple[StagedStep, ...]]:
     strategy = STRATEGIES[plan.strategy]
-    staged = stage(strategy, plan.paths, plan.options, plan.tools, empty)
+    what = strategy, plan.paths, plan.options, plan.tools, empty
+    pins = [target.pin for target in plan.targets]
+    staged = stage(*what, pins=pins)
     why = why_too_many_steps(strategy, staged)
     if why is not None:
         raise Refused(f"{why}.", rule="too-many")
-    source = open_source(plan.trace, sum(len(one.step) for one in staged))
+    processes = sum(len(one.step) for one in staged)
+    source = open_source(plan.trace, processes, speaks=strategy.guarantees.speaks)
     if source.kind is TraceSource.OUTPUT:
-        staged = stage(strategy, plan.paths, plan.options, plan.tools, empty, with_output=True)
+        staged = stage(*what, pins=pins, with_output=True)
     return source, tuple(
         replace(one, step=tuple(source.wrap(argv) for argv in one.step)) for one in staged
     )

@@ -9,8 +9,8 @@ from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Options, Step
-from tui_fs.model.target import Target
-from tui_fs.strategies.base import Strategy
+from tui_fs.model.target import Pin, Target
+from tui_fs.strategies.base import ComparesPins, Strategy
 
 MOST_STEPS = 100
 """Each step has some hundred counters that stay open to the end of the job."""
@@ -44,6 +44,7 @@ def stage(
     tools: Mapping[str, str],
     empty_directory: str,
     *,
+    pins: Sequence[Pin] = (),
     with_output: bool = False,
 ) -> tuple[StagedStep, ...]:
     """Return what runs to delete the targets.
@@ -53,18 +54,28 @@ def stage(
     was confirmed in the moment before their step. For every other target the tools run in it,
     held by descriptor, and empty it; then rmdir takes the name, which cannot remove anything but
     an empty directory.
+
+    Args:
+        pins: of all targets, for a strategy whose tool compares them too; none where it need not.
     """
-    build = strategy.steps_with_output if with_output else strategy.steps
     firm = [number for number, path in enumerate(paths) if is_firm(path)]
     staged: list[StagedStep] = []
     at_once = -(-len(firm) // MOST_GROUPS)
     most = strategy.at_once(options)
+
+    def build(group: tuple[int, ...], names: tuple[str, ...], how: Options) -> tuple[Step, ...]:
+        plain = strategy.steps_with_output if with_output else strategy.steps
+        steps = plain(names, how, tools, empty_directory)
+        if not pins or not isinstance(strategy, ComparesPins):
+            return steps
+        return strategy.pinned(steps, [pins[one] for one in group])
+
     for group in _groups(firm, paths, at_once if most is None else min(at_once, most)):
-        steps = build(tuple(paths[number] for number in group), options, tools, empty_directory)
+        steps = build(group, tuple(paths[number] for number in group), options)
         staged += [StagedStep(step, group, False) for step in steps]
     emptying = replace(options, keep_root=True)
     for number in sorted(set(range(len(paths))) - set(firm)):
-        inside = build((".",), emptying, tools, empty_directory)
+        inside = build((number,), (".",), emptying)
         staged += [StagedStep(step, (number,), True) for step in inside]
         if not (options.keep_root or options.filters.active):
             rmdir = (tools["rmdir"], "--", f"./{os.path.basename(paths[number])}")

@@ -7,13 +7,13 @@ from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.filesystem import space_of
 from tui_fs.linux.pressure import io_pressure_percent
 from tui_fs.linux.processes import UsageMeter
-from tui_fs.model.calls import CallCount, Removed, TraceSource
+from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.events import (
     Sampled,
     Usage,
 )
 from tui_fs.model.space import Space
-from tui_fs.tracing.source import CallSource
+from tui_fs.tracing.source import CallSource, Counts
 
 SAMPLE_EVERY_S = 0.25
 LOOK_AT_PROCESSES_EVERY_S = 1.0
@@ -43,36 +43,43 @@ class Sampler:
 
     def removed(self) -> int | None:
         """Return the entries removed so far; None where nothing counts them."""
-        if self._source.kind is TraceSource.OUTPUT:
+        if self._source.kind in (TraceSource.OUTPUT, TraceSource.ENGINE):
             return self._output.removed().entries
         return self._source.removed()
 
     def sample(self, at_s: float, strategy_s: float) -> Sampled:
         """Return what is known now; the calls are those that changed since the last time."""
-        counts = self._source.read()
+        counts = self._counts()
         changed = {
             name: count for name, count in counts.calls.items() if self._calls.get(name) != count
         }
         self._calls.update(changed)
-        removed: Removed | None = counts.removed
-        if self._source.kind is TraceSource.OUTPUT:
-            removed = self._output.removed()
         if time.monotonic() - self._looked_at_s >= LOOK_AT_PROCESSES_EVERY_S:
             self._look_at_processes()
         return Sampled(
             at_s=at_s,
             strategy_s=strategy_s,
             calls=changed,
-            removed=removed,
+            removed=counts.removed,
             usage=self._usage,
             space=self.space,
             io_pressure_percent=io_pressure_percent(),
+            threads=self._output.threads,
         )
 
     def last_sample(self, at_s: float, strategy_s: float) -> Sampled:
         """Return the counts and the space after the end, however fresh the last ones are."""
         self._looked_at_s = float("-inf")
         return self.sample(at_s, strategy_s)
+
+    def _counts(self) -> Counts:
+        """Return the counts of the source, or those that the tools tell themselves."""
+        match self._source.kind:
+            case TraceSource.OUTPUT:
+                return Counts({}, self._output.removed())
+            case TraceSource.ENGINE:
+                return Counts(self._output.calls(), self._output.removed())
+        return self._source.read()
 
     def _look_at_processes(self) -> None:
         self._looked_at_s = time.monotonic()

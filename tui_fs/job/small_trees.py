@@ -21,8 +21,10 @@ from tui_fs.tracing.ladder import likely_source, open_source
 _MOST_FILES, _FEWEST_FILES = 2_000, 100
 _BUILDING_S = 0.06
 """On a slow file system the trees are as small as can be made in this time."""
-_LARGER = {StrategyName.RSYNC: 4}
-"""rsync sleeps 20 ms at a time while it waits for its processes to end (its msleep(20))."""
+_LARGER = {StrategyName.RSYNC: 4, StrategyName.PARALLEL: 4}
+"""rsync sleeps 20 ms at a time while it waits for its processes to end (its msleep(20)); the engine
+tries for some 30 ms whether two threads in one directory are faster (engine/src/delete).
+"""
 _NAMES_OF_AN_INODE = 4
 _LARGE_BYTES = 32 << 20
 _ORDINARY = Options()
@@ -189,6 +191,7 @@ class SmallTrees:
     ) -> tuple[float, dict[str, int]]:
         """Return the seconds from the release of the tools to their end, and their calls."""
         tools, _ = tools_of(STRATEGIES[strategy])
+        above = self._path if strategy is StrategyName.PARALLEL else above  # it takes no `./`
         steps = STRATEGIES[strategy].steps(
             (f"{above}/{tree}",), options, tools, f"{above}/{_EMPTY}"
         )

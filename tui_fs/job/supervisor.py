@@ -193,16 +193,8 @@ class Supervisor:
         self._wall_s += end.wall_s
         self._step_began = None
         self._sample()
-        self._note(
-            StepFinished(
-                self._now(),
-                number,
-                end.statuses,
-                end.user_s,
-                end.system_s,
-                end.peak_memory_bytes,
-            )
-        )
+        used = end.user_s, end.system_s, end.peak_memory_bytes
+        self._note(StepFinished(self._now(), number, end.statuses, *used))
         return None
 
     def _wait(self, timeout_s: float) -> None:
@@ -245,6 +237,7 @@ class Supervisor:
             return "The job is paused already."
         asked_at_s = self._now()
         all_stopped = self._pacing.pause()
+        self._read_output()  # what it has told before it stood
         self._sample()
         self._note(Paused(self._now(), asked_at_s, all_stopped))
         return None

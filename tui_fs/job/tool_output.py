@@ -5,14 +5,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tui_fs.model.calls import Removed
+from tui_fs.model.calls import CallCount, Removed, added_up
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Step
 from tui_fs.strategies.base import (
     Failure,
     Progress,
+    Remark,
     Strategy,
+    Totals,
     gnu_failure,
     tool_of,
     unquote_shell,
@@ -37,24 +39,41 @@ class ToolOutput:
         self._target = target
         self._output_rest = self._error_rest = b""
         self._entries = self._directories = 0
+        self._running = Totals()
+        self._ended_calls: dict[str, CallCount] = {}
         self._kept = self._said = 0
         self._counted: Counter[tuple[str, int]] = Counter()
         self._unsaid = 0
 
     def removed(self) -> Removed:
         """Return the removals reported so far."""
-        return Removed(self._entries, self._directories)
+        running = self._running.removed
+        directories = self._directories + (running.directories or 0)
+        return Removed(self._entries + running.entries, directories)
+
+    def calls(self) -> dict[str, CallCount]:
+        """Return the calls that tools have counted themselves."""
+        return added_up((self._ended_calls, self._running.calls))
+
+    @property
+    def threads(self) -> int:
+        """How many threads the tool says are at work; 0 where it does not."""
+        return self._running.threads
 
     def take_output(self, chunk: bytes, at_s: float) -> Iterator[Event]:
-        """Take a piece of standard output; yield the failures it names."""
+        """Take a piece of standard output; yield the failures it names, and remarks."""
         lines, self._output_rest = _lines(self._output_rest + chunk)
         for line in lines:
             match self._strategy.read_output(line):
                 case Progress(entries, directories):
                     self._entries += entries
                     self._directories += directories
+                case Totals() as totals:
+                    self._running = totals
                 case Failure() as failure:
                     yield from self._failed(failure, line, at_s)
+                case Remark(text):
+                    yield from self._remarked(text, at_s)
 
     def take_errors(self, chunk: bytes, at_s: float) -> Iterator[Event]:
         """Take a piece of standard error; yield the failures and whatever else it says."""
@@ -64,11 +83,7 @@ class ToolOutput:
             if failure is not None:
                 yield from self._failed(failure, line, at_s)
             elif line.strip():
-                self._said += 1
-                if self._said <= LINES_KEPT:
-                    yield ToolSaid(at_s, line.decode("utf-8", "replace"))
-                else:
-                    self._unsaid += 1
+                yield from self._remarked(line.decode("utf-8", "replace"), at_s)
 
     def step_begins(self, target: str) -> None:
         """Take names that do not begin with ``/`` for what lies in this target from now on.
@@ -78,7 +93,14 @@ class ToolOutput:
         self._target = target
 
     def step_ended(self, step: Step, statuses: tuple[int, ...]) -> None:
-        """Count the directory that an rmdir has taken: it says so before it has."""
+        """Keep the totals of tools that have ended.
+
+        The directory that an rmdir has taken is counted here: it says so before it has.
+        """
+        self._ended_calls = self.calls()
+        done = self.removed()
+        self._entries, self._directories = done.entries, done.directories or 0
+        self._running = Totals()
         if os.path.basename(step[-1][0]) == "rmdir" and statuses[-1] == 0:
             self._entries += 1
             self._directories += 1
@@ -103,6 +125,13 @@ class ToolOutput:
         failure = gnu_failure(line, unquote_shell)
         # it is given nothing but the target, by whatever words
         return None if failure is None else replace(failure, path=PathStr(self._target))
+
+    def _remarked(self, text: str, at_s: float) -> Iterator[Event]:
+        self._said += 1
+        if self._said <= LINES_KEPT:
+            yield ToolSaid(at_s, text)
+        else:
+            self._unsaid += 1
 
     def _failed(self, failure: Failure, line: bytes, at_s: float) -> Iterator[Event]:
         self._kept += 1

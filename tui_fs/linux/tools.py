@@ -7,6 +7,13 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.engine import engine_version, find_engine
+
+__all__ = ["ENGINE", "HOW_TO_GET_THE_ENGINE", "Tool", "find_tool"]
+
+HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
+
 _VERSION_TIMEOUT_S = 5.0
 
 
@@ -32,11 +39,15 @@ class Tool:
 def find_tool(name: str) -> Tool | None:
     """Return the tool `name` from the absolute directories of PATH, None if there is none.
 
-    ``python`` is the interpreter that runs this program, wherever it is.
+    ``python`` is the interpreter that runs this program, wherever it is, and the engine lies
+    beside this program.
     """
     if name == "python":
         version = f"Python {platform.python_version()}"
         return Tool(name, sys.executable, version) if sys.executable else None
+    if name == ENGINE:
+        path = find_engine()
+        return None if path is None else _engine(path)
     return _find_tool(name, os.environ.get("PATH", os.defpath))
 
 
@@ -47,6 +58,11 @@ def _find_tool(name: str, search_path: str) -> Tool | None:
         if os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return Tool(name, candidate, _version(candidate))
     return None
+
+
+@lru_cache(maxsize=16)
+def _engine(path: str) -> Tool:
+    return Tool(ENGINE, path, engine_version(path))
 
 
 def _version(path: str) -> str:

@@ -1,6 +1,7 @@
 """System call counts and where they come from."""
 
 import enum
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
@@ -10,6 +11,7 @@ class TraceSource(enum.StrEnum):
     """Who counts."""
 
     PERF = "perf"
+    ENGINE = "engine"
     BPF = "bpf"
     STRACE = "strace"
     OUTPUT = "output"
@@ -39,3 +41,14 @@ class Removed:
 
     entries: int
     directories: int | None = None
+
+
+def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:
+    """Return the sums of several counts by name, which all have times."""
+    sums: dict[str, CallCount] = {}
+    for calls in counts:
+        for name, one in calls.items():
+            before = sums.get(name, CallCount(0, 0, 0.0))
+            seconds = (before.seconds or 0.0) + (one.seconds or 0.0)
+            sums[name] = CallCount(before.calls + one.calls, before.errors + one.errors, seconds)
+    return sums

@@ -6,6 +6,7 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.strategy import IoPriority
 
 MOST_PER_S = 1_000_000
+MOST_THREADS = 256
 COMMANDS = {
     "pause": "",
     "resume": "",
@@ -14,6 +15,7 @@ COMMANDS = {
     "rate": f"1 to {MOST_PER_S:,} entries a second, or off",
     "nice": "0 to 19",
     "ionice": ", ".join(IoPriority),
+    "threads": f"1 to {MOST_THREADS}, or auto",
 }
 """Each command and the value it takes, in words; empty for none."""
 
@@ -51,6 +53,8 @@ def _fits(name: str, value: str) -> bool:
             return _is_number(value, 0, 19)
         case "ionice":
             return value in tuple(IoPriority)
+        case "threads":
+            return value == "auto" or _is_number(value, 1, MOST_THREADS)
     return value == ""
 
 

@@ -114,6 +114,7 @@ class Sampled:
         strategy_s: time since the first process was started, pauses included.
         calls: the counts that changed since the last sample, as totals.
         removed: None where the source does not count.
+        threads: that the tool says are at work; 0 if it says nothing of them.
     """
 
     at_s: float
@@ -123,6 +124,7 @@ class Sampled:
     usage: Usage | None
     space: Space | None
     io_pressure_percent: float | None
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)

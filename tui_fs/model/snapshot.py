@@ -95,6 +95,7 @@ class Snapshot:
     usage_entries: int = 0
     space: Space | None = None
     io_pressure_percent: float | None = None
+    threads: int = 0
     peak_memory_bytes: int = 0
     finished_user_s: float = 0.0
     finished_system_s: float = 0.0
@@ -229,6 +230,7 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
         usage=event.usage or snapshot.usage,
         space=event.space or snapshot.space,
         io_pressure_percent=event.io_pressure_percent,
+        threads=event.threads,
     )
     if snapshot.paused_at_s is not None:
         return snapshot

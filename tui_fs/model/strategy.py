@@ -12,6 +12,7 @@ class StrategyName(enum.StrEnum):
     XARGS = "xargs"
     RSYNC = "rsync"
     RMTREE = "rmtree"
+    PARALLEL = "parallel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,14 @@ class Pace:
         rate_per_s: entries removed in a second at most; 0 for no limit.
         nice: niceness of the tools.
         io_priority: their rank at the disk.
+        threads: of a tool that takes their number; 0 lets it choose.
     """
 
     gentle: bool = False
     rate_per_s: int = 0
     nice: int = 0
     io_priority: IoPriority = IoPriority.NORMAL
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class Guarantees:
         any_depth: it deletes paths longer than PATH_MAX.
         processes: how many processes it starts, in words.
         max_levels: directories inside each other that it survives; None for any number.
+        speaks: its tool counts its own calls and tells them, and takes commands while it runs.
     """
 
     race_safe: bool
@@ -97,6 +101,7 @@ class Guarantees:
     takes_filters: bool
     processes: str
     max_levels: int | None = None
+    speaks: bool = False
 
 
 Argv = tuple[str, ...]

@@ -53,7 +53,7 @@ def _as_text(found: Examination) -> Text:
     text.append("tools\n", "bold")
     for tool in found.tools:
         mark = "✓" if tool.path and not tool.remedy else "!"
-        text.append(f" {mark} {tool.name:<10}")
+        text.append(f" {mark} {tool.name:<14}")
         text.append(f"{tool.version or tool.path} {tool.remedy}\n", "dim")
     text.append("\nsystem calls are counted by\n", "bold")
     text.append(f" {found.tracing.source}: {found.tracing.note}\n")

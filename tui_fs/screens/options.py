@@ -11,7 +11,7 @@ from textual.validation import Integer
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.command import MOST_PER_S
+from tui_fs.model.command import MOST_PER_S, MOST_THREADS
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options
 from tui_fs.tracing.ladder import open_source
@@ -19,7 +19,7 @@ from tui_fs.tracing.ladder import open_source
 _LARGEST_BATCH = 1_000_000
 _MOST_PROCESSES = 256
 _SOURCES: tuple[tuple[str, str], ...] = (
-    ("automatic: kernel counters if permitted", "auto"),
+    ("automatic: the engine, or kernel counters", "auto"),
     ("bpftrace: times too, 5 to 10 % slower", TraceSource.BPF.value),
     ("strace: times too, 5 to 7 TIMES slower", TraceSource.STRACE.value),
     ("do not count", TraceSource.OFF.value),
@@ -87,10 +87,12 @@ class OptionsDialog(ModalScreen[Choices | None]):
             yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
             label = "entries a second at most, 0: any"
             yield from _number(label, "rate", pace.rate_per_s, MOST_PER_S, minimum=0)
+            label = "threads (parallel), 0: any"
+            yield from _number(label, "threads", pace.threads, MOST_THREADS, minimum=0)
             yield Label("who counts the system calls")
-            yield Select(
-                _SOURCES, value=trace.value if trace else "auto", allow_blank=False, id="source"
-            )
+            offered = trace is not None and trace.value in dict(_SOURCES).values()
+            source = trace.value if trace is not None and offered else "auto"
+            yield Select(_SOURCES, value=source, allow_blank=False, id="source")
             yield Static(Text(""), id="problem")
 
     def on_input_submitted(self) -> None:
@@ -120,6 +122,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
                 gentle=self.query_one("#gentle", Checkbox).value,
                 nice=self._value("nice"),
                 rate_per_s=self._value("rate"),
+                threads=self._value("threads"),
             ),
             batch_size=self._value("batch"),
             processes=self._value("processes"),

@@ -215,9 +215,11 @@ class PreviewScreen(CountingScreen):
 
     def _forecast_of(self, survey: Survey) -> Forecast:
         choices, seen = self._choices, self._seen_of(survey)
+        asked = choices.options, choices.trace
+        pins = [target.pin for target in self._targets]
         if seen is not None:
-            return forecast_at_a_glance(self._paths, seen, choices.options, choices.trace)
-        return forecast(self._paths, survey, choices.options, choices.trace, note=self._note)
+            return forecast_at_a_glance(self._paths, seen, *asked, pins=pins)
+        return forecast(self._paths, survey, *asked, pins=pins, note=self._note)
 
     def on_failed(self, message: Failed) -> None:
         """Say why it cannot be counted or started."""

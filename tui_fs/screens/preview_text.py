@@ -135,6 +135,8 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
     if strategy is StrategyName.XARGS:
         words += [f"batch size {count(options.batch_size)}", f"processes {options.processes}"]
     pace = options.pace
+    if strategy is StrategyName.PARALLEL:
+        words.append(f"threads {pace.threads or 'auto'}")
     words.append(f"gentle {'[x]' if pace.gentle else '[ ]'}")
     if pace.nice:
         words.append(f"nice {pace.nice}")

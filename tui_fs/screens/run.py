@@ -47,6 +47,9 @@ _RANKS = {
 }
 """The ranks that follow each other with every key press."""
 
+_MOST_THREADS = 8
+"""More are a matter for the command line."""
+
 
 class RunScreen(FramedScreen):
     """A view of a job; leaving it does not stop the job."""
@@ -68,6 +71,7 @@ class RunScreen(FramedScreen):
         Binding("p", "pause", tooltip="Stop the strategy's processes, or let them go on"),
         Binding("g", "gentle", tooltip="Hold the job back while others wait, or no longer"),
         Binding("n", "nicer", tooltip="Rank the tools lower: half, idle, then normal again"),
+        Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then as it finds out"),
         Binding("c", "cancel", tooltip="End the job for good (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         Binding("q,escape", "leave", tooltip="Leave; the job goes on"),
@@ -162,6 +166,11 @@ class RunScreen(FramedScreen):
         pace = self._snapshot.pace
         nice, io_priority = _RANKS.get((pace.nice, pace.io_priority), _RANKS[19, IoPriority.IDLE])
         self._send(Command("nice", str(nice)), Command("ionice", io_priority))
+
+    def action_threads(self) -> None:
+        """Let the engine use one thread, then two, four and so on, then as many as it likes."""
+        threads = 2 * self._snapshot.pace.threads or 1
+        self._send(Command("threads", "auto" if threads > _MOST_THREADS else str(threads)))
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""

@@ -8,7 +8,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
-from tui_fs.model.units import bytes_iec, clock, count, duration
+from tui_fs.model.units import bytes_iec, clock, count, counted, duration
 from widgets.call_table import CallRow
 from widgets.figure_line import Figure
 
@@ -48,6 +48,8 @@ def pace_words(pace: Pace) -> str:
         words.append(f"nice {pace.nice}")
     if pace.io_priority is not IoPriority.NORMAL:
         words.append(f"disk {pace.io_priority}")
+    if pace.threads:
+        words.append(counted(pace.threads, "thread", "threads"))
     return " · ".join(words)
 
 
@@ -170,7 +172,8 @@ def usage_line(snapshot: Snapshot) -> Text:
     plural = "process" if usage.processes == 1 else "processes"
     text.append(f"{usage.processes} {plural}")
     text.append(f" ({usage.busiest})" if usage.busiest else "", "dim")
-    text.append("")
+    if snapshot.threads:
+        text.append(f" · {counted(snapshot.threads, 'thread', 'threads')}")
     if usage.cpu_percent is not None:
         text.append(f" · cpu {usage.cpu_percent:.0f} %")
     text.append(f" · {bytes_iec(usage.rss_bytes)}")

@@ -3,12 +3,14 @@
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
+from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Guarantees, Options, Step, StrategyName
+from tui_fs.model.target import Pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,29 @@ class Progress:
 
     entries: int
     directories: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a tool that counts its own calls has done since its start.
+
+    Attributes:
+        threads: that remove entries now.
+    """
+
+    removed: Removed = field(default_factory=lambda: Removed(0, 0))
+    calls: dict[str, CallCount] = field(default_factory=dict)
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a tool says on standard output that counts nothing, for a person to read."""
+
+    text: str
+
+
+Told = Progress | Totals | Failure | Remark
 
 
 class Strategy(Protocol):
@@ -82,12 +107,21 @@ class Strategy(Protocol):
         """Return how many targets one run of its tools takes; None for any number."""
         ...
 
-    def read_output(self, line: bytes) -> Progress | Failure | None:
+    def read_output(self, line: bytes) -> Told | None:
         """Return what a line of standard output reports, None if nothing that counts."""
         ...
 
     def failure(self, line: bytes) -> Failure | None:
         """Return the failed entry that a line of standard error names, None if it names none."""
+        ...
+
+
+@runtime_checkable
+class ComparesPins(Protocol):
+    """A strategy whose tool itself compares what it has opened with what was confirmed."""
+
+    def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
+        """Return the steps with the pins of their targets, which are in the same order."""
         ...
 
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping
 
-from tui_fs.linux.tools import Tool, find_tool
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.find import Find
+from tui_fs.strategies.parallel import Parallel
 from tui_fs.strategies.rm import Rm
 from tui_fs.strategies.rmtree import Rmtree
 from tui_fs.strategies.rsync import Rsync
 from tui_fs.strategies.xargs import Xargs
 
-_ALL: tuple[Strategy, ...] = (Rm(), Find(), Xargs(), Rsync(), Rmtree())
+_ALL: tuple[Strategy, ...] = (Rm(), Find(), Xargs(), Rsync(), Rmtree(), Parallel())
 STRATEGIES: Mapping[StrategyName, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 FinderOfTools = Callable[[str], Tool | None]
@@ -25,6 +26,7 @@ _PACKAGES = {
     "coreutils": "rust-coreutils",
     "uu-rm": "rust-coreutils",
 }
+_NOT_PACKAGED = {ENGINE: HOW_TO_GET_THE_ENGINE}
 
 
 def tools_of(
@@ -35,14 +37,24 @@ def tools_of(
     reasons: list[str] = []
     for name in strategy.tools:
         tool = find(name)
-        package = package_of(name)
         if tool is None:
-            reasons.append(f"{name} is not installed; it comes with the package {package}")
+            reasons.append(why_missing(name))
             continue
         paths[name] = tool.path
         if name in strategy.gnu_tools and not tool.is_gnu:
-            reasons.append(f"{tool.path} is not GNU {name}; install {package}")
+            reasons.append(f"{tool.path} is not GNU {name}; install {package_of(name)}")
     return paths, tuple(reasons)
+
+
+def why_missing(tool: str) -> str:
+    """Return that a tool is not there and how to get it, as a part of a sentence."""
+    how = _NOT_PACKAGED.get(tool) or f"it comes with the package {package_of(tool)}"
+    return f"{tool} is not installed; {how}"
+
+
+def remedy(tool: str) -> str:
+    """Return how to get a tool."""
+    return _NOT_PACKAGED.get(tool) or f"install the package {package_of(tool)}"
 
 
 def package_of(tool: str) -> str:
@@ -53,5 +65,6 @@ def package_of(tool: str) -> str:
 def unfit_options(strategy: Strategy, options: Options) -> tuple[str, ...]:
     """Return why the strategy cannot do what the options ask."""
     if options.filters.active and not strategy.guarantees.takes_filters:
-        return (f"{strategy.name} cannot filter by name, size or age; find and xargs can",)
+        able = ", ".join(one.name for one in _ALL if one.guarantees.takes_filters)
+        return (f"{strategy.name} cannot filter by name, size or age; {able} can",)
     return ()

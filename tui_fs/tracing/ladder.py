@@ -4,7 +4,7 @@ import functools
 import os
 from dataclasses import dataclass
 
-from tui_fs.linux.tools import find_tool
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing.bpf import Bpftrace
@@ -24,12 +24,15 @@ class SourceState:
     note: str
 
 
-def open_source(wanted: TraceSource | None, processes: int = 3) -> CallSource:
+def open_source(
+    wanted: TraceSource | None, processes: int = 3, *, speaks: bool = False
+) -> CallSource:
     """Return a source ready to be attached.
 
     Args:
         wanted: None for the best that costs nothing noticeable.
         processes: to how many processes it will be attached.
+        speaks: the tools count their calls themselves, which is the best.
 
     Raises:
         Missing: the wanted source cannot be used here.
@@ -37,6 +40,10 @@ def open_source(wanted: TraceSource | None, processes: int = 3) -> CallSource:
     match wanted:
         case TraceSource.PERF:
             return probe_perf(processes)
+        case TraceSource.ENGINE | None if speaks:
+            return NoCounts(TraceSource.ENGINE, "the engine's own counters, exact, with times")
+        case TraceSource.ENGINE:
+            raise Missing("Only the strategy parallel counts its own calls.", "Leave --trace out.")
         case TraceSource.BPF:
             return Bpftrace(_tool("bpftrace", "Counting with bpftrace needs root."))
         case TraceSource.STRACE:
@@ -56,10 +63,12 @@ def open_source(wanted: TraceSource | None, processes: int = 3) -> CallSource:
 
 
 @functools.cache
-def likely_source(wanted: TraceSource | None) -> TraceSource:
+def likely_source(wanted: TraceSource | None, *, speaks: bool = False) -> TraceSource:
     """Return which source `open_source` would give; tried once, for trying costs some 40 ms."""
     if wanted is not None:
         return wanted
+    if speaks:
+        return TraceSource.ENGINE
     try:
         probe_perf()
     except Missing:
@@ -79,7 +88,9 @@ def states() -> tuple[SourceState, ...]:
     found: list[SourceState] = []
     for kind in TraceSource:
         try:
-            source = open_source(kind)
+            if kind is TraceSource.ENGINE and find_tool(ENGINE) is None:
+                raise Missing(f"{ENGINE} is not installed; {HOW_TO_GET_THE_ENGINE}.")
+            source = open_source(kind, speaks=kind is TraceSource.ENGINE)
         except Missing as why:
             found.append(SourceState(kind, False, str(why)))
         else:

@@ -6,7 +6,7 @@ import selectors
 import threading
 from collections.abc import Sequence
 
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource, added_up
 from tui_fs.model.strategy import Argv
 from tui_fs.tracing.source import Counts
 from tui_fs.tracing.syscalls import AT_REMOVEDIR
@@ -142,16 +142,10 @@ class Strace:
 
 def add_up(counts: Sequence[Counts]) -> Counts:
     """Return the sums of several counts."""
-    calls: dict[str, CallCount] = {}
     entries = directories = 0
     for one in counts:
-        for name, count in one.calls.items():
-            before = calls.get(name, CallCount(0, 0, 0.0))
-            seconds = (before.seconds or 0.0) + (count.seconds or 0.0)
-            calls[name] = CallCount(
-                before.calls + count.calls, before.errors + count.errors, seconds
-            )
         if one.removed is not None:
             entries += one.removed.entries
             directories += one.removed.directories or 0
+    calls = added_up(one.calls for one in counts)
     return Counts(calls, Removed(entries, directories))

@@ -13,8 +13,8 @@ class _Numbers(NamedTuple):
     aarch64: int | None
 
 
-# Those that rm, find, xargs and rsync make with the C libraries of the last ten years. Each name
-# is two more counters, which the kernel exchanges at every switch between tasks.
+# Those that rm, find, xargs, rsync and the engine make with the C libraries of the last ten years.
+# Each name is two more counters, which the kernel exchanges at every switch between tasks.
 SYSCALLS: dict[str, _Numbers] = {
     "access": _Numbers(21, None),
     "brk": _Numbers(12, 214),
@@ -42,6 +42,7 @@ SYSCALLS: dict[str, _Numbers] = {
     "munmap": _Numbers(11, 215),
     "newfstatat": _Numbers(262, 79),
     "openat": _Numbers(257, 56),
+    "openat2": _Numbers(437, 437),
     "pipe2": _Numbers(293, 59),
     "poll": _Numbers(7, None),
     "pread64": _Numbers(17, 67),

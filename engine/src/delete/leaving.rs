@@ -32,11 +32,21 @@ impl Worker<'_> {
         let (mut level, shared) = walk.leave();
         let at = level.name_at;
         let descriptor = level.descriptor.take().expect("the last level is open");
-        if let Some(directory) = shared {
-            walk.forget_name(at);
-            return self.release(directory, Some(descriptor));
-        }
-        let above = index - 1;
+        let above = match (&shared, index.checked_sub(1)) {
+            (Some(directory), None) => {
+                return self.release(Arc::clone(directory), Some(descriptor));
+            }
+            (Some(directory), Some(above)) => {
+                if !directory.end() {
+                    self.calls.close(descriptor); // whoever is the last in it removes it
+                    walk.forget_name(at);
+                    return Ok(());
+                }
+                level.is_spoiled = directory.is_spoiled();
+                above
+            }
+            (None, above) => above.expect("the first level of a walk is shared"),
+        };
         if level.is_spoiled {
             walk.spoil(above);
         } else if !self.run.filters.are_active() {
@@ -51,10 +61,17 @@ impl Worker<'_> {
                     level.has_more = true;
                     level.descriptor = Some(descriptor);
                     walk.put_back(level);
+                    if let Some(directory) = shared {
+                        directory.begin();
+                        walk.shared.push(directory);
+                    }
                     return Ok(());
                 }
                 Err(why) => self.failed_below(walk, at, "remove", why),
             }
+        }
+        if shared.is_some() {
+            walk.shared[above].end(); // not the last: this worker is in it
         }
         self.calls.close(descriptor);
         walk.forget_name(at);

@@ -1,0 +1,161 @@
+"""Jobs of the strategy parallel: what is special about a tool that counts itself and listens."""
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json, wait_until
+from tests.contracts.test_control import of_type, start
+from tests.needs import needs_engine, needs_kernel_counters, needs_root
+from tests.trees import flat, many_directories
+from tui_fs.linux.engine import find_engine
+
+DIRECTORIES, FILES_EACH = 30, 50
+EXACT = ("unlinkat", "openat2")
+"""The others come more often where threads give each other work, as chance has it."""
+
+
+@pytest.fixture(autouse=True)
+def _engine() -> None:
+    needs_engine()
+
+
+def test_its_own_counts_have_times_and_are_what_was_predicted(cli: Cli, tmpfs: Path) -> None:
+    # Given a tree, and what the estimate says of it
+    target = tmpfs / "target"
+    many_directories(target, DIRECTORIES, FILES_EACH)
+    rows = cli.run("estimate", "--json", target).expect(0).object()["strategies"]
+    (predicted,) = (row["syscalls"] for row in rows if row["strategy"] == "parallel")
+    # When it is deleted without a wish as to who counts
+    report = cli.delete(target, "parallel").expect(0).report()
+    # Then the engine has counted, each call with its time, and the split is exact
+    assert report["trace_source"] == "engine"
+    assert report["counts_are"] == "exact"
+    assert report["deleted_files"] == DIRECTORIES * FILES_EACH
+    assert report["deleted_directories"] == DIRECTORIES + 1
+    calls = report["syscalls"]
+    assert all(one["seconds"] > 0 for one in calls.values())
+    for name in EXACT:
+        assert calls[name]["calls"] == predicted[name], name
+        assert calls[name]["errors"] == 0
+    # And the last sample has all of it
+    (*_, last) = of_type(cli.journal(cli.only_job()), "Sampled")
+    assert last["removed"] == {
+        "entries": DIRECTORIES * (FILES_EACH + 1) + 1,
+        "directories": DIRECTORIES + 1,
+    }
+
+
+def test_it_counts_what_the_kernel_counts(cli: Cli, tmpfs: Path) -> None:
+    # Given the same tree twice
+    needs_kernel_counters()
+    target = tmpfs / "target"
+    calls: dict[str, Json] = {}
+    for source in ("engine", "perf"):
+        many_directories(target, DIRECTORIES, FILES_EACH)
+        # When it is deleted under both sources
+        report = cli.delete(target, "parallel", "--trace", source, "--threads", "1").expect(0)
+        assert report.report()["trace_source"] == source
+        calls[source] = report.report()["syscalls"]
+    # Then one thread has called the same, the calls of its start aside
+    for name in ("unlinkat", "openat2", "getdents64"):
+        assert calls["engine"][name]["calls"] == calls["perf"][name]["calls"], name
+
+
+def test_what_is_shown_before_is_what_runs(cli: Cli, tmpfs: Path) -> None:
+    # Given a plan that was only shown
+    target = tmpfs / "target"
+    many_directories(target, 2, 3)
+    options = ("--strategy", "parallel", "--name", "file-*", "--threads", "2", "--gentle")
+    shown = cli.run("delete", "--dry-run", "--json", *options, target).expect(0).object()
+    # When it is run / Then by the same command, with the pin of the directory
+    report = cli.run("delete", "--yes", "--json", *options, target).expect(0).report()
+    assert report["command"] == shown["command"]
+    status = target.stat()
+    assert f"--pin {status.st_dev}:{status.st_ino} -- {target}" in shlex.join(shown["command"][0])
+
+
+def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) -> None:
+    # Given a running job of two threads at a low rate
+    target = ext4 / "t"
+    flat(target, 20_000)
+    job = start(cli, target, "parallel", "--rate", "200", "--threads", "2")
+
+    def threads() -> int:
+        number: int = of_type(cli.journal(job), "Sampled")[-1]["threads"]
+        return number
+
+    wait_until(lambda: threads() == 2, "two threads")
+    # When it gets others / Then it uses so many, and the journal has each change
+    cli.run("threads", job, "1").expect(0)
+    wait_until(lambda: threads() == 1, "one thread")
+    cli.run("threads", job, "auto").expect(0)
+    wait_until(lambda: threads() == 2, "two threads again")
+    cli.run("rate", job, "off").expect(0)
+    report = cli.run("attach", "--json", job).expect(0).report()
+    events = cli.journal(job)
+    paces = [event["pace"] for event in of_type(events, "PaceChanged")]
+    assert [pace["threads"] for pace in paces] == [1, 0, 0]
+    assert [pace["rate_per_s"] for pace in paces] == [200, 200, 0]
+    assert report["deleted_files"] == 20_000
+    assert of_type(events, "ToolSaid") == []
+
+
+def test_other_strategies_have_no_threads(cli: Cli, ext4: Path) -> None:
+    # Given a job of rm / When threads are asked for, at the start or later / Then one sentence
+    target = ext4 / "t"
+    flat(target, 5_000)
+    finished = cli.delete(target, "rm", "--threads", "2").expect(2)
+    finished.assert_one_sentence()
+    assert "parallel has" in finished.stderr
+    job = start(cli, target, "rm", "--rate", "100")
+    refused = cli.run("threads", job, "2").expect(2)
+    refused.assert_one_sentence()
+    assert "parallel has" in refused.stderr
+    cli.run("cancel", job).expect(0)
+    cli.run("attach", job).expect(130)
+
+
+def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:
+    # Given rm / When the engine's counters are asked for / Then they are missing, in a sentence
+    flat(tmpfs / "t", 3)
+    finished = cli.delete(tmpfs / "t", "rm", "--trace", "engine").expect(4)
+    finished.assert_one_sentence()
+    assert len(os.listdir(tmpfs / "t")) == 3
+
+
+def test_doctor_tells_where_the_engine_is(cli: Cli) -> None:
+    # Given the engine / When asked / Then path and version, as JSON and as text
+    told = cli.run("doctor", "--json").expect(0).object()["engine"]
+    assert told["is_present"] is True
+    assert told["path"] == find_engine()
+    assert told["version"].startswith("tui-fs-engine 0.")
+    assert told["path"] in cli.run("doctor").expect(0).stdout.decode()
+
+
+def test_without_the_engine_everything_else_works(cli: Cli, tmpfs: Path, tmp_path: Path) -> None:
+    # Given an installation whose engine is not to be found
+    needs_root("hiding a program")
+    engine = find_engine()
+    assert engine is not None
+    script = f'mount --bind /dev/null {shlex.quote(engine)} && exec {shlex.quote(cli.program)} "$@"'
+    words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"]
+    program = tmp_path / "without-engine"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    program.chmod(0o755)
+    without = Cli(str(program), cli.jobs_directory.parent.parent)
+    # When it is examined, and asked what a deletion would cost
+    told = without.run("doctor", "--json").expect(0).object()["engine"]
+    many_directories(tmpfs / "t", 2, 3)
+    rows = without.run("estimate", "--json", tmpfs / "t").expect(0).object()["strategies"]
+    # Then it is said once what is missing and how to get it
+    assert told["is_present"] is False
+    assert "install cargo" in told["note"]
+    (row,) = (row for row in rows if row["strategy"] == "parallel")
+    assert row["feasible"] is False
+    assert len(row["reasons"]) == 1 and "install cargo" in row["reasons"][0]
+    without.delete(tmpfs / "t", "parallel").expect(4).assert_one_sentence()
+    # And the others delete as ever
+    without.delete(tmpfs / "t", "rm").expect(0)

@@ -1,0 +1,129 @@
+"""What the supervisor tells a tool that takes commands, and when it stops tools instead."""
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs_tool
+from tui_fs.job.launcher import Launcher
+from tui_fs.job.pacing import Pacing
+from tui_fs.model.command import Command
+from tui_fs.model.events import Event, PaceChanged
+from tui_fs.model.strategy import IoPriority, Pace
+
+DEADLINE_MS = 20_000
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[int]:
+    """Give an open directory."""
+    descriptor = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.fixture
+def launcher(directory: int) -> Iterator[Launcher]:
+    """Give a launcher of two steps: cat, which says what it is told."""
+    cat = needs_tool("cat", package="coreutils")
+    steps = (((cat,),), ((cat,),))
+    made = Launcher(
+        steps, (directory, directory), os.nice(0), IoPriority.NORMAL, takes_commands=True
+    )
+    yield made
+    made.close()
+
+
+def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) -> Pacing:
+    """Give the pacing of a job that began with a pace."""
+    events = [] if noted is None else noted
+    return Pacing(launcher, pace, os.nice(0), (), events.append, lambda: 1.0)
+
+
+def said(launcher: Launcher, lines: int) -> list[str]:
+    """Read so many lines of what the tool prints."""
+    text = b""
+    poll = select.poll()
+    poll.register(launcher.out, select.POLLIN)
+    while text.count(b"\n") < lines:
+        assert poll.poll(DEADLINE_MS), f"it says no more than {text!r}"
+        text += os.read(launcher.out, 4096)
+    return text.decode().splitlines()
+
+
+def test_a_change_is_told_to_the_running_tool(launcher: Launcher) -> None:
+    # Given a running tool that takes commands
+    noted: list[Event] = []
+    pacing = pacing_of(launcher, Pace(), noted)
+    launcher.fork_step(0)
+    pacing.step_begins()
+    launcher.release()
+    # When its pace is changed / Then it hears of each change, and the journal too
+    commands = [
+        Command("rate", "500"),
+        Command("threads", "3"),
+        Command("gentle", "on"),
+        Command("rate", "off"),
+        Command("threads", "auto"),
+    ]
+    for command in commands:
+        assert pacing.change(command) is None
+    assert said(launcher, 5) == [str(command) for command in commands]
+    assert pacing.pace == Pace(gentle=True)
+    paces = [event.pace for event in noted if isinstance(event, PaceChanged)]
+    assert [pace.threads for pace in paces] == [0, 3, 3, 3, 0]
+    # And nobody stops it for the rate: it keeps to that by itself
+    pacing.change(Command("gentle", "off"))
+    pacing.change(Command("rate", "1"))
+    assert pacing.look(lambda: 10**9) > 0.1
+    assert noted == [event for event in noted if isinstance(event, PaceChanged)]
+
+
+def test_a_later_step_is_told_what_its_command_line_does_not_say(launcher: Launcher) -> None:
+    # Given a job that began with two threads, and has four since its first step
+    pacing = pacing_of(launcher, Pace(threads=2, rate_per_s=100))
+    launcher.fork_step(0)
+    pacing.step_begins()
+    launcher.release()
+    pacing.change(Command("threads", "4"))
+    assert said(launcher, 1) == ["threads 4"]
+    launcher.signal_tools(signal.SIGKILL)
+    launcher.ended()
+    # When the next step begins / Then it hears of the four, and not of the rate it knows
+    launcher.fork_step(1)
+    pacing.step_begins()
+    launcher.release()
+    pacing.change(Command("gentle", "on"))
+    assert said(launcher, 2) == ["threads 4", "gentle on"]
+
+
+def test_a_tool_that_does_not_read_is_not_waited_for(launcher: Launcher) -> None:
+    # Given a tool that has not begun, and more commands than a pipe holds
+    pacing = pacing_of(launcher, Pace())
+    launcher.fork_step(0)
+    answers = (pacing.change(Command("threads", str(1 + n % 2))) for n in range(100_000))
+    # When they are sent / Then one of them is refused in a sentence
+    assert next(filter(None, answers)).startswith("The tool takes no commands now: ")
+
+
+def test_other_tools_are_told_nothing(directory: int) -> None:
+    # Given a tool that takes no commands
+    cat = needs_tool("cat", package="coreutils")
+    launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
+    try:
+        pacing = pacing_of(launcher, Pace())
+        launcher.fork_step(0)
+        pacing.step_begins()
+        launcher.release()
+        # When its threads are to be set / Then one clear sentence, and nothing has changed
+        why = pacing.change(Command("threads", "2"))
+        assert why == "This strategy has no threads to set; parallel has."
+        assert pacing.pace == Pace()
+        # And what it reads is empty, so that it ends
+        assert launcher.ended().statuses == (0,)
+    finally:
+        launcher.close()

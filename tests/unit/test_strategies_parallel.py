@@ -1,0 +1,149 @@
+"""What the engine is told, and how what it tells is read."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui_fs.model.calls import CallCount, Removed
+from tui_fs.model.strategy import Filters, Options, flatten
+from tui_fs.model.target import Pin
+from tui_fs.strategies.base import Failure, Remark, Totals
+from tui_fs.strategies.parallel import Parallel
+
+TOOLS = {"tui-fs-engine": "/bin/tui-fs-engine"}
+PARALLEL = Parallel()
+COUNTS = (
+    b'{"type":"counts","removed":12,"directories":2,"threads":3,"split":true,'
+    b'"calls":{"unlinkat":[14,2,2000000],"openat2":[1,0,500],"statx":[0,0,0]}}'
+)
+
+
+def argv(targets: tuple[str, ...], pins: list[Pin], options: Options) -> tuple[str, ...]:
+    """Build the one command line of a deletion with pins."""
+    steps = PARALLEL.pinned(PARALLEL.steps(targets, options, TOOLS, ""), pins)
+    (line,) = flatten(steps)
+    return line
+
+
+def test_each_target_has_its_pin_in_their_order() -> None:
+    # Given two targets / When their pins are added / Then they stand before the paths, in order
+    line = argv(("/t/a", "/t/b"), [Pin(8, 2, 99), Pin(9, 3, 99)], Options())
+    assert line[1:] == (
+        *("delete", "--every", "50", "--pin", "8:2", "--pin", "9:3"),
+        *("--", "/t/a", "/t/b"),
+    )
+
+
+@pytest.mark.parametrize("glob", ["--", "--pin", "-*", "/t"])
+def test_a_pattern_like_an_option_stays_a_pattern(glob: str) -> None:
+    # Given a pattern that looks like an option / When built / Then the pin stands before the end
+    line = argv((".",), [Pin(8, 2, 99)], Options(filters=Filters(name_glob=glob)))
+    assert line[1:] == ("delete", "--name", glob, "--every", "50", "--pin", "8:2", "--", ".")
+
+
+def test_counts_are_read_with_their_times() -> None:
+    # Given a line of counts / When read / Then totals, errors and seconds
+    assert PARALLEL.read_output(COUNTS) == Totals(
+        Removed(12, 2),
+        {"unlinkat": CallCount(14, 2, 0.002), "openat2": CallCount(1, 0, 5e-7)},
+        threads=3,
+    )
+
+
+def test_only_an_answer_that_is_a_problem_is_told() -> None:
+    # Given answers to commands / When read / Then only what went wrong is for a person
+    assert PARALLEL.read_output(b'{"type":"answer","command":"pause","problem":null}') is None
+    told = PARALLEL.read_output(b'{"type":"answer","command":"rate x","problem":"no number"}')
+    assert told == Remark("tui-fs-engine: rate x: no number")
+
+
+def changed(**fields: object) -> bytes:
+    """Give the line of counts with other fields; None leaves one out."""
+    whole = {**json.loads(COUNTS), **fields}
+    return json.dumps({name: one for name, one in whole.items() if one is not None}).encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Hello",
+        b"[]",
+        b"null",
+        b'{"type":"news"}',
+        b'{"type":"answer","command":1,"problem":2}',
+        b"[" * 100_000,
+        b'{"type":"counts"}',
+        changed(removed=-1),
+        changed(removed=1 << 64),
+        changed(removed=1.5),
+        changed(removed=True),
+        changed(removed=None),
+        changed(directories=13),
+        changed(directories="2"),
+        changed(threads=None),
+        changed(threads=1 << 40),
+        changed(calls=None),
+        changed(calls=[]),
+        changed(calls={"unlinkat": [1, 2]}),
+        changed(calls={"unlinkat": [1, 0, "x"]}),
+        changed(calls={"unlinkat": [1, 0, -5]}),
+        changed(calls={"\x1b[2J": [1, 0, 5]}),
+        changed(calls={"x" * 40: [1, 0, 5]}),
+        changed(calls={f"call{number}": [1, 0, 5] for number in range(65)}),
+        b'{"removed":' + b"9" * 5_000 + b"}",
+    ],
+)
+def test_what_has_another_shape_is_told_as_it_stands(line: bytes) -> None:
+    # Given a line that was not agreed on / When read / Then a person sees it
+    assert PARALLEL.read_output(line) == Remark(line.decode())
+
+
+def test_an_empty_line_says_nothing() -> None:
+    # Given a blank line / When read / Then nothing
+    assert PARALLEL.read_output(b" ") is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["type", "removed", "directories", "threads", "calls", "unlinkat"]),
+            inner | st.sampled_from(["counts", "answer"]),
+            max_size=6,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(json_values | st.fixed_dictionaries({"type": st.just("counts"), "calls": json_values}))
+@settings(deadline=None)
+def test_no_json_breaks_the_reader(value: object) -> None:
+    # Given any JSON / When read / Then totals that make sense, or a remark, or nothing
+    told = PARALLEL.read_output(json.dumps(value).encode())
+    assert isinstance(told, Totals | Remark | None)
+    if isinstance(told, Totals):
+        assert 0 <= (told.removed.directories or 0) <= told.removed.entries
+        assert all(0 <= one.errors <= one.calls for one in told.calls.values())
+
+
+@pytest.mark.parametrize(
+    ("line", "failure"),
+    [
+        (b"tui-fs-engine: cannot remove '/t/a\\nb': Permission denied", ("/t/a\nb", "remove", 13)),
+        (b"tui-fs-engine: cannot go back to './a': Stale file handle", ("./a", "go back to", 116)),
+        (b"tui-fs-engine: cannot read '/t/it\\'s\\377': ?", ("/t/it's\udcff", "read", 0)),
+    ],
+)
+def test_failures_are_read(line: bytes, failure: tuple[str, str, int]) -> None:
+    # Given a complaint of the engine / When read / Then path, operation and errno are known
+    assert PARALLEL.failure(line) == Failure(*failure)  # type: ignore[arg-type]
+
+
+def test_what_is_about_no_entry_is_no_failure() -> None:
+    # Given another sentence of the engine / When read / Then it names no entry
+    line = b"tui-fs-engine: '/t' is not the directory that was confirmed"
+    assert PARALLEL.failure(line) is None

@@ -1,0 +1,91 @@
+"""What the native engine calls, with version 0.1 and glibc 2.36 on x86-64.
+
+Each directory is opened in the one above, asked what it is, read to its end, removed and closed.
+Some calls come as chance has it, with work that threads give each other: futex, write, and a
+second descriptor of a directory. The engine's own counters hold only what it calls on trees; its
+start is seen by the other sources.
+"""
+
+import os
+from collections import Counter
+
+from tui_fs.cost.calls_rm_find import Calls
+from tui_fs.model.strategy import Options
+from tui_fs.model.survey import Survey
+
+_READS_IN_ONE = 8
+"""Of a large directory 256 KiB are read at once, by other tools 32 KiB."""
+
+_MOST_THREADS = 8
+_DESCRIPTORS = 2_048
+"""Directories that all threads keep open on their ways down (engine/src/delete/mod.rs)."""
+
+
+def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
+    """The engine starts, opens the targets, and then empties directory after directory."""
+    totals, directories = survey.totals, survey.totals.directories
+    further_reads = max(0, survey.directory_reads - 2 * directories) // _READS_IN_ONE
+    # a directory that was closed on a long way down is opened again by `..`
+    closed = max(0, survey.max_depth - _DESCRIPTORS // threads_of(options))
+    kept = 1 if options.keep_root else 0
+    way = way_of(survey, is_inside=is_inside)
+    tree = Counter(
+        {
+            "unlinkat": totals.entries - kept,
+            "openat2": directories - 1,
+            "openat": closed + way,
+            "fstat": directories + closed,
+            "fstatfs": 1,
+            # a directory that is kept is looked at once more at the end: it must be empty
+            "getdents64": 2 * directories + further_reads + kept,
+            "lseek": kept,
+            "newfstatat": 1 - kept,
+            "close": directories + closed + way - 1,
+        }
+    )
+    tree.update(_start(options))
+    return tree
+
+
+def way_of(survey: Survey, *, is_inside: bool) -> int:
+    """Return how many directories are opened one in another, from the root to a target."""
+    return 1 if is_inside else survey.path.count("/") + (2 if len(survey.roots) > 1 else 1)
+
+
+def threads_of(options: Options) -> int:
+    """Return how many threads the engine starts."""
+    return options.pace.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+
+
+def _start(options: Options) -> Calls:
+    """Return what the dynamic linker, the runtime and its threads call."""
+    threads = threads_of(options)
+    calls = Counter(
+        {
+            "access": 1,
+            "brk": 3,
+            "clone3": 1 + threads,
+            "close": 4,
+            "execve": 1,
+            "futex": 4 + 3 * threads,
+            "getrandom": 1,
+            "mmap": 16 + 4 * threads,
+            "mprotect": 8 + 3 * threads,
+            "munmap": 6 + 2 * threads,
+            "newfstatat": 4,
+            "openat": 4,
+            "poll": 1,
+            "pread64": 2,
+            "prlimit64": 3,
+            "read": 6,
+            "rseq": 2 + threads,
+            "rt_sigaction": 6,
+            "rt_sigprocmask": 5 + 4 * threads,
+            "set_robust_list": 2 + threads,
+            "set_tid_address": 1,
+            "write": 1,
+        }
+    )
+    if not options.pace.threads:  # it asks how many processors there are for it
+        calls.update({"close": 3, "lseek": 3, "openat": 3, "read": 7, "statx": 3})
+    return calls
