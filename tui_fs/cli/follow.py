@@ -20,7 +20,9 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.units import clock, count, duration
 
-_POLL_EVERY_S = 0.25
+_FIRST_POLL_S, _POLL_EVERY_S, _POLL_SHARE = 0.01, 0.25, 0.1
+"""A job is looked at after a tenth of the time it took so far, and a quarter second at most."""
+
 _EXIT_CODES = {signal.SIGINT: CANCELLED_BY_INT, signal.SIGTERM: CANCELLED_BY_TERM}
 
 
@@ -49,6 +51,7 @@ def follow(
     line = StatusLine()
     view = JobView(folder)
     has_cancelled = False
+    began_s = time.monotonic()
     while True:
         for event in view.poll():
             if as_json:
@@ -62,7 +65,8 @@ def follow(
                 note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
                 return _EXIT_CODES[interrupts.received]
             has_cancelled = _cancel(folder)
-        time.sleep(_POLL_EVERY_S)
+        so_far_s = time.monotonic() - began_s
+        time.sleep(min(_POLL_EVERY_S, max(_FIRST_POLL_S, _POLL_SHARE * so_far_s)))
     line.clear()
     report = view.report()
     if as_json:
