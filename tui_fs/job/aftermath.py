@@ -12,7 +12,6 @@ from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target
-from tui_fs.survey.scandir import ScandirSurvey
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
@@ -109,6 +108,8 @@ def _count(
 ) -> tuple[Totals, bool]:
     if clock() > deadline_s:
         return Totals(), False
+    from tui_fs.survey.scandir import ScandirSurvey  # loading it takes time: mostly all is gone
+
     filters, pin = plan.options.filters, target.pin
     totals, complete = Totals(), False
     try:

@@ -1,7 +1,6 @@
 """Finding the command line tools and telling which build of them is installed."""
 
 import os
-import platform
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ def find_tool(name: str) -> Tool | None:
     beside this program.
     """
     if name == "python":
-        version = f"Python {platform.python_version()}"
+        version = f"Python {sys.version.split()[0]}"
         return Tool(name, sys.executable, version) if sys.executable else None
     if name == ENGINE:
         path = find_engine()

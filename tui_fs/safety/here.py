@@ -3,8 +3,7 @@
 import os
 import sys
 import sysconfig
-
-import psutil
+from importlib.util import find_spec
 
 import tui_fs
 from tui_fs.model.paths import PathStr
@@ -28,8 +27,7 @@ def surroundings_here(
         except FileNotFoundError:
             standing_in = ""
     package = os.path.dirname(os.path.abspath(tui_fs.__file__))
-    libraries = os.path.dirname(os.path.dirname(os.path.abspath(psutil.__file__)))
-    program = {package, libraries, sysconfig.get_path("stdlib")}
+    program = {package, *_libraries(), sysconfig.get_path("stdlib")}
     interpreter = {sys.prefix, sys.base_prefix}
     interpreter |= {os.path.dirname(e) for e in (sys.executable, os.path.realpath(sys.executable))}
     return Surroundings(
@@ -39,3 +37,11 @@ def surroundings_here(
         state=PathStr(state),
         further_state=tuple(PathStr(place) for place in further_state),
     )
+
+
+def _libraries() -> set[str]:
+    """Return where the libraries lie: it is looked for one of them, for loading it takes 20 ms."""
+    found = find_spec("psutil")
+    if found is None or found.origin is None:
+        return set()
+    return {os.path.dirname(os.path.dirname(os.path.abspath(found.origin)))}

@@ -7,7 +7,6 @@ deletion; only a file that is not there means that there is no policy.
 import errno
 import os
 import stat
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -166,6 +165,8 @@ def _unreadable(shown: str, error: OSError) -> BadInput:
 
 
 def _parsed(content: bytes, file: str) -> Policy:
+    import tomllib  # loading it takes time: mostly there is no policy
+
     try:
         table = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
