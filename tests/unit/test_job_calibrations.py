@@ -13,10 +13,11 @@ from tests.unit.test_cost_advice import estimate
 from tests.unit.test_job_store import plan
 from tui_fs.cost.calibration import Calibration, Experience
 from tui_fs.cost.time import typical
-from tui_fs.job.calibrations import FRESH_S, SHORTEST_TELLING_S, keep, known_of, learn
+from tui_fs.job.calibrations import FRESH_S, keep, known_of, learn
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.events import HeldBack, JobFinished
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr

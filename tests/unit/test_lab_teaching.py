@@ -10,11 +10,12 @@ from tests.trees import many_directories
 from tests.unit.test_cost_advice import estimate
 from tui_fs.cost.calibration import Experience
 from tui_fs.cost.time import typical
-from tui_fs.job.calibrations import FACTOR_BELIEVED, SHORTEST_TELLING_S, keep, known_of
+from tui_fs.job.calibrations import FACTOR_BELIEVED, keep, known_of
 from tui_fs.lab.results import LabEvent, Machine, Results, Run, RunBegan, StepPlan, StepRan, fold
 from tui_fs.lab.teaching import predictions, teach
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.strategy import StrategyName
 
 MEASURED_AT = 1.7e9

@@ -16,6 +16,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -28,8 +29,6 @@ DOUBTFUL_FRESH_S = 3_600.0
 NOISE_DOUBTFUL = 1.5
 """What was measured while the machine was busy, or only in part, is measured anew after an hour."""
 
-SHORTEST_TELLING_S = 0.5
-"""Shorter jobs tell more of their start than of their entries."""
 FACTOR_BELIEVED = 5.0
 """Further off, something else than the prices was wrong."""
 MOST_OTHERS_SHARE = 0.05

@@ -12,7 +12,6 @@ import traceback
 
 from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
-from tui_fs.job.calibrations import learn
 from tui_fs.job.control import ControlServer
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
@@ -33,6 +32,7 @@ from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import Command
 from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.events import (
     Audited,
     CancelRequested,
@@ -130,6 +130,10 @@ class Supervisor:
 
     def learn(self) -> None:
         """Let the next estimate know how long it took."""
+        if self._wall_s < SHORTEST_TELLING_S:
+            return  # without loading what learns, which takes longer than such a job
+        from tui_fs.job.calibrations import learn
+
         try:
             learn(self._plan, self._snapshot)
         except (OSError, TuiFsError) as why:

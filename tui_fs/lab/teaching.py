@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from tui_fs.job.calibrations import NOISE_DOUBTFUL, SHORTEST_TELLING_S, refine
+from tui_fs.job.calibrations import NOISE_DOUBTFUL, refine
 from tui_fs.job.planning import forecast
 from tui_fs.lab.results import Results
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.strategy import Options
 from tui_fs.survey.scandir import ScandirSurvey
 
