@@ -51,24 +51,40 @@ class HarmlessCli:
         return finished
 
 
-@pytest.fixture
-def harmless(cli: Cli, tmp_path: Path) -> HarmlessCli:
-    """Put a harmless rm first in PATH, and make sure that the program would use it."""
-    stubs = tmp_path / "stubs"
-    stubs.mkdir()
-    marker = tmp_path / "rm-was-run"
-    stub = stubs / "rm"
-    stub.write_text(
+@dataclass(slots=True)
+class Stub:
+    """An `rm` that deletes nothing, in a directory of its own."""
+
+    path: Path
+    marker: Path
+    is_used: bool = False
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Stub:
+    """Make the harmless rm, which says in a file that it was called."""
+    place = tmp_path_factory.mktemp("stubs")
+    path, marker = place / "rm", place / "rm-was-run"
+    path.write_text(
         "#!/bin/sh\n"
         f'[ "$1" = --version ] && exec {shutil.which("rm")} --version\n'
         f'echo "$@" >> {marker}\n'
     )
-    stub.chmod(0o755)
-    harmless = HarmlessCli(cli, f"{stubs}:{os.environ['PATH']}", marker)
-    bait = tmp_path / "bait"
-    bait.mkdir()
-    shown = harmless.delete(str(bait), "--dry-run", "--json").expect(0).object()
-    assert shown["command"][0][0] == str(stub), "the harmless rm is not used; do not go on"
+    path.chmod(0o755)
+    return Stub(path, marker)
+
+
+@pytest.fixture
+def harmless(cli: Cli, stub: Stub, tmp_path: Path) -> HarmlessCli:
+    """Put the harmless rm first in PATH; before anything else see that the program would use it."""
+    harmless = HarmlessCli(cli, f"{stub.path.parent}:{os.environ['PATH']}", stub.marker)
+    if not stub.is_used:
+        bait = tmp_path / "bait"
+        bait.mkdir()
+        shown = harmless.delete(str(bait), "--dry-run", "--json").expect(0).object()
+        assert shown["command"][0][0] == str(stub.path), "the harmless rm is not used"
+        stub.is_used = True
+    stub.marker.unlink(missing_ok=True)
     return harmless
 
 
