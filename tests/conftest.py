@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -196,6 +197,18 @@ def spread_out(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = os.open(tmp_path_factory.getbasetemp(), os.O_RDONLY)
     spread_subdirectories(directory)
     os.close(directory)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def counters_are_held() -> Iterator[None]:
+    """Let no job wait for the kernel to take down the counters of the one before."""
+    holding = [sys.executable, "-m", "tests.holding_counters"]
+    holder = subprocess.Popen(
+        holding, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, start_new_session=True
+    )
+    yield
+    assert holder.stdin is not None
+    holder.stdin.close()
 
 
 @pytest.fixture(autouse=True)

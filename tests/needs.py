@@ -63,17 +63,26 @@ def needs_tools_of(strategy: str) -> None:
 
 def needs_kernel_counters() -> None:
     """Require perf_event_open on system call tracepoints."""
-    number = _PERF_EVENT_OPEN.get(platform.machine())
-    if number is None:
+    if platform.machine() not in _PERF_EVENT_OPEN:
         lacks(f"perf_event_open is not known for {platform.machine()}; run on x86-64 or arm64")
-    try:
-        with open(_TRACEPOINT_ID, encoding="ascii") as id_file:
-            tracepoint = int(id_file.read())
-    except OSError as error:
+    if not os.access(_TRACEPOINT_ID, os.R_OK):
         lacks(
-            f"{_TRACEPOINT_ID}: {error.strerror}; enable it with: "
+            f"{_TRACEPOINT_ID} cannot be read; enable it with: "
             "sudo mount -t tracefs none /sys/kernel/tracing, and run as root"
         )
+    try:
+        os.close(opened_counter(_TRACEPOINT_ID))
+    except OSError as error:
+        lacks(
+            f"perf_event_open: {error.strerror}; enable it with: "
+            "sudo sysctl kernel.perf_event_paranoid=-1 (in a container: --cap-add PERFMON)"
+        )
+
+
+def opened_counter(id_file: str) -> int:
+    """Open a counter of a tracepoint on this process, which never counts; OSError if refused."""
+    with open(id_file, encoding="ascii") as file:
+        tracepoint = int(file.read())
     attributes = struct.pack(
         "=IIQQQQQ",
         _PERF_TYPE_TRACEPOINT,
@@ -86,10 +95,8 @@ def needs_kernel_counters() -> None:
     )
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(attributes.ljust(_PERF_ATTR_BYTES, b"\0"))
-    descriptor = libc.syscall(number, buffer, 0, -1, -1, 0)
+    number = _PERF_EVENT_OPEN[platform.machine()]
+    descriptor: int = libc.syscall(number, buffer, 0, -1, -1, 0)
     if descriptor < 0:
-        lacks(
-            f"perf_event_open: {os.strerror(ctypes.get_errno())}; enable it with: "
-            "sudo sysctl kernel.perf_event_paranoid=-1 (in a container: --cap-add PERFMON)"
-        )
-    os.close(descriptor)
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return descriptor

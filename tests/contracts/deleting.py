@@ -2,8 +2,7 @@
 
 import os
 import select
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,17 +34,6 @@ class Deleted:
     def peak_memory_bytes(self) -> int:
         """The largest process of all steps."""
         return max(end.peak_memory_bytes for end in self.ends)
-
-
-@contextmanager
-def counters_held() -> Iterator[None]:
-    """Keep a counter of each call open: the last to be closed takes the kernel 40 ms."""
-    held = PerfCounters(find_tracefs(), _PROCESSES)
-    held.attach(os.getpid())
-    try:
-        yield
-    finally:
-        held.close()
 
 
 def delete(

@@ -2,13 +2,13 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.contracts.deleting import Deleted, counters_held, delete
+from tests.contracts.deleting import Deleted, delete
 from tests.filesystems import kind_of
 from tests.needs import lacks, needs_kernel_counters, needs_tool
 from tests.trees import chain, flat, many_directories
@@ -28,11 +28,9 @@ OF_CHANCE = frozenset({"brk", "poll", "read", "write", "wait4", "mmap", "munmap"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _counters() -> Iterator[None]:
+def _tools() -> None:
     needs_kernel_counters()
     needs_tool("rsync", package="rsync")
-    with counters_held():
-        yield
 
 
 def random_tree(root: Path, entries: int = 400, seed: int = 7) -> None:
