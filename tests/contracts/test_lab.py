@@ -26,6 +26,9 @@ NAMES = (
 )
 _VERDICTS = {"holds here", "does not hold here", "cannot be tested here"}
 _LONGEST_S = 120.0
+_MAKES_IMAGES = ("ext4-vs-xfs",)
+"""They have no room on the small ext4 that the others run on: on a large one every directory of a
+chain lies in another group of blocks, and reading their bitmaps is most of the time."""
 
 
 @pytest.fixture
@@ -60,12 +63,15 @@ def test_the_list_names_all_experiments_with_the_fields_others_rely_on(cli: Cli)
 
 @pytest.mark.root
 @pytest.mark.parametrize("name", NAMES)
-def test_each_runs_at_its_small_scale(cli: Cli, place: Path, tmp_path: Path, name: str) -> None:
+def test_each_runs_at_its_small_scale(
+    cli: Cli, place: Path, ext4: Path, tmp_path: Path, name: str
+) -> None:
     # Given a machine with all it needs
     needs_root("dropping caches, mounting")
     needs_kernel_counters()
     for tool, package in (("rsync", "rsync"), ("file", "file"), ("mkfs.xfs", "xfsprogs")):
         needs_tool(tool, package)
+    place = place if name in _MAKES_IMAGES else ext4
     target = tmp_path / "own"
     many_directories(target, 20, 10)
     sentinel = Sentinel(place)
