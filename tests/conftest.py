@@ -56,12 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: works on 200,000 files or more")
 
 
-def wait_until(condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
+def wait_until(
+    condition: Callable[[], bool],
+    what: str,
+    deadline_s: float = DEADLINE_S,
+    poll_s: float = _POLL_S,
+) -> None:
     """Wait for a condition; fail with `what` when the deadline passes."""
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end, f"not within {deadline_s:.0f} s: {what}"
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)
 
 
 @dataclass(frozen=True, slots=True)

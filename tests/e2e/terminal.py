@@ -8,6 +8,9 @@ from pathlib import Path
 
 from tests.conftest import wait_until
 
+_LOOK_EVERY_S = 0.05
+"""Each look is a process: more of them take the time from the program that is looked at."""
+
 
 class Terminal:
     """A detached tmux session that runs one command."""
@@ -49,7 +52,7 @@ class Terminal:
     ) -> None:
         """Wait until the screen is as wanted."""
         try:
-            wait_until(lambda: condition(self.text()), what, deadline_s)
+            wait_until(lambda: condition(self.text()), what, deadline_s, _LOOK_EVERY_S)
         except AssertionError as error:
             raise AssertionError(f"{error}; the screen shows:\n{self.text()}") from None
 
