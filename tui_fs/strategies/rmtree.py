@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
-from tui_fs.strategies import rmtree_child
 from tui_fs.strategies.base import Failure, Progress
 
 _FAILED = re.compile(rb"rmtree: (\w+): (\d{1,4}): (.*)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rmtree_child.py")
+"""Not imported here: loading shutil takes some milliseconds of every command."""
+
 MAX_LEVELS = 900
 """shutil.rmtree calls itself for each level, and Python allows 1,000 calls inside each other."""
 
@@ -79,5 +81,4 @@ class Rmtree:
         flags: tuple[str, ...],
     ) -> tuple[Step, ...]:
         keep = ("--keep-root",) if options.keep_root else ()
-        child = os.path.abspath(rmtree_child.__file__)
-        return (((tools["python"], "-I", "-S", child, *flags, *keep, "--", *targets),),)
+        return (((tools["python"], "-I", "-S", _CHILD, *flags, *keep, "--", *targets),),)
