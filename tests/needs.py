@@ -5,10 +5,12 @@ machine that runs every test cannot quietly run only some of them.
 """
 
 import ctypes
+import functools
 import os
 import platform
 import shutil
 import struct
+import subprocess
 from typing import NoReturn
 
 import pytest
@@ -50,9 +52,19 @@ def needs_engine() -> None:
     if find_engine() is not None:
         return
     sentence = "tui-fs-engine is not built; enable it with: pip install . (needs cargo 1.77)"
-    if shutil.which("cargo") is None:
+    if working_cargo() is None:
         pytest.skip(sentence)  # no package of this system need be new enough
     lacks(sentence)
+
+
+@functools.cache
+def working_cargo() -> str | None:
+    """Return the path of a cargo that has a toolchain, None if there is none (see rustup)."""
+    path = shutil.which("cargo")
+    if path is None:
+        return None
+    asked = subprocess.run([path, "--version"], capture_output=True, check=False)
+    return path if asked.returncode == 0 else None
 
 
 def needs_tools_of(strategy: str) -> None:

@@ -1,11 +1,12 @@
 """The crate's own tests, run where cargo is there."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.needs import working_cargo
 
 CRATE = Path(__file__).parents[2] / "engine"
 OLDEST = (1, 77)
@@ -15,7 +16,7 @@ LIMIT_S = 1_200.0
 
 def cargo() -> str:
     """Return the path of a cargo that can build the engine."""
-    path = shutil.which("cargo")
+    path = working_cargo()
     if path is None:
         pytest.skip("cargo is not installed; enable it with: apt-get install cargo, or rustup")
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
