@@ -230,16 +230,17 @@ def test_gentle_and_ranks_change_at_a_key(running: tuple[Terminal, Path, str], c
     terminal, _, job = running
 
     terminal.press("g")
-    terminal.wait_for("gentle")
+    terminal.wait_for("pace gentle")
     terminal.press("n")
     terminal.wait_for("nice 10 · disk low")
     terminal.press("n")
     terminal.wait_for("nice 19 · disk idle")
     terminal.press("g")
-    terminal.wait_until(lambda text: "· gentle" not in text, "no longer gentle")
+    terminal.wait_until(lambda text: "pace gentle" not in text, "no longer gentle")
 
     paces = [e["pace"] for e in cli.journal(job) if e["type"] == "PaceChanged"]
-    assert paces[-1] == {"gentle": False, "rate_per_s": 0, "nice": 19, "io_priority": "idle"}
+    asked = {"gentle": False, "rate_per_s": 0, "nice": 19, "io_priority": "idle", "threads": 0}
+    assert paces[-1] == asked
 
 
 def test_marked_directories_go_and_nothing_else(open_on: Open, tmpfs: Path) -> None:

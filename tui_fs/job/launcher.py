@@ -256,20 +256,15 @@ class _Process:
         own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         source = os.dup(self._commands)
         launcher, pids = os.getpid(), list[int]()
+        at_gate, at_gate_end = os.pipe()
         for position, argv in enumerate(step):
             following, sink = (-1, self._out) if position == len(step) - 1 else os.pipe()
             pid = os.fork()
             if pid == 0:
                 os.close(self._gate)
-                _become(
-                    argv,
-                    pids[0] if pids else 0,
-                    gate,
-                    (source, sink, self._err),
-                    directory,
-                    self._ranks,
-                    launcher,
-                )
+                group, gates = pids[0] if pids else 0, (at_gate_end, gate)
+                channels = source, sink, self._err
+                _become(argv, group, gates, channels, directory, self._ranks, launcher)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.setpgid(pid, pids[0] if pids else pid)
             pids.append(pid)
@@ -278,6 +273,10 @@ class _Process:
                 os.close(sink)
             source = following
         os.close(gate)
+        os.close(at_gate_end)
+        # What they touch and call on their way to the gate is not the tools'.
+        os.read(at_gate, 1)  # its end comes when all have let go of it
+        os.close(at_gate)
         self._waiting = pids
         self._peak = PeakMemory(pids, own_peak_bytes)
         self._socket.send(json.dumps({"forked": pids}).encode())
@@ -369,7 +368,7 @@ def _on_a_high_descriptor(connection: socket.socket, processes: int) -> socket.s
 def _become(
     argv: tuple[str, ...],
     group: int,
-    gate: int,
+    gates: tuple[int, int],
     channels: tuple[int, int, int],
     directory: int,
     ranks: tuple[int, IoPriority],
@@ -388,6 +387,8 @@ def _become(
             os.dup2(channel, target, inheritable=True)
         rank_process(*ranks)
         os.fchdir(directory)
+        at_gate, gate = gates
+        os.close(at_gate)
         if os.read(gate, 1) != b"g":
             os._exit(_NOT_STARTED)
         os.execve(argv[0], argv, _ENVIRONMENT)

@@ -80,7 +80,7 @@ def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
 
 
 def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
-    """Return entries left, failed, how much free space has grown, and what limits the pace."""
+    """Return entries left, failed, what limits the pace, and how much free space has grown."""
     figures: list[Figure] = []
     if snapshot.removed is not None and snapshot.started is not None:
         entries_left = max(0, snapshot.expected_entries - snapshot.removed.entries)
@@ -90,13 +90,14 @@ def more_figures_of(snapshot: Snapshot) -> tuple[Figure, ...]:
         figures.append(Figure("failed", count(failed), tone="danger", label_first=True))
     else:
         figures.append(Figure("failed", "0", label_first=True))
+    # What a person has asked for is seen even where not all has room in a line.
+    pace = pace_words(snapshot.pace)
+    if pace:
+        figures.append(Figure("pace", pace, label_first=True))
     freed = _freed(snapshot)
     if freed is not None:
         sign = "+" if freed > 0 else ""
         figures.append(Figure("free space", f"{sign}{bytes_iec(freed)}", label_first=True))
-    pace = pace_words(snapshot.pace)
-    if pace:
-        figures.append(Figure("pace", pace, label_first=True))
     return tuple(figures)
 
 
