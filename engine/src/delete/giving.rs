@@ -15,6 +15,9 @@ use super::worker::Worker;
 /// Names of one directory that several workers remove are given away so many at once.
 const SLICE: usize = 512;
 
+/// While it is tried whether that pays: what was given must not be long under way afterwards.
+const TRIED_SLICE: usize = 64;
+
 /// Levels below a target from which on nothing is given away: what others know of a directory
 /// takes more room than a level of a walk.
 const DEEPEST_GIVEN: usize = 4_096;
@@ -86,7 +89,7 @@ impl Worker<'_> {
         let splits = match &mut self.trial {
             Some((directory, trial)) if directory.inode == walk.levels[index].inode => {
                 let removed = directory.removed.load(Relaxed);
-                let is_over = trial.go_on(splitting, Instant::now(), removed);
+                let is_over = trial.go_on(splitting, Instant::now(), removed, given > 0);
                 let splits = if is_over {
                     splitting.pays()
                 } else {
@@ -111,7 +114,8 @@ impl Worker<'_> {
         };
         let directory = Arc::clone(walk.share(index));
         directory.begin();
-        let rest = end - SLICE;
+        let is_trial = self.trial.is_some();
+        let rest = end - if is_trial { TRIED_SLICE } else { SLICE };
         self.run.crew.give(Task::Names(
             directory,
             descriptor,

@@ -6,20 +6,24 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long one way is tried: some thousand removals.
+/// How long one way is tried: some hundred removals on a slow file system, thousands on a fast one.
 const WINDOW: Duration = Duration::from_millis(6);
 
-/// What is not counted of it: names given away before are still being removed.
-const SETTLING: Duration = Duration::from_millis(2);
+/// What is not counted before it.
+const SETTLING: Duration = Duration::from_millis(1);
 
-/// Windows of a trial: one, two, one, two workers.
-const WINDOWS: usize = 4;
+/// For so long it is waited at most that those are done who worked the other way.
+const LONGEST_SETTLING: Duration = Duration::from_millis(100);
+
+/// Windows of a trial: one, two, one, two, one worker, the first of which is not counted: what a
+/// directory costs in its first moments it does not cost afterwards.
+const WINDOWS: usize = 5;
 
 /// What two workers must win over one to be worth it.
 const GAIN: f64 = 1.05;
 
 /// A decision holds for so long, and for twice as long whenever it is found again.
-const FIRST_TRUST: Duration = Duration::from_secs(1);
+const FIRST_TRUST: Duration = Duration::from_millis(250);
 const LONGEST_TRUST: Duration = Duration::from_secs(16);
 
 /// What all workers know of it.
@@ -91,16 +95,25 @@ impl Trial {
         self.window % 2 == 1
     }
 
-    /// Takes note of the time and of all removals in the directory so far; tells whether it is
-    /// over, and has decided.
-    pub fn go_on(&mut self, splitting: &Splitting, now: Instant, removed: u64) -> bool {
-        let passed = now - self.since;
+    /// Takes note of the time, of all removals in the directory so far, and of whether others work
+    /// in it; tells whether it is over, and has decided.
+    pub fn go_on(
+        &mut self,
+        splitting: &Splitting,
+        now: Instant,
+        removed: u64,
+        is_shared: bool,
+    ) -> bool {
+        let waited = now - self.since;
+        let has_settled = is_shared == self.splits() || waited >= LONGEST_SETTLING;
         match self.settled {
-            None if passed >= SETTLING => self.settled = Some((now, removed)),
-            Some((from, before)) if passed >= WINDOW => {
-                let sum = &mut self.sums[self.window % 2];
-                sum.0 += (now - from).as_secs_f64();
-                sum.1 += removed - before;
+            None if waited >= SETTLING && has_settled => self.settled = Some((now, removed)),
+            Some((from, before)) if now - from >= WINDOW => {
+                if self.window > 0 {
+                    let sum = &mut self.sums[self.window % 2];
+                    sum.0 += (now - from).as_secs_f64();
+                    sum.1 += removed - before;
+                }
                 self.window += 1;
                 self.since = now;
                 self.settled = None;
@@ -127,7 +140,12 @@ mod tests {
         let mut removed = 0;
         for ms in 1..1_000 {
             removed += if trial.splits() { together } else { alone };
-            if trial.go_on(splitting, begin + Duration::from_millis(ms), removed) {
+            if trial.go_on(
+                splitting,
+                begin + Duration::from_millis(ms),
+                removed,
+                trial.splits(),
+            ) {
                 return splitting.pays();
             }
         }
@@ -142,6 +160,34 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_begin_does_not_decide() {
+        // the first window removes hardly anything, whoever works in it
+        let splitting = Splitting::new();
+        let begin = Instant::now();
+        let mut trial = Trial::begin(begin);
+        let mut removed = 0;
+        for ms in 1..1_000 {
+            let is_slow = ms <= (WINDOW + SETTLING).as_millis() as u64;
+            removed += if is_slow {
+                1
+            } else if trial.splits() {
+                60
+            } else {
+                100
+            };
+            if trial.go_on(
+                &splitting,
+                begin + Duration::from_millis(ms),
+                removed,
+                trial.splits(),
+            ) {
+                break;
+            }
+        }
+        assert!(!splitting.pays());
+    }
+
+    #[test]
     fn another_answer_is_not_trusted_for_long() {
         let splitting = Splitting::new();
         assert!(splitting.is_doubtful());
@@ -149,8 +195,8 @@ mod tests {
             decided(&splitting, 100, 160);
         }
         assert!(!splitting.is_doubtful());
-        assert_eq!(splitting.trust_ms.load(Relaxed), 4_000);
-        decided(&splitting, 100, 50);
         assert_eq!(splitting.trust_ms.load(Relaxed), 1_000);
+        decided(&splitting, 100, 50);
+        assert_eq!(splitting.trust_ms.load(Relaxed), 250);
     }
 }
