@@ -24,8 +24,9 @@ use crate::calls::Calls;
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// What the names may take that all workers have read and not removed yet: of a directory of more
-/// (a million names of ten letters) a part is read and removed, and then the next one.
-const MOST_BYTES: usize = 32 << 20;
+/// (half a million names of ten letters) a part is read and removed, and then the next one. The
+/// allocator holds twice as much, for what grows and what was given back in between.
+const MOST_BYTES: usize = 16 << 20;
 
 /// What a worker may hold in any case.
 const BYTES_OF_EACH: usize = 512 << 10;
