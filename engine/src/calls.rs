@@ -309,6 +309,21 @@ pub struct Identity {
     pub inode: u64,
 }
 
+impl std::str::FromStr for Identity {
+    type Err = String;
+
+    /// Reads `DEV:INO`, as options write it.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let numbers = text.split_once(':').and_then(|(device, inode)| {
+            Some(Self {
+                device: device.parse().ok()?,
+                inode: inode.parse().ok()?,
+            })
+        });
+        numbers.ok_or_else(|| format!("{text:?} is not DEV:INO"))
+    }
+}
+
 impl Identity {
     pub fn of(status: &Stat) -> Self {
         Self {

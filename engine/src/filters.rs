@@ -1,7 +1,9 @@
 //! Which entries to delete, or to count besides: the same choice that find's tests make.
 
 use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStringExt;
 
+use lexopt::ValueExt;
 use rustix::fs::{FileType, Stat, Statx};
 
 use crate::foreign::matches_glob;
@@ -18,6 +20,24 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// Takes an option that sets one of them, with its value; tells whether it was one.
+    pub fn take(
+        &mut self,
+        option: &str,
+        parser: &mut lexopt::Parser,
+    ) -> Result<bool, lexopt::Error> {
+        match option {
+            "name" => {
+                let glob = CString::new(parser.value()?.into_vec());
+                self.name_glob = Some(glob.map_err(|_| "a pattern holds a NUL")?);
+            }
+            "min-size" => self.min_size_bytes = Some(parser.value()?.parse()?),
+            "modified-before" => self.modified_before_s = Some(parser.value()?.parse()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// Whether anything is filtered at all.
     pub fn are_active(&self) -> bool {
         *self != Self::default()

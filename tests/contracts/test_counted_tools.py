@@ -39,3 +39,22 @@ def test_what_is_counted_is_what_the_formulas_say(
     assert sum(told.values()) == pytest.approx(sum(formula.values()), rel=0.03)
     assert counted["rm"].versions
     assert [path.name for path in scratch.iterdir()] == ["empty"]
+
+
+def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
+    # Given a scratch directory in whose place another one stands by now, with trees of its own
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(mode=0o700)
+    descriptor = os.open(scratch, os.O_RDONLY)
+    try:
+        trees = SmallTrees(descriptor, str(scratch), lambda: True)
+        scratch.rename(tmp_path / "moved")
+        (scratch / "tree").mkdir(parents=True)
+        (scratch / "tree" / "precious").touch()
+        # When every strategy that can run here is timed
+        timed = {sample.strategy for sample in trees.samples()}
+    finally:
+        os.close(descriptor)
+    # Then what stands by the old name is whole
+    assert {StrategyName.RM, StrategyName.FIND} <= timed
+    assert (scratch / "tree" / "precious").exists()

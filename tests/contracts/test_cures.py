@@ -103,7 +103,7 @@ def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
     tree, other = tmpfs / "tree", tmpfs / "other"
     (tree / "inner").mkdir(parents=True)
     other.mkdir()
-    flat(tree / "inner" / "sub", 4000)
+    flat(tree / "inner" / "sub", 20_000)
     mount_bind(tree, other)
     try:
         job = start_slowly(cli, other / "inner" / "sub")
@@ -119,7 +119,7 @@ def test_a_job_under_another_name_is_seen(cli: Cli, tmpfs: Path) -> None:
 def test_a_begun_deletion_is_not_undone(cli: Cli, tmpfs: Path) -> None:
     """Given a job on what was put aside, running or ended, putting it back is refused."""
     spool = tmpfs / "spool"
-    flat(spool, 4000)
+    flat(spool, 20_000)
     told = put_aside(cli, spool)
     job = start_slowly(cli, Path(told["aside"]))
 
@@ -135,7 +135,7 @@ def test_a_directory_with_a_job_is_left_alone(cli: Cli, tmpfs: Path) -> None:
     """Given a job at work below it, it is not put aside."""
     tree = tmpfs / "tree"
     tree.mkdir()
-    flat(tree / "inner", 4000)
+    flat(tree / "inner", 20_000)
     job = start_slowly(cli, tree / "inner")
 
     finished = cli.run("aside", tree, "--yes")

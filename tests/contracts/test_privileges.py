@@ -178,7 +178,7 @@ def ask_as_nobody(folder: Path, order: str) -> "subprocess.CompletedProcess[str]
 def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
     # Given a running job of root's
     needs_root("becoming another user")
-    flat(tmpfs / "t", 5000)
+    flat(tmpfs / "t", 20_000)
     job = start_slowly(cli, tmpfs / "t")
     folder = cli.jobs_directory / job
     orders = ("cancel", "pause", "rate off", "gentle on", "nice 19", "ionice idle")
@@ -201,7 +201,7 @@ def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
 
 def test_those_who_say_nothing_do_not_keep_the_owner_from_it(cli: Cli, tmpfs: Path) -> None:
     # Given a paused job, and some who connect and say nothing
-    flat(tmpfs / "t", 5000)
+    flat(tmpfs / "t", 20_000)
     job = start_slowly(cli, tmpfs / "t")
     cli.run("pause", job).expect(0)
     held = os.open(cli.jobs_directory / job, os.O_PATH)

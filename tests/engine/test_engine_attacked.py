@@ -13,6 +13,7 @@ from tests.needs import needs_root
 from tests.trees import flat, many_directories
 
 CROWD = 5_000
+LARGE_CROWD = 200_000
 OLD_S = 1_000
 
 
@@ -41,14 +42,19 @@ def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None
 
 
 def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
-    # Given many files none of which is old enough, and a run that is paused
+    # Given more files than can be looked at before it listens, none of which is old enough
     target = tmpfs / "target"
-    flat(target, CROWD)
-    run = Conversation("--modified-before", "1", "--", target)
-    # When it is cancelled at once / Then it has ended, one way or the other, and removed nothing
+    flat(target, LARGE_CROWD)
+    run = Conversation("--modified-before", "1", "--threads", "1", "--", target)
+    # When it is paused, it stands still instead of coming to its end
+    run.say("pause")
+    looked = run.next_counts()["calls"].get("newfstatat", [0])[0]
+    assert looked < LARGE_CROWD
+    assert run.next_counts()["calls"].get("newfstatat", [0])[0] <= looked + 1
+    # And when it is cancelled, it has ended and removed nothing
     run.say("cancel")
-    assert run.end().code in (0, 130)
-    assert len(os.listdir(target)) == CROWD
+    assert run.end().expect(130).counts["removed"] == 0
+    assert len(os.listdir(target)) == LARGE_CROWD
 
 
 def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:

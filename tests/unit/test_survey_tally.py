@@ -178,6 +178,9 @@ def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
         ("\u202egnp.exe".encode(), DirectoryFlag.CONTROL_NAMES),
         ("\u200b".encode(), DirectoryFlag.CONTROL_NAMES),
         ("\u0085".encode(), DirectoryFlag.CONTROL_NAMES),
+        ("\u00a0".encode(), DirectoryFlag.CONTROL_NAMES),
+        ("\ue000".encode(), DirectoryFlag.CONTROL_NAMES),
+        ("\u0378\U0003d000".encode(), 0),  # unassigned in some versions of Unicode
         (b"caf\xe9", DirectoryFlag.UNDECODABLE_NAMES),
         (b"\xff\x01", DirectoryFlag.UNDECODABLE_NAMES | DirectoryFlag.CONTROL_NAMES),
         (

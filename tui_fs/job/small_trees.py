@@ -185,16 +185,19 @@ class SmallTrees:
         strategy: StrategyName,
         tree: str,
         options: Options = _ORDINARY,
-        above: str = ".",
+        above: str = "",
         *,
         is_counted: bool = False,
     ) -> tuple[float, dict[str, int]]:
-        """Return the seconds from the release of the tools to their end, and their calls."""
+        """Return the seconds from the release of the tools to their end, and their calls.
+
+        Args:
+            above: the path the trees are named by; empty for their bare names, which lead nowhere
+                but into the directory that is held.
+        """
         tools, _ = tools_of(STRATEGIES[strategy])
-        above = self._path if strategy is StrategyName.PARALLEL else above  # it takes no `./`
-        steps = STRATEGIES[strategy].steps(
-            (f"{above}/{tree}",), options, tools, f"{above}/{_EMPTY}"
-        )
+        target, empty = os.path.join(above, tree), os.path.join(above, _EMPTY)
+        steps = STRATEGIES[strategy].steps((target,), options, tools, empty)
         processes = sum(len(step) for step in steps)
         source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, processes)
         ended = run_steps(steps, self._directory, source)

@@ -1,13 +1,12 @@
 """Finding the native engine, which is there only if it was built when tui-fs was installed."""
 
 import os
-import subprocess
 import sysconfig
 from functools import lru_cache
 
-NAME = "tui-fs-engine"
+from tui_fs.linux.executables import find_executable, version_line
 
-_VERSION_TIMEOUT_S = 5.0
+NAME = "tui-fs-engine"
 
 
 def find_engine() -> str | None:
@@ -21,24 +20,10 @@ def find_engine() -> str | None:
 
 @lru_cache(maxsize=16)
 def _find(scripts: str, search_path: str) -> str | None:
-    for directory in (scripts, *search_path.split(os.pathsep)):
-        candidate = os.path.join(directory, NAME)
-        if os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return candidate
-    return None
+    return find_executable(NAME, (scripts, *search_path.split(os.pathsep)))
 
 
 def engine_version(path: str) -> str:
     """Return what an engine says about itself, ``tui-fs-engine 0.1.0``; empty if nothing."""
-    try:
-        answer = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_VERSION_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""  # an engine that does not answer has no version that could be relied on
-    lines = answer.stdout.decode("utf-8", "replace").splitlines()
-    return lines[0].strip() if lines and answer.returncode == 0 else ""
+    line, code = version_line(path)
+    return line if code == 0 else ""

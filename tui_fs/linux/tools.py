@@ -1,19 +1,17 @@
 """Finding the command line tools and telling which build of them is installed."""
 
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tui_fs.linux.engine import NAME as ENGINE
 from tui_fs.linux.engine import engine_version, find_engine
+from tui_fs.linux.executables import find_executable, version_line
 
 __all__ = ["ENGINE", "HOW_TO_GET_THE_ENGINE", "Tool", "find_tool"]
 
 HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
-
-_VERSION_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +50,10 @@ def find_tool(name: str) -> Tool | None:
 
 @lru_cache(maxsize=256)
 def _find_tool(name: str, search_path: str) -> Tool | None:
-    for directory in search_path.split(os.pathsep):
-        candidate = os.path.join(directory, name)
-        if os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return Tool(name, candidate, _version(candidate))
-    return None
+    path = find_executable(name, search_path.split(os.pathsep))
+    return None if path is None else Tool(name, path, version_line(path)[0])
 
 
 @lru_cache(maxsize=16)
 def _engine(path: str) -> Tool:
     return Tool(ENGINE, path, engine_version(path))
-
-
-def _version(path: str) -> str:
-    try:
-        answer = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_VERSION_TIMEOUT_S,
-            env={"LC_ALL": "C", "PATH": os.defpath},
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""  # a tool that does not answer has no version that could be relied on
-    lines = answer.stdout.decode("utf-8", "replace").splitlines()
-    return lines[0].strip() if lines else ""

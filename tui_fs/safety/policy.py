@@ -21,8 +21,8 @@ SYSTEM_POLICY = "/etc/tui-fs/policy.toml"
 READ_ONLY_VARIABLE = "TUI_FS_READ_ONLY"
 MAX_POLICY_BYTES = 1 << 20
 
-STRATEGY_NAMES = frozenset({*(name.value for name in StrategyName), "parallel"})
-"""What `strategies` may hold; a file may name the parallel engine where there is none yet."""
+STRATEGY_NAMES = frozenset(name.value for name in StrategyName)
+"""What `strategies` may hold."""
 
 _KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only")
 _UNTIL_MENDED = "Nothing is deleted until this file is mended or removed."

@@ -49,7 +49,7 @@ def pace_words(pace: Pace) -> str:
     if pace.io_priority is not IoPriority.NORMAL:
         words.append(f"disk {pace.io_priority}")
     if pace.threads:
-        words.append(counted(pace.threads, "thread", "threads"))
+        words.append(f"up to {counted(pace.threads, 'thread', 'threads')}")
     return " · ".join(words)
 
 

@@ -6,6 +6,7 @@ entries takes longer than the kernel takes to stat them.
 
 import os
 import stat
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
@@ -184,8 +185,17 @@ class DirectoryTally:
         except UnicodeDecodeError:
             self.flags |= DirectoryFlag.UNDECODABLE_NAMES
             text = joined.decode("utf-8", "ignore")
-        if not text.isprintable():
+        if not text.isprintable() and any(map(_is_not_shown, text)):
             self.flags |= DirectoryFlag.CONTROL_NAMES
+
+
+def _is_not_shown(letter: str) -> bool:
+    """Tell whether it is a separator, the space aside, or of the categories Other.
+
+    Unassigned is not told: which letters are depends on the version of Unicode.
+    """
+    category = unicodedata.category(letter)
+    return letter != " " and category[0] in "CZ" and category != "Cn"
 
 
 def _kind(mode: int) -> int:

@@ -1,7 +1,7 @@
 //! The command line of `delete`.
 
-use std::ffi::{CString, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use lexopt::prelude::*;
@@ -56,12 +56,7 @@ impl Arguments {
                 Long("keep-root") => asked.keep_root = true,
                 Long("gentle") => asked.is_gentle = true,
                 Long("without-openat2") => asked.without_openat2 = true,
-                Long("name") => asked.filters.name_glob = Some(pattern(parser.value()?)?),
-                Long("min-size") => asked.filters.min_size_bytes = Some(parser.value()?.parse()?),
-                Long("modified-before") => {
-                    asked.filters.modified_before_s = Some(parser.value()?.parse()?);
-                }
-                Long("pin") => asked.pins.push(parser.value()?.parse_with(pin)?),
+                Long("pin") => asked.pins.push(parser.value()?.parse()?),
                 Long("threads") => {
                     let number: usize = parser.value()?.parse()?;
                     asked.threads = (number > 0).then_some(number);
@@ -79,7 +74,13 @@ impl Arguments {
                     std::process::exit(0);
                 }
                 Value(target) => asked.targets.push(target),
-                _ => return Err(argument.unexpected()),
+                Long(option) => {
+                    let option = option.to_owned();
+                    if !asked.filters.take(&option, parser)? {
+                        return Err(Long(&option).unexpected());
+                    }
+                }
+                other => return Err(other.unexpected()),
             }
         }
         asked.check()?;
@@ -108,20 +109,6 @@ impl Arguments {
         }
         Ok(())
     }
-}
-
-fn pattern(value: OsString) -> Result<CString, lexopt::Error> {
-    CString::new(value.into_vec()).map_err(|_| "a pattern holds a NUL".into())
-}
-
-fn pin(text: &str) -> Result<Identity, String> {
-    let numbers = text.split_once(':').and_then(|(device, inode)| {
-        Some(Identity {
-            device: device.parse().ok()?,
-            inode: inode.parse().ok()?,
-        })
-    });
-    numbers.ok_or_else(|| format!("{text:?} is not DEV:INO"))
 }
 
 #[cfg(test)]

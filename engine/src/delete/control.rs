@@ -66,13 +66,8 @@ fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
         ("rate", "off") => run.brake.limit_rate(None),
         ("rate", _) => run.brake.limit_rate(Some(positive(value)?)),
         ("threads", "auto") => run.brake.limit_workers(usize::MAX),
-        ("threads", _) => {
-            let most = positive(value)? as usize;
-            if most > run.crew.workers() {
-                return Err("it was started with fewer threads");
-            }
-            run.brake.limit_workers(most);
-        }
+        // At most: what the counts tell is how many may be at work.
+        ("threads", _) => run.brake.limit_workers(positive(value)? as usize),
         ("gentle", "on") => run.brake.be_gentle(true),
         ("gentle", "off") => run.brake.be_gentle(false),
         _ => return Err(UNKNOWN),

@@ -25,8 +25,7 @@ pub struct Failure {
     pub error: Errno,
 }
 
-/// So much of a large file is given back at once where others are not to wait: some hundredths
-/// of a second on a disk.
+/// So much of a large file is given back at once where others are not to wait.
 const STEP_BYTES: u64 = 256 << 20;
 
 /// File systems on which a lease knows everybody who has a file open (statfs(2)): ext, xfs, btrfs,

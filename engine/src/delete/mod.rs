@@ -19,6 +19,7 @@ mod telling;
 mod walk;
 mod worker;
 
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{channel, RecvTimeoutError};
@@ -29,7 +30,7 @@ use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
 use brake::Brake;
-use crew::Crew;
+use crew::{Crew, Task};
 use hands::Tally;
 use opening::Refusal;
 use splitting::Splitting;
@@ -41,7 +42,7 @@ use crate::filters::Filters;
 use crate::foreign::ignore_broken_leases;
 use crate::quoting::{quoted, reason};
 
-/// More threads than that only wait for each other in every file system that was measured.
+/// As many as the survey's; what more would gain was not measured.
 const MOST_THREADS: usize = 8;
 
 /// As a shell says of a command that Ctrl+C has ended.
@@ -91,22 +92,9 @@ pub fn run(asked: Arguments) -> ExitCode {
         is_broken: AtomicBool::new(false),
     });
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
-    // None is begun before all are known to be what was confirmed.
-    let mut tasks = Vec::new();
-    for (number, target) in asked.targets.iter().enumerate() {
-        let shown = quoted(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
-        match opening::open(&asked, number) {
-            Ok(task) => tasks.push(task),
-            Err(Refusal::Failed(why)) => {
-                run.failures
-                    .say(&format!("cannot open {shown}: {}", reason(why)));
-            }
-            Err(Refusal::Another) => {
-                say(&format!("{shown} is not the directory that was confirmed"));
-                return ExitCode::FAILURE;
-            }
-        }
-    }
+    let Some(tasks) = open_all(&asked, &run.failures) else {
+        return ExitCode::FAILURE;
+    };
     for task in tasks {
         run.crew.give(task);
     }
@@ -114,11 +102,42 @@ pub fn run(asked: Arguments) -> ExitCode {
         .map(|_| Tally::new(Calls::new(asked.without_openat2)))
         .collect();
     let most_open = (descriptors as usize / 2 / workers).max(4);
-    let every = asked.every.unwrap_or(EVERY);
+    work(&run, &tallies, most_open, asked.every.unwrap_or(EVERY));
+    if run.brake.is_cancelled() && !run.is_broken.load(Relaxed) {
+        ExitCode::from(CANCELLED)
+    } else if run.failures.number() > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Opens the targets: none is begun before all are known to be what was confirmed. `None` where
+/// one is another; one that cannot be opened spares the others.
+fn open_all(asked: &Arguments, failures: &Failures) -> Option<Vec<Task>> {
+    let mut tasks = Vec::new();
+    for (number, target) in asked.targets.iter().enumerate() {
+        let shown = quoted(target.as_bytes());
+        match opening::open(asked, number) {
+            Ok(task) => tasks.push(task),
+            Err(Refusal::Failed(why)) => {
+                failures.say(&format!("cannot open {shown}: {}", reason(why)));
+            }
+            Err(Refusal::Another) => {
+                say(&format!("{shown} is not the directory that was confirmed"));
+                return None;
+            }
+        }
+    }
+    Some(tasks)
+}
+
+/// Lets all workers work to their end, obeys, and tells the counts meanwhile.
+fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
     std::thread::scope(|threads| {
         let (working, ended) = channel::<()>();
         for (number, tally) in tallies.iter().enumerate() {
-            let (run, working) = (&*run, working.clone());
+            let (run, working) = (&**run, working.clone());
             let work = move || {
                 Worker::new(run, tally, most_open).work();
                 drop(working);
@@ -134,14 +153,14 @@ pub fn run(asked: Arguments) -> ExitCode {
             }
         }
         drop(working);
-        let listener = Arc::clone(&run);
+        let listener = Arc::clone(run);
         // Nobody waits for it: it reads until the program ends.
         if let Err(why) = std::thread::Builder::new().spawn(move || control::listen(&listener)) {
             say(&format!("commands cannot be read: {why}"));
         }
         loop {
             let is_over = ended.recv_timeout(every) == Err(RecvTimeoutError::Disconnected);
-            let line = counts(&tallies, run.brake.most_workers(), run.splitting.pays());
+            let line = counts(tallies, run.brake.most_workers(), run.splitting.pays());
             if let (Err(why), false) = (tell(&line), run.is_broken.load(Relaxed)) {
                 // Without a reader nobody could see or stop what is done here.
                 run.break_off(&format!("the counts cannot be told: {why}"));
@@ -151,13 +170,6 @@ pub fn run(asked: Arguments) -> ExitCode {
             }
         }
     });
-    if run.brake.is_cancelled() && !run.is_broken.load(Relaxed) {
-        ExitCode::from(CANCELLED)
-    } else if run.failures.number() > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
 }
 
 fn processors() -> usize {

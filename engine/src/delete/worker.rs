@@ -34,7 +34,7 @@ const BYTES_OF_EACH: usize = 512 << 10;
 /// After so many removals a worker looks whether somebody waits for work.
 const BATCH: usize = 64;
 
-/// From here on the order of inodes is worth sorting names.
+/// Fewer names are removed as they come: their inodes share few blocks whatever the order.
 const SORT_FROM: usize = 256;
 
 /// A worker, for the life of its thread.

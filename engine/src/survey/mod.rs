@@ -42,6 +42,7 @@ use self::request::Request;
 use self::shared::{Limits, Root, Shared};
 use self::walker::Walker;
 use crate::calls::Identity;
+use crate::quoting::reason;
 
 /// More have not counted faster.
 const THREADS_AT_MOST: usize = 8;
@@ -164,11 +165,4 @@ fn spare_descriptors(roots: usize) -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.map_or(usize::MAX, |limit| limit as usize);
     limit.saturating_sub(roots + FURTHER_DESCRIPTORS)
-}
-
-/// What the C library says about an error, without its number.
-fn reason(why: Errno) -> String {
-    let whole = io::Error::from(why).to_string();
-    let end = whole.find(" (os error").unwrap_or(whole.len());
-    whole[..end].to_owned()
 }

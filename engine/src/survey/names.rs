@@ -1,6 +1,6 @@
 //! What a name gives away: bytes that are no text, characters that are not shown, dashes, spaces.
 
-use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use super::records::flag;
 
@@ -29,7 +29,7 @@ fn flags_of_letters(name: &[u8]) -> u32 {
     let mut flags = 0;
     for chunk in chunks(name) {
         match chunk {
-            Some(text) if text.chars().all(is_printable) => (),
+            Some(text) if text.chars().all(is_shown) => (),
             Some(_) => flags |= flag::CONTROL_NAMES,
             None => flags |= flag::UNDECODABLE_NAMES,
         }
@@ -58,13 +58,13 @@ fn chunks(name: &[u8]) -> Vec<Option<&str>> {
     found
 }
 
-/// As str.isprintable of Python: neither a separator, the space aside, nor of the categories
-/// `Other`.
-fn is_printable(letter: char) -> bool {
-    let group = letter.general_category_group();
+/// Neither a separator, the space aside, nor of the categories Other. Unassigned is not one of
+/// them: which letters are depends on the version of Unicode.
+fn is_shown(letter: char) -> bool {
     letter == ' '
+        || letter.general_category() == GeneralCategory::Unassigned
         || !matches!(
-            group,
+            letter.general_category_group(),
             GeneralCategoryGroup::Separator | GeneralCategoryGroup::Other
         )
 }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_name_is_flagged() {
         // The same names as in tests/unit/test_survey_tally.py.
-        let known: [(&[u8], u32); 18] = [
+        let known: [(&[u8], u32); 20] = [
             (b"plain", 0),
             ("caf\u{e9}".as_bytes(), 0),
             ("\u{65e5}\u{672c}".as_bytes(), 0),
@@ -90,6 +90,8 @@ mod tests {
             ("\u{200b}".as_bytes(), flag::CONTROL_NAMES),
             ("\u{85}".as_bytes(), flag::CONTROL_NAMES),
             ("\u{a0}".as_bytes(), flag::CONTROL_NAMES),
+            ("\u{e000}".as_bytes(), flag::CONTROL_NAMES),
+            ("\u{378}\u{3d000}".as_bytes(), 0), // unassigned in some versions of Unicode
             (b"caf\xe9", flag::UNDECODABLE_NAMES),
             (b"\xff\x01", flag::UNDECODABLE_NAMES | flag::CONTROL_NAMES),
             (b"- \xff", flag::DASH_NAMES | flag::UNDECODABLE_NAMES),

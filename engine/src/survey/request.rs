@@ -1,8 +1,5 @@
 //! What is asked of a survey on the command line.
 
-use std::ffi::CString;
-use std::num::ParseIntError;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
@@ -37,20 +34,16 @@ impl Request {
                     let threads: usize = arguments.value()?.parse()?;
                     request.threads = (threads > 0).then_some(threads.min(MOST_THREADS));
                 }
-                Long("name") => {
-                    let glob = CString::new(arguments.value()?.into_vec());
-                    request.filters.name_glob = Some(glob.map_err(|_| "a NUL in --name")?);
-                }
-                Long("min-size") => {
-                    request.filters.min_size_bytes = Some(arguments.value()?.parse()?);
-                }
-                Long("modified-before") => {
-                    request.filters.modified_before_s = Some(arguments.value()?.parse()?);
-                }
-                Long("pin") => request.pins.push(arguments.value()?.parse_with(pin)?),
+                Long("pin") => request.pins.push(arguments.value()?.parse()?),
                 Long("private-group") => request.private_groups.push(arguments.value()?.parse()?),
                 Long("parent") => request.parent = Some(arguments.value()?.parse()?),
                 Value(root) => request.roots.push(root.into()),
+                Long(option) => {
+                    let option = option.to_owned();
+                    if !request.filters.take(&option, arguments)? {
+                        return Err(Long(&option).unexpected());
+                    }
+                }
                 other => return Err(other.unexpected()),
             }
         }
@@ -69,14 +62,6 @@ impl Request {
         }
         Ok(self)
     }
-}
-
-fn pin(text: &str) -> Result<Identity, ParseIntError> {
-    let (device, inode) = text.split_once(':').unwrap_or((text, ""));
-    Ok(Identity {
-        device: device.parse()?,
-        inode: inode.parse()?,
-    })
 }
 
 #[cfg(test)]
