@@ -21,6 +21,7 @@ pub enum Call {
     Openat2,
     Openat,
     Fstat,
+    Fstatfs,
     Statx,
     Getdents64,
     Unlinkat,
@@ -31,10 +32,11 @@ pub enum Call {
     Newfstatat,
 }
 
-pub const CALLS: [(Call, &str); 11] = [
+pub const CALLS: [(Call, &str); 12] = [
     (Call::Openat2, "openat2"),
     (Call::Openat, "openat"),
     (Call::Fstat, "fstat"),
+    (Call::Fstatfs, "fstatfs"),
     (Call::Statx, "statx"),
     (Call::Getdents64, "getdents64"),
     (Call::Unlinkat, "unlinkat"),
@@ -138,6 +140,19 @@ impl Calls {
         Err(Errno::XDEV)
     }
 
+    /// Opens a directory on the way to a tree, to read it or only to have it (`PATH`).
+    pub fn open_on_the_way(
+        &self,
+        above: impl AsFd,
+        name: &CStr,
+        access: OFlags,
+    ) -> Result<OwnedFd> {
+        let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.counted(Call::Openat, || {
+            rustix::fs::openat(above, name, flags, Mode::empty())
+        })
+    }
+
     /// Opens the directory above one, as `..`; the caller compares what it is.
     pub fn open_above(&self, below: BorrowedFd<'_>) -> Result<OwnedFd> {
         self.open_plainly(below, c"..")
@@ -181,6 +196,12 @@ impl Calls {
 
     pub fn fstat(&self, descriptor: BorrowedFd<'_>) -> Result<Stat> {
         self.counted(Call::Fstat, || rustix::fs::fstat(descriptor))
+    }
+
+    /// The number of a descriptor's kind of file system (statfs(2)).
+    pub fn kind_of_file_system(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
+        let told = self.counted(Call::Fstatfs, || rustix::fs::fstatfs(descriptor))?;
+        Ok(told.f_type as u64 & 0xffff_ffff)
     }
 
     /// What a name stands for now, itself.

@@ -82,21 +82,28 @@ def delete(
 class Conversation:
     """A running engine that is spoken to."""
 
-    def __init__(self, *arguments: str | Path) -> None:
+    def __init__(self, *arguments: str | Path, first: str = "") -> None:
+        """Start it; the command `first` waits for it already."""
+        heard, said = os.pipe()
+        self._commands = os.fdopen(said, "wb", buffering=0)
+        self._commands.write(first.encode())
         self._process = subprocess.Popen(
             [engine(), "delete", "--every", "20", *arguments],
-            stdin=subprocess.PIPE,
+            stdin=heard,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        os.close(heard)
         self._rest = b""
         self.counts: Json = {"removed": 0}
 
     def say(self, command: str) -> Json:
         """Send a command and return its answer."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(command.encode() + b"\n")
-        self._process.stdin.flush()
+        self._commands.write(command.encode() + b"\n")
+        return self.next_answer()
+
+    def next_answer(self) -> Json:
+        """Wait for the answer to a command."""
         return self._until(lambda line: line["type"] == "answer")
 
     def next_counts(self) -> Json:
@@ -105,6 +112,7 @@ class Conversation:
 
     def end(self) -> Ended:
         """Wait for its end."""
+        self._commands.close()
         out, errors = self._process.communicate(timeout=DEADLINE_S)
         for line in (self._rest + out).splitlines():
             told = json.loads(line)

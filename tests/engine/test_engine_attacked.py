@@ -45,9 +45,10 @@ def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
     # Given more files than can be looked at before it listens, none of which is old enough
     target = tmpfs / "target"
     flat(target, LARGE_CROWD)
-    run = Conversation("--modified-before", "1", "--threads", "1", "--", target)
-    # When it is paused, it stands still instead of coming to its end
-    run.say("pause")
+    arguments = ("--modified-before", "1", "--threads", "1", "--", target)
+    # When it is paused as soon as it listens, it stands still instead of coming to its end
+    run = Conversation(*arguments, first="pause\n")
+    run.next_answer()
     looked = run.next_counts()["calls"].get("newfstatat", [0])[0]
     assert looked < LARGE_CROWD
     assert run.next_counts()["calls"].get("newfstatat", [0])[0] <= looked + 1

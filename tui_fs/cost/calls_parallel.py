@@ -2,12 +2,13 @@
 
 Each directory is opened in the one above, asked what it is, read to its end, removed and closed.
 Some calls come as chance has it, with work that threads give each other: futex, write, and a
-second descriptor of a directory. The engine's own counters hold only what it calls on trees; its
-start is seen by the other sources.
+second descriptor of a directory. The engine's own counters hold what it calls on trees and on the
+way to them (`as_it_counts`); its start is seen by the other sources.
 """
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 
 from tui_fs.cost.calls_rm_find import Calls
 from tui_fs.model.strategy import Options
@@ -45,6 +46,11 @@ def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
     )
     tree.update(_start(options))
     return tree
+
+
+def as_it_counts(calls: Mapping[str, int], options: Options) -> Calls:
+    """Return what of these calls the engine's own counters will hold: all but its start."""
+    return Counter(calls) - _start(options)
 
 
 def way_of(survey: Survey, *, is_inside: bool) -> int:

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustix::fd::OwnedFd;
 
+use super::file_systems::FileSystem;
 use crate::calls::Identity;
 
 /// What was named on the command line.
@@ -15,8 +16,7 @@ pub struct Target {
     /// The directory that holds it; `None` where the target itself is kept.
     pub holder: Option<(OwnedFd, CString)>,
     pub device: u64,
-    /// Whether the order of inodes is of no use here: a file system in memory.
-    pub is_in_memory: bool,
+    pub file_system: FileSystem,
 }
 
 /// Where a directory lies.

@@ -84,7 +84,8 @@ impl Worker<'_> {
         let splitting = &self.run.splitting;
         if self.trial.is_none() && splitting.is_doubtful() {
             let directory = Arc::clone(walk.share(index));
-            self.trial = Some((directory, Trial::begin(Instant::now())));
+            let trial = Trial::begin(Instant::now(), directory.removed.load(Relaxed));
+            self.trial = Some((directory, trial));
         }
         let splits = match &mut self.trial {
             Some((directory, trial)) if directory.inode == walk.levels[index].inode => {

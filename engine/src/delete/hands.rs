@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 
 use super::brake::{Brake, Permit, Turn};
+use super::file_systems::FileSystem;
 use super::names::{Chunk, Named};
 use crate::calls::Calls;
 use crate::filters::Filters;
@@ -27,10 +28,6 @@ pub struct Failure {
 
 /// So much of a large file is given back at once where others are not to wait.
 const STEP_BYTES: u64 = 256 << 20;
-
-/// File systems on which a lease knows everybody who has a file open (statfs(2)): ext, xfs, btrfs,
-/// f2fs, tmpfs. On others somebody may have it by another inode, or on another machine.
-const LEASING: [u64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
 /// One worker's counts.
 pub struct Tally {
@@ -181,8 +178,7 @@ impl Hands<'_> {
     /// name, and open nowhere else. A reader who still had it would see it shrink.
     fn give_back(&mut self, file: BorrowedFd<'_>, before: &Stat) {
         let calls = &self.tally.calls;
-        let is_known = rustix::fs::fstatfs(file)
-            .is_ok_and(|system| LEASING.contains(&(system.f_type as u64 & 0xffff_ffff)));
+        let is_known = FileSystem::of(file, calls).is_ok_and(FileSystem::knows_who_has_a_file);
         let is_nameless = calls
             .fstat(file)
             .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);

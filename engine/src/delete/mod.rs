@@ -9,6 +9,7 @@ mod brake;
 mod control;
 mod crew;
 mod directory;
+mod file_systems;
 mod giving;
 mod hands;
 mod leaving;
@@ -92,15 +93,19 @@ pub fn run(asked: Arguments) -> ExitCode {
         is_broken: AtomicBool::new(false),
     });
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
-    let Some(tasks) = open_all(&asked, &run.failures) else {
-        return ExitCode::FAILURE;
-    };
-    for task in tasks {
-        run.crew.give(task);
-    }
     let tallies: Vec<Tally> = (0..workers)
         .map(|_| Tally::new(Calls::new(asked.without_openat2)))
         .collect();
+    let Some(tasks) = open_all(&asked, &tallies[0].calls, &run.failures) else {
+        return ExitCode::FAILURE;
+    };
+    if let Some(Task::Whole(first, _)) = tasks.first() {
+        let known = first.target().file_system.gains_by_splitting();
+        run.splitting.expect(known);
+    }
+    for task in tasks {
+        run.crew.give(task);
+    }
     let most_open = (descriptors as usize / 2 / workers).max(4);
     work(&run, &tallies, most_open, asked.every.unwrap_or(EVERY));
     if run.brake.is_cancelled() && !run.is_broken.load(Relaxed) {
@@ -114,11 +119,11 @@ pub fn run(asked: Arguments) -> ExitCode {
 
 /// Opens the targets: none is begun before all are known to be what was confirmed. `None` where
 /// one is another; one that cannot be opened spares the others.
-fn open_all(asked: &Arguments, failures: &Failures) -> Option<Vec<Task>> {
+fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Option<Vec<Task>> {
     let mut tasks = Vec::new();
     for (number, target) in asked.targets.iter().enumerate() {
         let shown = quoted(target.as_bytes());
-        match opening::open(asked, number) {
+        match opening::open(asked, number, calls) {
             Ok(task) => tasks.push(task),
             Err(Refusal::Failed(why)) => {
                 failures.say(&format!("cannot open {shown}: {}", reason(why)));

@@ -218,7 +218,7 @@ impl<'run> Worker<'run> {
                 }
             }
         }
-        if chunk.len() >= SORT_FROM && !walk.shared[0].target().is_in_memory {
+        if chunk.len() >= SORT_FROM && !walk.shared[0].target().file_system.is_in_memory() {
             chunk.sort();
         }
         Ok(cookie)

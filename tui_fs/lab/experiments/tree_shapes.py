@@ -41,6 +41,8 @@ from tui_fs.linux.engine import NAME as ENGINE
 _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}
 _BREADTH = {Scale.SMALL: 60, Scale.PUBLISHED: 1_000}
 _LEVELS = {Scale.SMALL: 3_000, Scale.PUBLISHED: 1_000_000}
+_LEVELS_ON_DISK = {Scale.SMALL: 3_000, Scale.PUBLISHED: 100_000}
+"""The text has its chain in memory only; on a disk a million takes each rm six minutes."""
 _FILES = {
     Scale.SMALL: (300, 1_000, 3_000, 10_000),
     Scale.PUBLISHED: (1_000, 10_000, 100_000, 1_000_000),
@@ -55,15 +57,17 @@ _GROWING = (RM, FIND, BUSYBOX)
 
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
-    breadth, levels, sizes = _BREADTH[scale], _LEVELS[scale], _FILES[scale]
-    shapes: list[tuple[str, str, Wide | Chain | Flat, tuple[str, ...]]] = [
-        (WIDE, f"{breadth:,} × {breadth:,}", Wide(breadth, breadth), tuple(TITLES)),
-        (CHAIN, f"chain of {levels:,}", Chain(levels), tuple(TITLES)),
+    breadth, sizes = _BREADTH[scale], _FILES[scale]
+    in_memory, on_disk = _LEVELS[scale], _LEVELS_ON_DISK[scale]
+    shapes: list[tuple[str, str, Wide | Chain | Flat, tuple[str, ...], tuple[Place, ...]]] = [
+        (WIDE, f"{breadth:,} × {breadth:,}", Wide(breadth, breadth), tuple(TITLES), PLACES),
+        (CHAIN, f"chain of {in_memory:,}", Chain(in_memory), tuple(TITLES), (Place.TMPFS,)),
+        (CHAIN, f"chain of {on_disk:,}", Chain(on_disk), tuple(TITLES), (Place.HERE,)),
     ]
     for number, files in enumerate(sizes):
         shape = growing(number)
         tools = tuple(TITLES) if shape == FLAT else _GROWING
-        shapes.append((shape, f"{files:,} files", Flat(files, prefix=""), tools))
+        shapes.append((shape, f"{files:,} files", Flat(files, prefix=""), tools, PLACES))
     return tuple(
         Trial(
             (_step(shape, words, tool, place, tree, setting),),
@@ -71,9 +75,9 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
             place,
             _ROUNDS[scale],
         )
-        for shape, words, tree, tools in shapes
+        for shape, words, tree, tools, places in shapes
         for tool in tools
-        for place in PLACES
+        for place in places
     )
 
 
