@@ -1,6 +1,7 @@
 """Tools of versions without a formula: their calls are counted on tiny trees."""
 
 import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,9 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
         scratch.rename(tmp_path / "moved")
         (scratch / "tree").mkdir(parents=True)
         (scratch / "tree" / "precious").touch()
-        # When every strategy that can run here is timed
-        timed = {sample.strategy for sample in trees.samples()}
+        # When every strategy that can run here is timed, on the first three shapes
+        first = islice(trees.samples(), 3 * len(StrategyName))
+        timed = {sample.strategy for sample in first}
     finally:
         os.close(descriptor)
     # Then what stands by the old name is whole

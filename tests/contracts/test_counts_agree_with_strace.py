@@ -101,10 +101,13 @@ def test_the_report_counts_what_strace_counts(
     for name in REMOVALS:
         counted = told.get(name, {"calls": 0, "errors": 0})
         assert (counted["calls"], counted["errors"]) == (calls[name], errors[name]), name
+    # (two threads that ask for memory at once ask how many processors there are, too)
+    by_chance = 2 if strategy == "parallel" else 0
     differing = {
         name: (told.get(name, {"calls": 0})["calls"], calls[name])
         for name in OTHERS
-        if abs(told.get(name, {"calls": 0})["calls"] - calls[name]) > TOLERANCE * calls[name]
+        if abs(told.get(name, {"calls": 0})["calls"] - calls[name])
+        > TOLERANCE * calls[name] + by_chance
     }
     assert differing == {}, "report and strace differ"
 

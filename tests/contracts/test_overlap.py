@@ -122,7 +122,7 @@ def test_jobs_beside_each_other_run_together(cli: Cli, tmpfs: Path) -> None:
     # comes, for each file takes a process
     places = [tmpfs / name for name in ("directory-1", "directory-10")]
     for place in places:
-        flat(place, 1000)
+        flat(place, 400)
     slowly = ("xargs", "--batch-size", "1", "--rate", "50")
     jobs = [start_slowly(cli, place, *slowly) for place in places]
     # Then both are at work at one moment, and both end well

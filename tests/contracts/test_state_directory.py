@@ -24,14 +24,15 @@ from tui_fs.job.store import create
 from tui_fs.model.strategy import Pace
 
 NOBODY = 65534
+FILES = 12_000
 _TINY = "size=128k,mode=0755"
 
 
 @pytest.fixture
 def target(tmpfs: Path) -> Path:
-    """Give a tree that takes more than ten seconds at the rate SLOWLY."""
+    """Give a tree that takes forty seconds at the rate SLOWLY."""
     target = tmpfs / "t"
-    flat(target, 4000)
+    flat(target, FILES)
     return target
 
 
@@ -119,7 +120,7 @@ def test_a_job_without_room_is_kept_in_memory_and_found_there(
     cli.run("resume", job).expect(0)
     cli.run("rate", job, "off").expect(0)
     report = cli.run("attach", "--json", job).expect(0).report()
-    assert (report["outcome"], report["deleted_files"]) == ("done", 4000)
+    assert (report["outcome"], report["deleted_files"]) == ("done", FILES)
     assert not target.exists()
 
 
@@ -302,7 +303,7 @@ def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
     filler.unlink()
     cli.run("rate", job, "off").expect(0)
     report = cli.run("attach", "--json", job).expect(0).report()
-    assert (report["outcome"], report["deleted_files"]) == ("done", 4000)
+    assert (report["outcome"], report["deleted_files"]) == ("done", FILES)
     events = cli.journal(job)
     assert events[0]["type"] == "JobStarted"
     assert events[-1]["type"] == "JobFinished"
@@ -347,7 +348,7 @@ def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
     filler = fill(tiny)
     wait_until(lambda: processes_with(target) == [], "the end of its tools", deadline_s=10)
     # Then its tools have been ended, and its end is written as soon as there is room
-    assert 0 < _removed(target) < 4000
+    assert 0 < _removed(target) < FILES
     filler.unlink()
     report = cli.run("attach", "--json", plan.job_id).expect(130).report()
     assert report["outcome"] == "cancelled"
@@ -356,7 +357,7 @@ def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
 
 
 def _removed(target: Path) -> int:
-    return 4000 - sum(1 for _ in os.scandir(target))
+    return FILES - sum(1 for _ in os.scandir(target))
 
 
 def _longest_silence_s(events: list[Json]) -> float:

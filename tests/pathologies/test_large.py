@@ -200,12 +200,13 @@ class TestDisturbedTree:
             totals = survey.totals
             # One directory may be met twice or not at all when it is renamed, a short-lived one
             # may be there; in each directory twenty files come and go. What a link leads to for
-            # a moment is never counted.
+            # a moment is never counted (ten times as many as a directory holds).
             assert survey.unreadable == 0
             assert survey.complete
             assert abs(totals.directories - _DISTURBED_DIRECTORIES - 1) <= 2
             whole = _DISTURBED_DIRECTORIES * _DISTURBED_FILES
-            assert abs(totals.files - whole) <= 2 * _DISTURBED_FILES
+            going = 20 * _DISTURBED_DIRECTORIES
+            assert abs(totals.files - whole) <= 2 * _DISTURBED_FILES + going
             assert time.monotonic() - began_s < 60, "no name ever vanished"
 
     def test_the_survey_of_a_tree_that_is_deleted_ends(self, tmpfs_place: Path) -> None:

@@ -114,8 +114,8 @@ def test_new_ids_can_be_looked_up() -> None:
 def test_new_ids_are_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an id that is taken / When it comes up again / Then another is made
     create(plan("aaaaaa"))
-    made = iter(["aaaaaa", "bbbbbb"])
-    monkeypatch.setattr("secrets.token_hex", lambda _: next(made))
+    made = iter([b"\xaa\xaa\xaa", b"\xbb\xbb\xbb"])
+    monkeypatch.setattr("os.urandom", lambda _: next(made))
     assert new_job_id() == "bbbbbb"
 
 

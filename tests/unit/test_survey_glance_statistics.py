@@ -104,6 +104,19 @@ def test_an_interval_is_in_order_and_not_below_what_was_seen(
     assert capped.low <= capped.expected <= capped.high <= math.ceil(sums.seen[Sum.ENTRIES] + 1)
 
 
+def test_a_guess_above_the_cap_is_known_no_better() -> None:
+    # Given a sum that was estimated higher than it can be
+    sums = holding(0)
+    sums.seen[Sum.ENTRIES], sums.values[Sum.ENTRIES] = 4_000, 62_000
+    sums.vary(Sum.ENTRIES, 1_000.0**2, 1_000.0)
+    free = interval(sums, Sum.ENTRIES)
+    assert free.low > 60_000
+    # Then its range reaches from the cap as far down as it did from the guess
+    told = interval(sums, Sum.ENTRIES, cap=60_000)
+    assert (told.expected, told.high) == (60_000, 60_000)
+    assert told.expected - told.low == pytest.approx(free.expected - free.low, rel=0.1)
+
+
 def test_what_is_only_guessed_may_be_twenty_times_as_much() -> None:
     # Given a chain of 100 and nobody knows how far it goes / Then it may well be 2,000
     sums = holding(100.0)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tui_fs.cli.output import columns
+from tui_fs.model.calls import countable
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
@@ -75,7 +76,8 @@ def _time(report: dict[str, Any]) -> str:
 
 
 def _calls(report: dict[str, Any]) -> str:
-    predicted = report["predicted"]["syscalls"]
+    told = report["predicted"]
+    predicted = countable(told["syscalls"], told["uncounted_syscalls"])
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
     ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
     for name, counted in ordered[:_CALLS_SHOWN]:

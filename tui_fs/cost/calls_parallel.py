@@ -3,12 +3,11 @@
 Each directory is opened in the one above, asked what it is, read to its end, removed and closed.
 Some calls come as chance has it, with work that threads give each other: futex, write, and a
 second descriptor of a directory. The engine's own counters hold what it calls on trees and on the
-way to them (`as_it_counts`); its start is seen by the other sources.
+way to them; its start (`calls_of_start`) is seen by the other sources only.
 """
 
 import os
 from collections import Counter
-from collections.abc import Mapping
 
 from tui_fs.cost.calls_rm_find import Calls
 from tui_fs.model.strategy import Options
@@ -44,13 +43,8 @@ def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
             "close": directories + closed + way - 1,
         }
     )
-    tree.update(_start(options))
+    tree.update(calls_of_start(options))
     return tree
-
-
-def as_it_counts(calls: Mapping[str, int], options: Options) -> Calls:
-    """Return what of these calls the engine's own counters will hold: all but its start."""
-    return Counter(calls) - _start(options)
 
 
 def way_of(survey: Survey, *, is_inside: bool) -> int:
@@ -63,7 +57,7 @@ def threads_of(options: Options) -> int:
     return options.pace.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
 
 
-def _start(options: Options) -> Calls:
+def calls_of_start(options: Options) -> Calls:
     """Return what the dynamic linker, the runtime and its threads call."""
     threads = threads_of(options)
     calls = Counter(

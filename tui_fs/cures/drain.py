@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import signal
 import time
 
@@ -84,9 +83,7 @@ class Drained:
             try:
                 rename_new(Spot(old, name), Spot(new, goal))
             except FileExistsError:
-                goal = PathStr(
-                    cut_name("", name, f".tui-fs-kept-{secrets.token_hex(_TOKEN_BYTES)}")
-                )
+                goal = PathStr(cut_name("", name, f".tui-fs-kept-{os.urandom(_TOKEN_BYTES).hex()}"))
             except FileNotFoundError:
                 return  # its maker has removed or renamed it meanwhile
             else:

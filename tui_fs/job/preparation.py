@@ -4,7 +4,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 
-from tui_fs.cost.calls_parallel import as_it_counts
+from tui_fs.cost.calls_parallel import calls_of_start
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.pacing import ranks_of
 from tui_fs.job.permission import check_plan
@@ -81,9 +81,7 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
 def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -> JobStarted:
     """Return the event that begins the journal."""
     predicted = plan.predicted
-    predicted_calls = predicted.syscalls if predicted else {}
-    if ready.source.kind is TraceSource.ENGINE:
-        predicted_calls = dict(as_it_counts(predicted_calls, plan.options))
+    counts_itself = ready.source.kind is TraceSource.ENGINE
     return JobStarted(
         at_s=at_s,
         job_id=plan.job_id,
@@ -94,7 +92,7 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         keep_root=plan.options.keep_root,
         command=flatten(tuple(one.step for one in ready.staged)),
         expected=plan.expected,
-        predicted_calls=predicted_calls,
+        predicted_calls=predicted.syscalls if predicted else {},
         predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
         if predicted
         else None,
@@ -105,6 +103,7 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         boot_id=boot_id(),
         predicted_peak_memory_bytes=predicted.peak_memory_bytes if predicted else None,
         predicted_processes=predicted.processes if predicted else None,
+        uncounted_calls=dict(calls_of_start(plan.options)) if counts_itself else {},
     )
 
 

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -83,7 +82,7 @@ class Scratch:
 
     def __init__(self, above: str, device: int) -> None:
         self.descriptor = -1
-        self._name = PREFIX + secrets.token_hex(6)
+        self._name = PREFIX + os.urandom(6).hex()
         shown = displayable(above)
         held = open_directory(above)
         try:
@@ -259,7 +258,7 @@ def empty_directory(directory: int) -> None:
             os.close(found)
 
     def move_up(name: str, above: int) -> None:
-        fresh = secrets.token_hex(8)
+        fresh = os.urandom(8).hex()
         os.rename(name, fresh, src_dir_fd=above, dst_dir_fd=directory)
 
     while _sift(directory, thin_out):

@@ -2,7 +2,6 @@
 
 import enum
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -65,7 +64,7 @@ class Damaged:
 
 def new_record(action: Action, target: Target) -> Record:
     """Return the record of something that is about to begin."""
-    record_id = secrets.token_hex(_ID_BYTES)
+    record_id = os.urandom(_ID_BYTES).hex()
     above, name = os.path.split(target.path)
     aside = os.path.join(above, cut_name(".", name, f".tui-fs-aside-{record_id}"))
     record = Record(record_id, action, target.path, PathStr(aside), target.pin, None, time.time())

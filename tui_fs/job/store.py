@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import pwd
-import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,7 +105,7 @@ def emergency_directory() -> str | None:
 def new_job_id() -> str:
     """Return an unused short name for a job."""
     while True:
-        job_id = secrets.token_hex(_ID_BYTES)
+        job_id = os.urandom(_ID_BYTES).hex()
         if not any(os.path.lexists(os.path.join(place, job_id)) for place in _places()):
             return job_id
 
@@ -282,7 +281,7 @@ def read_json(path: str) -> dict[str, Any]:
 
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Write a file that is either whole or not there, even after a power failure."""
-    partial = f"{path}.{secrets.token_hex(4)}.partial"  # others may write the same file
+    partial = f"{path}.{os.urandom(4).hex()}.partial"  # others may write the same file
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(partial, flags, 0o600)
     try:

@@ -8,7 +8,6 @@ import ctypes
 import importlib.metadata
 import json
 import os
-import secrets
 import select
 import signal
 import subprocess
@@ -218,7 +217,7 @@ def _read(path: str) -> Json:
 def _new_folder() -> str:
     """Make a folder for a profile in the state directory, this user's alone."""
     lab = os.path.join(state_directory(), "lab")
-    name = f"{time.strftime('%Y-%m-%d-%H%M%S')}-{secrets.token_hex(2)}"
+    name = f"{time.strftime('%Y-%m-%d-%H%M%S')}-{os.urandom(2).hex()}"
     folder = os.path.join(lab, "self-profiles", name)
     try:
         if not made_private(lab):

@@ -1,7 +1,6 @@
 """The file system a path lies on: its type, its room, its inodes."""
 
 import ctypes
-import hashlib
 import os
 import threading
 import time
@@ -65,10 +64,12 @@ def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
 
 def _identity(kind: str, source: str, room: os.statvfs_result) -> str:
     """Return a word for one file system; that of xfs is the number of its device, NFS has none."""
-    is_telling = room.f_fsid and kind not in _NUMBERED_BY_DEVICE
-    about = room.f_fsid if is_telling else (source, room.f_blocks * room.f_frsize)
-    digest = hashlib.sha256(repr((kind, about)).encode()).hexdigest()
-    return f"{kind.replace('/', '-')}-{digest[:16]}"
+    if room.f_fsid and kind not in _NUMBERED_BY_DEVICE:
+        return f"{kind.replace('/', '-')}-{room.f_fsid:016x}"
+    import hashlib  # loading it takes time: mostly there is a number
+
+    about = repr((source, room.f_blocks * room.f_frsize)).encode()
+    return f"{kind.replace('/', '-')}-{hashlib.sha256(about).hexdigest()[:16]}"
 
 
 def one_of_each(paths: Iterable[str], mountinfo: str = MOUNTINFO) -> tuple[str, ...]:

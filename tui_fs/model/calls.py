@@ -43,6 +43,12 @@ class Removed:
     directories: int | None = None
 
 
+def countable(predicted: Mapping[str, int], uncounted: Mapping[str, int]) -> dict[str, int]:
+    """Return what of the predicted calls can stand beside counts: all but those nobody counts."""
+    left = {name: number - uncounted.get(name, 0) for name, number in predicted.items()}
+    return {name: number for name, number in left.items() if number > 0}
+
+
 def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:
     """Return the sums of several counts by name, which all have times."""
     sums: dict[str, CallCount] = {}

@@ -44,6 +44,7 @@ class JobStarted:
 
     Attributes:
         boot_id: which run of the kernel it is (proc_sys_kernel(5)).
+        uncounted_calls: those of the predicted ones that this source of counts does not see.
     """
 
     at_s: float
@@ -64,6 +65,7 @@ class JobStarted:
     boot_id: str = ""
     predicted_peak_memory_bytes: int | None = None
     predicted_processes: int | None = None
+    uncounted_calls: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a start of nothing."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.calls import REMOVING_CALLS, countable
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
@@ -78,7 +78,8 @@ def details(report: dict[str, Any]) -> Text:
 
 def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
-    predicted, counted = report["predicted"]["syscalls"], report["syscalls"]
+    told, counted = report["predicted"], report["syscalls"]
+    predicted = countable(told["syscalls"], told["uncounted_syscalls"])
     total_s = sum(one["seconds"] or 0.0 for one in counted.values())
     rows = []
     for name, one in sorted(counted.items(), key=lambda item: (-item[1]["calls"], item[0])):

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS, CallCount
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, countable
 from tui_fs.model.events import HeldBack
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
@@ -116,7 +116,8 @@ def call_title(snapshot: Snapshot) -> str:
 
 def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
     """Return the calls, those that are predicted most often first."""
-    predicted = snapshot.started.predicted_calls if snapshot.started else {}
+    started = snapshot.started
+    predicted = countable(started.predicted_calls, started.uncounted_calls) if started else {}
     total_s = sum(one.seconds or 0.0 for one in snapshot.calls.values())
     names = sorted(
         snapshot.calls,

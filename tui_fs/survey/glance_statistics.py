@@ -126,7 +126,8 @@ def interval(sums: Sums, which: Sum, cap: float = math.inf) -> Interval:
         math.sqrt(math.log1p(relative * relative)) * student_95(sums.freedom(which)) + _LEAST_SPREAD
     )
     # A sum of skewed things is skewed itself; in logarithms it is nearly even.
-    low = seen + rest * math.exp(-min(spread, 50.0))
+    # What was guessed too high is known no better for that: the range goes down from the cap.
+    low = seen + max(0.0, min(rest, cap - seen)) * math.exp(-min(spread, 50.0))
     high = seen + rest * math.exp(min(spread, 50.0)) + sums.margins[which]
     high += LINDY * open_of(sums, which)
     high = max(seen, min(high, cap))
