@@ -29,7 +29,7 @@ from tests.needs import lacks, needs_root, needs_tools_of
 from tests.trees import manifest
 
 SWAPS = 1_500
-DONE, PARTIAL = 0, 1
+DONE, PARTIAL, CANCELLED = 0, 1, 130
 JOBS_ALL_THE_TIME = 8
 """Where a link on the way was followed, nearly half of such jobs deleted the wrong directory."""
 
@@ -127,7 +127,8 @@ def test_no_other_directory_is_taken_for_the_target(
     # Then nothing of root's falls
     assert verdict.was_rung
     assert verdict.lost == ()
-    assert verdict.code in (DONE, PARTIAL, REFUSED)
+    # (a job that lasts long enough sees the exchange and ends itself)
+    assert verdict.code in (DONE, PARTIAL, REFUSED, CANCELLED)
 
 
 @pytest.mark.parametrize("exchange", (Exchange.PARENT_LINK, Exchange.TARGET_LINK))

@@ -23,9 +23,9 @@ SLOWLY = ("--rate", "300")
 
 @pytest.fixture
 def tree(tmpfs: Path) -> Path:
-    """Give a tree that takes a minute at the rate SLOWLY."""
+    """Give a tree that takes minutes at the rate SLOWLY, and some time until that is kept."""
     tree = tmpfs / "tree"
-    many_directories(tree, 3, 6000)
+    many_directories(tree, 3, 30_000)
     return tree
 
 

@@ -3,11 +3,14 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.conftest import wait_until
 from tests.needs import needs_tool
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.pacing import Pacing
@@ -127,3 +130,42 @@ def test_other_tools_are_told_nothing(directory: int) -> None:
         assert launcher.ended().statuses == (0,)
     finally:
         launcher.close()
+
+
+@pytest.mark.parametrize("rate", (0, 1_000_000))
+def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: int) -> None:
+    # Given tools that were paused and go on
+    pacing = pacing_of(launcher, Pace(rate_per_s=rate))
+    launcher.fork_step(0)
+    pacing.step_begins()
+    launcher.release()
+    (tool,) = psutil.Process(launcher.pid).children()
+    assert pacing.pause()
+    pacing.resume()
+    wait_until(lambda: tool.status() != psutil.STATUS_STOPPED, "going on")
+    # When one of them is stopped by the SIGSTOP of then, which a fork has kept for it
+    tool.suspend()
+    wait_until(lambda: tool.status() == psutil.STATUS_STOPPED, "standing")
+    # Then it does not stand for ever
+    wait_until(lambda: _is_going(pacing, tool), "going on", deadline_s=5)
+    # But as long as they are to stand, they do
+    assert pacing.pause()
+    assert not _is_going(pacing, tool)
+
+
+def test_tools_that_never_stood_are_not_told_to_go_on(launcher: Launcher) -> None:
+    # Given a tool that somebody else has stopped
+    pacing = pacing_of(launcher, Pace())
+    launcher.fork_step(0)
+    pacing.step_begins()
+    launcher.release()
+    (tool,) = psutil.Process(launcher.pid).children()
+    tool.suspend()
+    # When it is looked after / Then it is left to him
+    assert not any(_is_going(pacing, tool) for _ in range(5))
+
+
+def _is_going(pacing: Pacing, tool: psutil.Process) -> bool:
+    pacing.look(lambda: 0)
+    time.sleep(0.05)
+    return tool.status() != psutil.STATUS_STOPPED

@@ -48,6 +48,8 @@ class Pacing:
         self._note = note
         self._now_s = now_s
         self._reasons: set[str] = set()
+        self._has_stood = False
+        self._next_urging_s = 0.0
         self._gentleness = Gentleness(disk_waiting(devices))
         self._next_gentle_look_s = 0.0
         self._rate: RateLimit | None = None
@@ -78,6 +80,7 @@ class Pacing:
         """Forget why the tools of the last step stood: those of the next one run."""
         self._let_go()
         self._reasons -= {_RATE}
+        self._has_stood = False
         if self._rate is not None:
             self._rate.step_begins()
         with contextlib.suppress(OSError):  # the launcher has died: the supervisor sees that
@@ -118,6 +121,7 @@ class Pacing:
                 return min(until_s, hold_s)
             self._go(_RATE)
             until_s = min(until_s, self._rate.look_again_s)
+        self._urge()
         return until_s
 
     def _look_gently(self) -> float:
@@ -166,7 +170,20 @@ class Pacing:
     def _stand(self, reason: str) -> None:
         if not self._reasons:
             self._launcher.signal_tools(signal.SIGSTOP)
+            self._has_stood = True
         self._reasons.add(reason)
+
+    def _urge(self) -> None:
+        """Say again and again that the tools may go on, once they have stood.
+
+        A fork that is under way keeps a SIGSTOP for the child, and does not keep a SIGCONT that
+        comes before it is over, because that is ignored by default (kernel/signal.c,
+        __send_signal_locked): such a child begins to stand when nobody wants it any more.
+        """
+        now_s = time.monotonic()
+        if self._has_stood and not self._reasons and now_s >= self._next_urging_s:
+            self._next_urging_s = now_s + LOOK_EVERY_S
+            self._launcher.signal_tools(signal.SIGCONT)
 
     def _go(self, reason: str) -> None:
         if self._reasons == {reason}:

@@ -49,7 +49,7 @@ class SurveyProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._is_paused = False
+        self._is_paused = self._has_stood = False
         self._is_stopped = False
         self._ask(
             {
@@ -72,6 +72,8 @@ class SurveyProcess:
                 break
             if isinstance(message, TuiFsError):
                 raise message
+            if self._has_stood and not self._is_paused:
+                self._signal(signal.SIGCONT)  # once more: see `Pacing._urge`
             yield message
         self._process.wait()
         if not self._is_stopped:
@@ -96,7 +98,7 @@ class SurveyProcess:
 
     def pause(self) -> None:
         """Let it stand still."""
-        self._is_paused = True
+        self._is_paused = self._has_stood = True
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
