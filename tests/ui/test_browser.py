@@ -307,6 +307,22 @@ async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> Non
     await browse(act)
 
 
+async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> None:
+    # Given the browser / When the survey tells something just as a screen beside it is opened
+    async def act(browser: Browsing) -> None:
+        for opened in (browser.screen.action_findings, browser.screen.action_ranking):
+            opened()
+            update = browser.screen._last_update
+            assert update is not None
+            browser.screen.heard(update)
+            # Then it is shown as soon as the screen is there
+            await settle(browser.pilot)
+            assert browser.pilot.app.screen is not browser.screen
+            await browser.press("escape")
+
+    await browse(act)
+
+
 async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a job that would fail the test / When every key of the browser is pressed, and enter
     # after it / Then none was started

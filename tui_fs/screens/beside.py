@@ -25,7 +25,7 @@ class BesideScreen(FramedScreen):
     def take(self, update: Update) -> None:
         """Show what the survey has told, and what is marked."""
         self.update_shown = update
-        if self.is_attached:
+        if self.is_mounted and self.is_attached:  # else it shows that when it is there
             self.show_update()
 
     def show_update(self) -> None:
