@@ -13,6 +13,22 @@ CROWD = 40_000
 SLOW_PER_S = 2_000
 
 
+@pytest.mark.parametrize(
+    ("place", "splits"), (("tmpfs", True), ("ext4", True), ("xfs_root", False))
+)
+def test_it_begins_with_what_is_known_of_the_file_system(
+    request: pytest.FixtureRequest, place: str, splits: bool
+) -> None:
+    # Given a directory that several could empty together, and a run that has hardly begun
+    target: Path = request.getfixturevalue(place) / "several"
+    flat(target, 1_000)
+    engine = Conversation("--threads", "2", "--", target, first="pause\n")
+    # Then it splits the directory where that is known to pay, before it has tried
+    assert engine.next_counts()["split"] is splits
+    engine.say("resume")
+    engine.end().expect(0)
+
+
 def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
     # Given a slow run
     target = tmpfs / "target"

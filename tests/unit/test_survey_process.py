@@ -185,6 +185,25 @@ def test_a_paused_survey_stands_still_with_all_its_processes(
     process.pause()
 
 
+def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., SurveyProcess]) -> None:
+    # Given a survey that was paused and goes on
+    family = children_of(os.getpid())
+    process = begin(Path("/"))
+    updates = process.updates()
+    next(updates)
+    ours = children_of(os.getpid()) - family
+    process.pause()
+    process.resume()
+    # When one that counts is stopped by the SIGSTOP of then, which a fork has kept for it
+    walker = max(ours)
+    os.kill(walker, signal.SIGSTOP)
+    wait_until(lambda: _state(walker) == "T", "standing")
+    # Then it goes on with one of the next counts
+    for _ in range(3):
+        next(updates)
+    wait_until(lambda: _state(walker) != "T", "going on", deadline_s=5)
+
+
 @pytest.mark.parametrize("is_paused", [False, True])
 def test_a_survey_that_is_killed_is_an_error(
     begin: Callable[..., SurveyProcess], is_paused: bool

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -49,6 +50,7 @@ class SurveyProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self._signalling = threading.Lock()  # a SIGCONT of `updates` must not undo a pause
         self._is_paused = self._has_stood = False
         self._is_stopped = False
         self._ask(
@@ -72,8 +74,9 @@ class SurveyProcess:
                 break
             if isinstance(message, TuiFsError):
                 raise message
-            if self._has_stood and not self._is_paused:
-                self._signal(signal.SIGCONT)  # once more: see `Pacing._urge`
+            with self._signalling:
+                if self._has_stood and not self._is_paused:
+                    self._signal(signal.SIGCONT)  # once more: a fork may keep a SIGSTOP for a child
             yield message
         self._process.wait()
         if not self._is_stopped:
@@ -98,13 +101,15 @@ class SurveyProcess:
 
     def pause(self) -> None:
         """Let it stand still."""
-        self._is_paused = self._has_stood = True
-        self._signal(signal.SIGSTOP)
+        with self._signalling:
+            self._is_paused = self._has_stood = True
+            self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
-        self._is_paused = False
-        self._signal(signal.SIGCONT)
+        with self._signalling:
+            self._is_paused = False
+            self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End the survey; harmless if it has ended."""

@@ -42,7 +42,7 @@ _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}
 _BREADTH = {Scale.SMALL: 60, Scale.PUBLISHED: 1_000}
 _LEVELS = {Scale.SMALL: 3_000, Scale.PUBLISHED: 1_000_000}
 _LEVELS_ON_DISK = {Scale.SMALL: 3_000, Scale.PUBLISHED: 100_000}
-"""The text has its chain in memory only; on a disk a million takes each rm six minutes."""
+"""The text has its chain in memory only; on a disk a million keeps rm busy for minutes."""
 _FILES = {
     Scale.SMALL: (300, 1_000, 3_000, 10_000),
     Scale.PUBLISHED: (1_000, 10_000, 100_000, 1_000_000),
