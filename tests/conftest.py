@@ -53,7 +53,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers that these tests use."""
-    config.addinivalue_line("markers", "slow: works on 200,000 files or more")
+    config.addinivalue_line("markers", "slow: works on 100,000 files or more")
 
 
 def wait_until(

@@ -67,6 +67,7 @@ struct Counter {
 pub struct Calls {
     counters: [Counter; CALLS.len()],
     without_openat2: AtomicBool,
+    without_statx: AtomicBool,
 }
 
 /// A name alone has no `..` in it, for which the kernel would say so often that it must be tried
@@ -133,11 +134,14 @@ impl Calls {
         }
         let opened = self.open_plainly(above, name)?;
         self.without_openat2.store(true, Relaxed);
-        if self.mount_of(opened.as_fd())? == self.mount_of(above)? {
-            return Ok(opened);
+        let mount = self.mount_of(opened.as_fd());
+        match mount.and_then(|mount| Ok(mount == self.mount_of(above)?)) {
+            Ok(true) => Ok(opened),
+            other => {
+                self.close(opened);
+                Err(other.err().unwrap_or(Errno::XDEV))
+            }
         }
-        self.close(opened);
-        Err(Errno::XDEV)
     }
 
     /// Opens a directory on the way to a tree, to read it or only to have it (`PATH`).
@@ -192,6 +196,22 @@ impl Calls {
             .find_map(|line| line.strip_prefix("mnt_id:"))
             .and_then(|number| number.trim().parse().ok())
             .ok_or(Errno::NOSYS)
+    }
+
+    /// Which directory a descriptor stands for.
+    pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<Known> {
+        if !self.without_statx.load(Relaxed) {
+            match self.statx_of(descriptor, StatxFlags::INO | StatxFlags::BTIME) {
+                // Before 4.11, or a filter that does not know it, as with openat2.
+                Err(Errno::NOSYS | Errno::PERM) => self.without_statx.store(true, Relaxed),
+                other => return other.map(|status| Known::of(&status)),
+            }
+        }
+        let status = self.fstat(descriptor)?;
+        Ok(Known {
+            identity: Identity::of(&status),
+            birth: 0,
+        })
     }
 
     pub fn fstat(&self, descriptor: BorrowedFd<'_>) -> Result<Stat> {
@@ -259,6 +279,18 @@ impl Calls {
         self.counted(Call::Lseek, || {
             rustix::fs::seek(directory, SeekFrom::Start(cookie)).map(|_| ())
         })
+    }
+
+    /// Lets nobody else open a file without our knowing; see `foreign::lease`.
+    pub fn lease(&self, file: BorrowedFd<'_>) -> bool {
+        let given = self.counted(Call::Fcntl, || crate::foreign::lease(file));
+        given.is_ok()
+    }
+
+    /// Tells whether the lease still holds.
+    pub fn is_leased(&self, file: BorrowedFd<'_>) -> bool {
+        let held = self.counted(Call::Fcntl, || crate::foreign::is_leased(file));
+        held.unwrap_or(false)
     }
 
     pub fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<()> {
@@ -330,6 +362,14 @@ pub struct Identity {
     pub inode: u64,
 }
 
+/// Which directory something is, also after its inode number was given to another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub identity: Identity,
+    /// When it was made, in nanoseconds; 0 where nobody knows.
+    pub birth: u64,
+}
+
 impl std::str::FromStr for Identity {
     type Err = String;
 
@@ -351,5 +391,31 @@ impl Identity {
             device: status.st_dev,
             inode: status.st_ino,
         }
+    }
+}
+
+impl Known {
+    fn of(status: &Statx) -> Self {
+        let seconds = status.stx_btime.tv_sec as u64;
+        let nanoseconds = u64::from(status.stx_btime.tv_nsec);
+        let is_told = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+        Self {
+            identity: Identity {
+                device: rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor),
+                inode: status.stx_ino,
+            },
+            birth: match is_told {
+                true => seconds
+                    .wrapping_mul(1_000_000_000)
+                    .wrapping_add(nanoseconds),
+                false => 0,
+            },
+        }
+    }
+
+    /// Tells whether both are the same one, as far as is known.
+    pub fn is(&self, other: &Self) -> bool {
+        let has_same_birth = self.birth == other.birth || self.birth == 0 || other.birth == 0;
+        self.identity == other.identity && has_same_birth
     }
 }

@@ -4,6 +4,8 @@
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
+use rustix::io::{Errno, Result};
+
 /// Tells whether a name matches a shell pattern exactly as `find -name` does in the C locale:
 /// fnmatch(3) without flags. The program never calls setlocale, so C it is.
 pub fn matches_glob(pattern: &CStr, name: &CStr) -> bool {
@@ -18,16 +20,26 @@ pub fn close(descriptor: RawFd) {
 }
 
 /// Lets nobody else have this file open without our knowing: a write lease is given only while
-/// nobody else has, and whoever opens it breaks it (fcntl(2)). Returns whether it was given.
-pub fn lease(file: BorrowedFd<'_>) -> bool {
+/// nobody else has, and whoever opens it breaks it (fcntl(2)).
+pub fn lease(file: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: fcntl takes two numbers here and touches no memory of ours.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0 }
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) };
+    answered(answer).map(|_| ())
 }
 
 /// Tells whether the lease still holds.
-pub fn is_leased(file: BorrowedFd<'_>) -> bool {
+pub fn is_leased(file: BorrowedFd<'_>) -> Result<bool> {
     // SAFETY: as above.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) == libc::F_WRLCK }
+    let answer = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) };
+    Ok(answered(answer)? == libc::F_WRLCK)
+}
+
+fn answered(answer: libc::c_int) -> Result<libc::c_int> {
+    if answer < 0 {
+        let why = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&why).unwrap_or(Errno::IO));
+    }
+    Ok(answer)
 }
 
 /// Ignores the signal that tells of a broken lease; it would end the process.

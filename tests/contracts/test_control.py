@@ -41,6 +41,21 @@ def start(cli: Cli, target: Path, strategy: str, *options: str) -> str:
     return job
 
 
+def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None:
+    # Given a tree
+    target = tmpfs / "target"
+    flat(target, 10)
+    # When nothing is to count and a rate to be kept / Then it says so before anything is touched
+    cli.run("delete", "--strategy", "rm", "--yes", "--trace", "off", "--rate", "5", target).expect(
+        2
+    ).assert_one_sentence()
+    assert len(os.listdir(target)) == 10
+    # But parallel counts for itself
+    options = ("--trace", "off", "--rate", "1000")
+    report = cli.delete(target, "parallel", *options).expect(0).report()
+    assert report["deleted_files"] == 10
+
+
 def of_type(events: list[Json], name: str) -> list[Json]:
     """Give the events of one type."""
     return [event for event in events if event["type"] == name]

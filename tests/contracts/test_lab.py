@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,37 @@ def test_a_cancelled_run_clears_away_and_says_so(
     assert run.returncode == code
     assert os.listdir(place) == [] and process_of(place) is None
     assert json.loads(told)["ending"] == "cancelled"
+
+
+_SIGNALLED_WHILE_IT_STARTS = """
+import os, subprocess, sys
+from tui_fs.cli import main
+
+class Starting(subprocess.Popen):
+    def __init__(self, command, *rest, **options):
+        super().__init__(command, *rest, **options)
+        if "tui_fs.lab.process" in command:
+            os.kill(os.getpid(), int(sys.argv[1]))
+
+subprocess.Popen = Starting
+sys.exit(main(["lab", "run", "rsync-vs-rm", "--dir", sys.argv[2], "--json"]))
+"""
+
+
+@pytest.mark.parametrize("number, code", ((signal.SIGINT, 130), (signal.SIGTERM, 143)))
+@pytest.mark.usefixtures("state_home")
+def test_a_signal_that_comes_while_the_run_is_started_cancels_it(
+    place: Path, number: signal.Signals, code: int
+) -> None:
+    # When the signal comes as soon as there is a process
+    command = [sys.executable, "-c", _SIGNALLED_WHILE_IT_STARTS, str(int(number)), str(place)]
+    ended = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LONGEST_S, check=False
+    )
+    # Then it has cleared away before the command ended
+    assert ended.returncode == code, ended.stderr
+    assert os.listdir(place) == [] and process_of(place) is None
+    assert json.loads(ended.stdout)["ending"] == "cancelled"
 
 
 def test_a_run_whose_viewer_is_killed_ends_and_clears_away(cli: Cli, place: Path) -> None:

@@ -140,6 +140,22 @@ def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -
         assert processes == deleted.processes, (shape, options)
 
 
+def test_batches_of_paths_of_all_lengths_are_as_predicted(tmpfs: Path) -> None:
+    # Given files whose paths have up to 3,000 bytes: of those far up a hundred fill a batch, of
+    # those far down as many as a command line holds
+    target = tmpfs / "target"
+    at = target
+    for _ in range(270):
+        flat(at, 20)
+        at /= "directory-0"
+    # When xargs takes them by a hundred
+    options = Options(batch_size=100)
+    deleted = delete(target, StrategyName.XARGS, options, tmpfs / "empty")
+    # Then it starts as many rm as was predicted
+    _, processes = predicted(deleted, StrategyName.XARGS, options, "tmpfs", is_inside=False)
+    assert abs(processes - deleted.processes) <= 0.02 * deleted.processes
+
+
 def of_the_tools(
     strategy: StrategyName, calls: dict[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:

@@ -148,6 +148,76 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
     assert os.listdir(target) == [middle.relative_to(target).parts[0]]
 
 
+def test_a_directory_that_is_moved_away_while_it_is_emptied_is_told(tmpfs: Path) -> None:
+    # Given a run that empties a directory
+    target = tmpfs / "target"
+    target.mkdir()
+    flat(target / "rescued", CROWD)
+    run = Conversation("--rate", "500", "--threads", "1", "--", target)
+    while not run.counts["removed"]:
+        run.next_counts()
+    # When somebody moves it out of the tree
+    os.rename(target / "rescued", tmpfs / "elsewhere")
+    run.say("rate off")
+    ended = run.end()
+    # Then nobody says that all of the tree was removed
+    assert ended.code == 1
+    (message,) = ended.messages
+    assert message.startswith(f"tui-fs-engine: cannot remove '{target}/rescued': ")
+    assert os.path.isdir(target)
+
+
+def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: Path) -> None:
+    # Given more levels than there are descriptors, below a directory with names that wait
+    needs_root("an ext4 that gives inode numbers again at once")
+    above = ext4 / "target" / "above"
+    names = [f"chain-{number}" for number in range(8)]
+    for name in names:
+        place = above / name
+        for _ in range(60):
+            place = place / "d"
+        place.mkdir(parents=True)
+        flat(place / "files", 100)
+    ends = {name: above.joinpath(name, *["d"] * 60, "files") for name in names}
+    number = above.stat().st_ino
+    process = subprocess.Popen(
+        [engine(), "delete", "--threads", "1", "--rate", "200", "--", ext4 / "target"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)),
+    )
+    begun: list[str] = []
+    deadline = time.monotonic() + DEADLINE_S
+    while not begun:
+        assert time.monotonic() < deadline
+        begun = [name for name in names if len(os.listdir(ends[name])) < 100]
+    # When the directory goes, one of somebody else gets its number and has things of these names,
+    # and what is being emptied is moved into it
+    for name in names:
+        os.rename(above / name, ext4 / name)
+    above.rmdir()
+    for turn in range(1_000):
+        other = ext4 / "target" / f"other-{turn}"
+        other.mkdir()
+        if other.stat().st_ino == number:
+            break
+    else:
+        pytest.fail("the number was not given again")
+    os.rename(other, ext4 / "other")
+    other = ext4 / "other"
+    for name in names:
+        if name not in begun:
+            (other / name).mkdir()
+            (other / name / "precious").touch()
+    os.rename(ext4 / begun[0], other / begun[0])
+    _, messages = process.communicate(timeout=DEADLINE_S)
+    # Then nothing in it was touched, and that was told
+    assert all((other / name / "precious").exists() for name in names if name not in begun)
+    assert process.returncode == 1
+    assert messages
+
+
 def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
     # Given a large file that somebody holds by a path descriptor
     target = ext4 / "target"

@@ -19,8 +19,8 @@ from tests.matrix.disks import (
 from tests.trees import many_directories
 
 _RATE = 2_000
-_SLOW = (50, 200)
-"""Directories, and files in each: five seconds at `_RATE`."""
+_SLOW = (50, 80)
+"""Directories, and files in each: two seconds at `_RATE`."""
 _SLOW_IN_MEMORY = (50, 600)
 _FEW = (10, 50)
 

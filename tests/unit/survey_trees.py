@@ -137,6 +137,8 @@ def assert_counts(survey: Survey, slow: Naive) -> None:
     assert survey.non_empty_directories == slow.non_empty
     assert survey.parent_directories == slow.parents
     assert survey.non_directory_path_bytes == slow.path_bytes
+    assert sum(like.path_bytes for like in survey.like_paths) == slow.path_bytes
+    assert sum(like.number for like in survey.like_paths) == slow.totals.non_directories
     assert (survey.finished, survey.complete) == (True, True)
     assert (survey.vanished, survey.unreadable) == (0, 0)
 

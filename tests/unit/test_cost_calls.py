@@ -1,5 +1,6 @@
 """Predicted system calls against counts that were measured."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
-from tui_fs.model.survey import LargeDirectory, Survey, Totals
+from tui_fs.model.survey import LargeDirectory, LikePaths, Survey, Totals
 
 TEN_TIMES_100 = Survey(
     path=PathStr("/mnt/t"),
@@ -93,7 +94,7 @@ EMPTY = Survey(
                 "unlinkat": 1011,
                 "getdents64": 22,
                 "openat2": 10,
-                "fstat": 11,
+                "statx": 11 + 3,  # the start asks three times, for the number of processors
                 "execve": 1,
             },
         ),
@@ -169,6 +170,19 @@ def test_batches_are_by_length_where_names_are_long() -> None:
     assert batches_of(survey, Options(batch_size=5000)) == 32
 
 
+def test_batches_are_by_count_far_up_and_by_length_far_down() -> None:
+    # Given a half of paths of 100 bytes and a half of 4,000 / When by a hundred / Then each has
+    # batches of its own, and not those of a path of 2,050
+    halves = (LikePaths(50_000, 50_000 * 100), LikePaths(50_000, 50_000 * 4_000))
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=100_000, directories=11),
+        non_directory_path_bytes=sum(half.path_bytes for half in halves),
+        like_paths=halves,
+    )
+    assert batches_of(survey, Options(batch_size=100)) == 500 + math.ceil(50_000 / 32)
+
+
 def test_a_name_longer_than_a_command_is_still_a_batch() -> None:
     # Given impossible lengths / When counted / Then one name a batch, not a division by zero
     survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * (COMMAND_BYTES + 1))
@@ -237,7 +251,7 @@ def test_more_threads_cost_their_start_and_nothing_else() -> None:
     )
     # Then what is called on the tree is the same
     assert four["clone3"] - one["clone3"] == 3
-    tree = ("unlinkat", "openat2", "getdents64", "fstat")
+    tree = ("unlinkat", "openat2", "getdents64", "statx")
     assert {name: one[name] for name in tree} == {name: four[name] for name in tree}
 
 
@@ -253,7 +267,7 @@ def test_a_deep_tree_is_opened_again_on_the_way_up() -> None:
         )
         calls = predicted_calls(survey, StrategyName.PARALLEL, options)
         # Then each level beyond is opened once more, and asked what it is
-        assert calls["fstat"] == levels + 1 + again
+        assert calls["statx"] == levels + 1 + again
 
 
 def test_large_directories_are_read_in_large_pieces() -> None:

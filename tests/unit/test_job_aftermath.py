@@ -64,3 +64,54 @@ def test_a_place_too_deep_to_be_told_is_said(
         os.close(held)
     assert aftermath.left == (str(target),)
     assert "a place whose path cannot be told" in aftermath.note
+
+
+def linkless(status: os.stat_result) -> os.stat_result:
+    """Give a status as a file system tells it that counts no links of directories."""
+    return os.stat_result((*status[:3], 0, *status[4:10]))
+
+
+def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a target with a file, on a file system that says that directories have no links
+    target = tmp_path / "t"
+    target.mkdir()
+    (target / "file").touch()
+    whole = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
+    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    real_fstat, real_lstat = os.fstat, os.lstat
+    monkeypatch.setattr("tui_fs.job.aftermath.is_deleted", lambda _: True)
+    with monkeypatch.context() as told:
+        told.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
+        told.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))
+        # When looked at / Then it is left
+        try:
+            aftermath = look(whole, [held])
+        finally:
+            os.close(held)
+    assert aftermath.left == (str(target),)
+
+
+def test_a_file_system_that_fails_is_not_taken_for_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a target of which the disk tells nothing any more
+    target = tmp_path / "t"
+    target.mkdir()
+    there = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
+    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+
+    def failing(_: int) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as told:
+        told.setattr(os, "fstat", failing)
+        # When looked at / Then it is left, nobody knows how much of it, and the sentence says why
+        try:
+            aftermath = look(there, [held])
+        finally:
+            os.close(held)
+    assert aftermath.left == (str(target),)
+    assert aftermath.survivors is None
+    assert aftermath.note == "The directory cannot be looked at any more: Input/output error."

@@ -231,6 +231,25 @@ def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() 
     assert not found.split_is_exact
 
 
+@pytest.mark.parametrize("end", ((), (ended(125),)), ids=("launcher", "rm below xargs"))
+def test_counts_that_were_cut_off_are_not_believed(end: tuple[Event, ...]) -> None:
+    # Given a tool whose own output counts, killed with lines unwritten without being seen itself
+    begun = replace(started(), source=TraceSource.OUTPUT)
+    snapshot = reduce(fold, (begun, *RUNNING[1:], removed(5, 0), *end), Snapshot())
+    # When ended with 4 of 12 left / Then eight are gone, by difference
+    found = ending_of(plan(), snapshot, LEFT, "")
+    assert (found.deleted_files, found.deleted_directories) == (7, 1)
+    assert not found.split_is_exact
+
+
+def test_the_times_of_a_step_that_was_cut_off_are_those_last_seen() -> None:
+    # Given a launcher that was killed while its tools had used four seconds
+    usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
+    found = report(*RUNNING, replace(sampled(1), usage=usage), finished(Outcome.PARTIAL))
+    # When reported / Then they are not zero
+    assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)
+
+
 def test_counts_of_the_kernel_are_believed_even_after_a_kill() -> None:
     # Given kernel counters and a killed tool / When ended / Then they are exact
     found = ending(LEFT, removed(8, 1), ended(-9))

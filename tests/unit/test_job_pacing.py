@@ -132,6 +132,21 @@ def test_other_tools_are_told_nothing(directory: int) -> None:
         launcher.close()
 
 
+def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
+    # Given a tool of whose removals nobody knows
+    cat = needs_tool("cat", package="coreutils")
+    launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
+    try:
+        pacing = Pacing(launcher, Pace(), os.nice(0), (), lambda _: None, lambda: 1.0, counts=False)
+        # When it is to keep to a rate / Then one clear sentence, and nothing has changed
+        why = pacing.change(Command("rate", "100"))
+        assert why == "Nothing counts what this job removes, so it cannot keep to a rate."
+        assert pacing.pace == Pace()
+        assert pacing.change(Command("rate", "off")) is None
+    finally:
+        launcher.close()
+
+
 @pytest.mark.parametrize("rate", (0, 1_000_000))
 def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: int) -> None:
     # Given tools that were paused and go on

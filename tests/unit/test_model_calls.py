@@ -1,6 +1,7 @@
 """Counts of system calls, and what stands beside them."""
 
-from tui_fs.model.calls import CallCount, added_up, countable
+from tui_fs.model.calls import CallCount, added_up, countable, predicted_text
+from tui_fs.model.strategy import StrategyName
 
 
 def test_counts_of_several_are_added_up_by_name() -> None:
@@ -17,3 +18,11 @@ def test_what_nobody_counts_does_not_stand_beside_counts() -> None:
     uncounted = {"mmap": 24, "openat": 4, "brk": 3, "close": 5}
     assert countable(predicted, uncounted) == {"unlinkat": 70, "openat": 5}
     assert countable(predicted, {}) == predicted
+
+
+def test_a_number_that_the_tree_alone_does_not_decide_is_called_about() -> None:
+    assert predicted_text(StrategyName.RSYNC, "poll", 7_163) == "~7,163"
+    assert predicted_text(StrategyName.RM, "brk", 101) == "~101"
+    assert predicted_text(StrategyName.RM, "poll", 4) == "4"
+    assert predicted_text(StrategyName.PARALLEL, "brk", 3) == "3"
+    assert predicted_text(StrategyName.RSYNC, "unlink", 120_000) == "120,000"

@@ -292,3 +292,40 @@ def test_a_hold_is_seen_with_its_reason() -> None:
     end = folded(*RUNNING, HeldBack(2.0, "disk", 40.0))
     assert end.held == HeldBack(2.0, "disk", 40.0)
     assert end.state is JobState.RUNNING
+
+
+def test_a_pause_and_a_hold_that_a_cancel_ends_count() -> None:
+    # Given a job that is held back, then paused, and cancelled while it stands
+    end = folded(
+        *RUNNING,
+        HeldBack(1.5, "disk", 40.0),
+        Paused(2.0, 2.0, True),
+        CancelRequested(5.0, "asked by uid 0"),
+        finished(Outcome.CANCELLED),
+    )
+    # When folded / Then it stood until the cancel, and not while the rest was counted
+    assert end.paused_s == pytest.approx(3.0)
+    assert end.held_s == pytest.approx(3.5)
+    assert end.paused_at_s is None
+    assert end.held is None
+
+
+def test_a_cancelled_job_is_not_shown_as_paused() -> None:
+    end = folded(*RUNNING, Paused(2.0, 2.0, True), CancelRequested(5.0, "asked by uid 0"))
+    assert end.state is JobState.RUNNING
+    assert end.cancel is not None
+
+
+def test_a_pause_that_the_end_of_the_tools_ends_is_not_longer_than_they_were() -> None:
+    # Given tools that were killed while they stood, 7.5 seconds after they began
+    end = folded(*RUNNING, Paused(2.0, 2.0, True), finished(Outcome.PARTIAL))
+    assert end.paused_s == pytest.approx(7.0)
+    assert end.paused_s <= end.elapsed_s
+
+
+def test_a_step_without_an_end_was_cut_off() -> None:
+    step_end = StepFinished(3.0, 0, (0,), 0.0, 0.0, 0)
+    assert not folded(started()).is_cut_off
+    assert folded(*RUNNING).is_cut_off
+    assert not folded(*RUNNING, step_end).is_cut_off
+    assert folded(*RUNNING, step_end, StepStarted(4.0, 1, (8,))).is_cut_off

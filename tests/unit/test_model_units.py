@@ -9,10 +9,17 @@ from tui_fs.model.units import (
     clock,
     count,
     duration,
+    more_or_less,
     parse_age,
     parse_size,
     short_count,
 )
+
+
+def test_a_difference_is_told_without_a_sign() -> None:
+    assert more_or_less(bytes_iec, 4096) == "4.0 KiB more"
+    assert more_or_less(bytes_iec, -4096) == "4.0 KiB less"
+    assert more_or_less(count, 0) == "0 more"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import guarantees_of, make_plan
+from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate
 from tui_fs.job.races import directories_named_from
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
@@ -42,6 +42,7 @@ def run(parsed: argparse.Namespace) -> int:
     speaks = guarantees_of(parsed.strategy).speaks
     if parsed.threads and not speaks:
         raise BadInput(f"{parsed.strategy} has no threads to set; parallel has.")
+    refuse_uncounted_rate(parsed.strategy, options, trace)
     open_source(trace, speaks=speaks)  # says now, not in the job, that it cannot be had
     survey = count_tree([target.path for target in targets], options.filters)
     plan = make_plan(targets, survey, parsed.strategy, options, trace)

@@ -55,8 +55,9 @@ def run_run(parsed: argparse.Namespace) -> int:
     target = directory_argument(parsed.target) if parsed.target else ""
     directory = None if parsed.dir is None else directory_argument(parsed.dir)
     _check_report(parsed)
-    with LabRun(chosen.name, Scale(parsed.scale), directory, target) as lab:
-        interrupts = _CancellingInterrupts()  # until now nothing was made that would stay
+    lab = LabRun(chosen.name, Scale(parsed.scale), directory, target)
+    interrupts = _CancellingInterrupts()  # until now nothing was made that would stay
+    with lab:
         interrupts.cancel_with(lab.cancel)
         results = _followed(lab)
     ended = results.ended

@@ -3,11 +3,12 @@
 from typing import Any
 
 from tui_fs.cli.output import columns
-from tui_fs.model.calls import countable
+from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_text
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import command_lines, shown_targets
-from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.model.units import bytes_iec, count, duration, more_or_less
 
 _CALLS_SHOWN = 12
 
@@ -25,8 +26,8 @@ def report_as_text(report: dict[str, Any]) -> str:
         ("deleted directories", _count(report["deleted_directories"], report["counts_are"])),
         ("failed", count(report["failed"])),
         ("time", _time(report)),
-        ("free space", "not known" if freed is None else f"{bytes_iec(freed)} more"),
-        ("free inodes", "not counted here" if inodes is None else f"{count(inodes)} more"),
+        ("free space", "not known" if freed is None else more_or_less(bytes_iec, freed)),
+        ("free inodes", "not counted here" if inodes is None else more_or_less(count, inodes)),
         ("counted by", report["trace_note"]),
     ]
     lines.append(columns(rows, frozenset()))
@@ -78,6 +79,7 @@ def _time(report: dict[str, Any]) -> str:
 def _calls(report: dict[str, Any]) -> str:
     told = report["predicted"]
     predicted = countable(told["syscalls"], told["uncounted_syscalls"])
+    strategy = StrategyName(report["strategy"])
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
     ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
     for name, counted in ordered[:_CALLS_SHOWN]:
@@ -86,11 +88,13 @@ def _calls(report: dict[str, Any]) -> str:
             (
                 name,
                 count(counted["calls"]),
-                "" if expected is None else count(expected),
+                "" if expected is None else predicted_text(strategy, name, expected),
                 count(counted["errors"]) if counted["errors"] else "",
             )
         )
-    return columns(rows, frozenset({1, 2, 3}))
+    table = columns(rows, frozenset({1, 2, 3}))
+    has_chance = any(predicted.startswith("~") for _, _, predicted, _ in rows)
+    return f"{table}\n{CHANCE_NOTE}" if has_chance else table
 
 
 def _errors(report: dict[str, Any]) -> str:

@@ -154,8 +154,8 @@ def _calls_of_a_root(strategy: StrategyName, options: Options, way: int) -> Call
         case StrategyName.RMTREE if not options.keep_root:
             calls.update({"unlinkat": -1, "rmdir": 1, "lseek": -1, "newfstatat": 1})
         case StrategyName.PARALLEL:
-            calls.update({"openat2": -1, "fstatfs": 1, "statx": 0 if options.keep_root else 1})
-            calls.update({"openat": way, "close": way - 1})
+            calls.update({"openat2": -1, "fstatfs": 1, "newfstatat": 0 if options.keep_root else 1})
+            calls.update({"openat": way, "close": way - (1 if way == 1 else 0)})
     if options.keep_root:
         calls["unlinkat"] -= 1
     return calls

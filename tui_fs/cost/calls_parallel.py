@@ -34,13 +34,13 @@ def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
             "unlinkat": totals.entries - kept,
             "openat2": directories - 1,
             "openat": closed + way,
-            "fstat": directories + closed,
+            "statx": directories + closed,
             "fstatfs": 1,
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
             "newfstatat": 1 - kept,
-            "close": directories + closed + way - 1,
+            "close": directories + closed + way - (1 if is_inside else 0),
         }
     )
     tree.update(calls_of_start(options))

@@ -10,9 +10,10 @@ from collections import Counter
 from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES, Calls
 from tui_fs.cost.heap import fts_entry_bytes, heap_moves, heap_moves_of, heap_steps, mean_name_bytes
 from tui_fs.model.strategy import Options
-from tui_fs.model.survey import Survey
+from tui_fs.model.survey import LikePaths, Survey
 
 _PIPE_BUFFER_BYTES = 4_096
+_ROUNDING = 1e-6  # what adding fractions up may leave above a whole number
 _WAITS_SIDE_BY_SIDE = 2.4
 """wait4 calls of xargs for each batch with -P 2 or more; 1.7 to 2.9 were measured, for it looks
 without waiting."""
@@ -21,7 +22,7 @@ without waiting."""
 def batches_of(survey: Survey, options: Options, runs: int = 1, *, is_inside: bool = False) -> int:
     """Return how many rm processes xargs starts: by count or by the length of the command.
 
-    Exact where the paths are equally long, else by their mean length.
+    Exact where the paths are equally long, else by the mean of those of like length.
 
     Args:
         runs: how many xargs share the files; each is taken to have some.
@@ -30,15 +31,25 @@ def batches_of(survey: Survey, options: Options, runs: int = 1, *, is_inside: bo
     files = survey.totals.non_directories
     if not files:
         return 0
-    mean_bytes = path_bytes_of(survey, is_inside=is_inside) / files + 1
-    fitting = max(1, int((COMMAND_BYTES - RM_ARGV_BYTES) / mean_bytes))
-    return max(runs, math.ceil(files / min(options.batch_size, fitting)))
+    cut = _cut_of(survey, is_inside=is_inside)
+    like_paths = survey.like_paths or (LikePaths(files, survey.non_directory_path_bytes),)
+    batches = 0.0
+    for like in like_paths:
+        mean_bytes = like.path_bytes / like.number - cut + 1
+        fitting = max(1, int((COMMAND_BYTES - RM_ARGV_BYTES) / mean_bytes))
+        batches += like.number / min(options.batch_size, fitting)
+    return max(runs, math.ceil(batches - _ROUNDING))
 
 
 def path_bytes_of(survey: Survey, *, is_inside: bool) -> int:
     """Return the length of all paths that find writes, added up."""
-    cut = max(0, len(survey.path.encode(errors="surrogateescape")) - 1) if is_inside else 0
+    cut = _cut_of(survey, is_inside=is_inside)
     return survey.non_directory_path_bytes - cut * survey.totals.non_directories
+
+
+def _cut_of(survey: Survey, *, is_inside: bool) -> int:
+    """Return by how much each path is shorter where it begins with ``.``."""
+    return max(0, len(survey.path.encode(errors="surrogateescape")) - 1) if is_inside else 0
 
 
 def of_xargs(

@@ -66,7 +66,12 @@ def _look_at(
 ) -> Aftermath:
     directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
-    if is_deleted(held):
+    try:
+        is_gone = is_deleted(held) and not _stands_there(target)
+    except OSError as error:
+        why = f"{directory} cannot be looked at any more: {error.strerror}."
+        return Aftermath((target.path,), None, why)
+    if is_gone:
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
         return Aftermath(
             (), Totals(), f"{itself}, which was to be kept, is gone." if keep_root else ""
@@ -86,6 +91,14 @@ def _look_at(
     return Aftermath((target.path,), totals if complete else None)
 
 
+def _stands_there(target: Target) -> bool:
+    """Tell whether it is in its place, on a file system that counts no links of directories."""
+    try:
+        return os.lstat(target.path).st_nlink == 0 and take_pin(target.path) == target.pin
+    except OSError:
+        return False
+
+
 def _place_of(held: int) -> str:
     try:
         return displayable(os.readlink(f"/proc/self/fd/{held}"))
@@ -94,7 +107,11 @@ def _place_of(held: int) -> str:
 
 
 def is_deleted(held: int) -> bool:
-    """Tell whether an open directory has been removed."""
+    """Tell whether an open directory has been removed, as far as its links tell.
+
+    Raises:
+        OSError: its file system fails.
+    """
     try:
         return os.fstat(held).st_nlink == 0
     except OSError as error:

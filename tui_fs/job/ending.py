@@ -13,6 +13,7 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, flatten
 
 _LEFT_SHOWN = 3
+_XARGS_SAW_A_KILL = 125  # xargs(1): the command is killed by a signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,9 @@ def _counts_are_whole(snapshot: Snapshot) -> bool:
     """What a killed tool or strace had not written out yet is lost; the kernel loses nothing."""
     if snapshot.started is None or snapshot.started.source in (TraceSource.PERF, TraceSource.BPF):
         return True
-    was_killed = any(status < 0 for step in snapshot.step_statuses for status in step)
-    return snapshot.cancel is None and not was_killed
+    statuses = [status for step in snapshot.step_statuses for status in step]
+    was_killed = any(status < 0 or status == _XARGS_SAW_A_KILL for status in statuses)
+    return snapshot.cancel is None and not was_killed and not snapshot.is_cut_off
 
 
 def _disagreement(plan: Plan, snapshot: Snapshot) -> str:

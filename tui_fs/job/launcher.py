@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import time
+import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -218,6 +219,8 @@ class _Process:
         """Serve until the supervisor closes the connection; then kill what still runs."""
         try:
             self._serve()
+        except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
+            traceback.print_exc()
         finally:
             self._signal(signal.SIGKILL)
             os._exit(0)

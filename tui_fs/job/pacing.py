@@ -32,6 +32,7 @@ class Pacing:
         devices: of the targets' file systems.
         note: journals an event.
         now_s: the time of events.
+        counts: somebody counts what is removed, without which no rate can be kept.
     """
 
     def __init__(
@@ -42,9 +43,12 @@ class Pacing:
         devices: Iterable[int],
         note: Callable[[Event], None],
         now_s: Callable[[], float],
+        *,
+        counts: bool = True,
     ) -> None:
         self._launcher = launcher
         self._own_nice = own_nice
+        self._counts = counts or launcher.takes_commands
         self._note = note
         self._now_s = now_s
         self._reasons: set[str] = set()
@@ -91,6 +95,8 @@ class Pacing:
         if command.name == "threads" and not self._launcher.takes_commands:
             return "This strategy has no threads to set; parallel has."
         pace = changed(self.pace, command)
+        if pace.rate_per_s and not self._counts:
+            return "Nothing counts what this job removes, so it cannot keep to a rate."
         try:
             self._launcher.rank(*ranks_of(pace, self._own_nice))
         except PermissionError:

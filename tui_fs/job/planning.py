@@ -157,6 +157,15 @@ def guarantees_of(strategy: StrategyName) -> Guarantees:
     return STRATEGIES[strategy].guarantees
 
 
+def refuse_uncounted_rate(
+    strategy: StrategyName, options: Options, trace: TraceSource | None
+) -> None:
+    """Raise BadInput if a rate is to be kept and nobody would count what is removed."""
+    is_counted = trace is not TraceSource.OFF or guarantees_of(strategy).speaks
+    if options.pace.rate_per_s and not is_counted:
+        raise BadInput("A rate cannot be kept where nothing counts.", "Choose what counts.")
+
+
 def make_plan(
     targets: Sequence[Target],
     survey: Survey,
@@ -170,6 +179,7 @@ def make_plan(
         Missing, BadInput: the strategy cannot run here.
         Refused: something else was counted, or somebody could lead the strategy astray.
     """
+    refuse_uncounted_rate(strategy, options, trace)
     tools, reasons = tools_of(STRATEGIES[strategy])
     if reasons:
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")

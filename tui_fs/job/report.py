@@ -55,7 +55,7 @@ def report_of(
         }
     removed, usage = snapshot.removed, snapshot.usage
     user_s, system_s = snapshot.finished_user_s, snapshot.finished_system_s
-    if finished is None and usage is not None:
+    if (finished is None or snapshot.is_cut_off) and usage is not None:
         user_s, system_s = usage.cpu_s - usage.system_s, usage.system_s
     seconds = started.predicted_seconds if started else None
     report |= {

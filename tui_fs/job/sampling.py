@@ -68,8 +68,12 @@ class Sampler:
         )
 
     def last_sample(self, at_s: float, strategy_s: float) -> Sampled:
-        """Return the counts and the space after the end, however fresh the last ones are."""
+        """Return the counts and the space after the end, however fresh the last ones are.
+
+        A file system that does not answer now has no space, whatever it had before.
+        """
         self._looked_at_s = float("-inf")
+        self._space_answers, self.space = True, None
         return self.sample(at_s, strategy_s)
 
     def _counts(self) -> Counts:

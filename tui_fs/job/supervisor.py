@@ -3,6 +3,7 @@
 Run as ``python -m tui_fs.job.supervisor FOLDER``.
 """
 
+import contextlib
 import os
 import selectors
 import signal
@@ -50,6 +51,7 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.tracing.source import CallSource
 
+_PIPE_BYTES = 1 << 16
 _LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
 
 
@@ -107,6 +109,7 @@ class Supervisor:
             places,
             self._note,
             self._now,
+            counts=source.kind is not TraceSource.OFF,
         )
         self._space_watch = SpaceWatch(self._plan, places, watched)
         self._note_start(ready)
@@ -153,8 +156,11 @@ class Supervisor:
     def _run_step(self, number: int) -> TuiFsError | None:
         """Run one step to its end; return what forbids it and all that follow, or nothing."""
         waiting_since = time.monotonic()
-        while self._pacing.is_paused and not self._is_cancelled:
-            self._wait(SAMPLE_EVERY_S)
+        try:
+            while self._pacing.is_paused and not self._is_cancelled:
+                self._wait(SAMPLE_EVERY_S)
+        except ConnectionError:
+            return TuiFsError(_LAUNCHER_KILLED)
         self._wall_s += time.monotonic() - waiting_since if number else 0.0
         if self._is_cancelled:
             return None
@@ -164,8 +170,10 @@ class Supervisor:
             for pid in pids:
                 self._source.attach(pid)
             self._targets.check_before(step)  # as late as possible: the tools wait at their gate
-        except (EOFError, OSError):
+        except (EOFError, ConnectionError):
             return TuiFsError(_LAUNCHER_KILLED)
+        except OSError as why:
+            return TuiFsError(f"The tools could not be started: {why.strerror}.")
         except TuiFsError as why:
             return why
         self._note(StepStarted(self._now(), number, pids))
@@ -173,10 +181,10 @@ class Supervisor:
         self._selector.register(self._launcher, selectors.EVENT_READ, self._step_ended)
         self._has_begun = True
         self._output.step_begins(self._plan.paths[step.targets[0]])
-        self._pacing.step_begins()
-        self._launcher.release()
         next_sample = time.monotonic() + SAMPLE_EVERY_S
         try:
+            self._pacing.step_begins()
+            self._launcher.release()
             while len(self._ends) <= number:
                 look_again_s = self._pacing.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
@@ -184,7 +192,7 @@ class Supervisor:
                     self._cancel_if(self._targets.why_exchanged(number))
                     self._sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
-        except (EOFError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             self._wall_s, self._step_began = self._strategy_s(), None
             return TuiFsError(_LAUNCHER_KILLED)
         finally:
@@ -260,7 +268,8 @@ class Supervisor:
     def _cancel(self, reason: str) -> None:
         if not self._is_cancelled:
             self._is_cancelled = True
-            self._launcher.signal_tools(signal.SIGKILL)
+            with contextlib.suppress(ConnectionError):  # the launcher has died, and they with it
+                self._launcher.signal_tools(signal.SIGKILL)
             self._note(CancelRequested(self._now(), reason))
 
     def _cancel_if(self, reason: str | None) -> None:
@@ -278,20 +287,33 @@ class Supervisor:
 
     def _read_what_is_said(self) -> None:
         """Read what ended tools have written, to the last line."""
-        self._read_output()
-        self._read_errors()
+        while self._read_output() | self._read_errors():
+            pass
         for event in self._output.take_rest(self._now()):
             self._note(event)
 
-    def _read_output(self) -> None:
-        while chunk := _read(self._launcher.out):
-            for event in self._output.take_output(chunk, self._now()):
-                self._note(event)
+    def _read_output(self) -> bool:
+        """Read what fits into a pipe, no more: tools may write faster than anybody can read."""
+        chunk = self._read(self._launcher.out)
+        for event in self._output.take_output(chunk, self._now()) if chunk else ():
+            self._note(event)
+        return bool(chunk)
 
-    def _read_errors(self) -> None:
-        while chunk := _read(self._launcher.err):
-            for event in self._output.take_errors(chunk, self._now()):
-                self._note(event)
+    def _read_errors(self) -> bool:
+        chunk = self._read(self._launcher.err)
+        for event in self._output.take_errors(chunk, self._now()) if chunk else ():
+            self._note(event)
+        return bool(chunk)
+
+    def _read(self, descriptor: int) -> bytes:
+        """Return what a non-blocking pipe holds now, nothing if it is empty."""
+        try:
+            chunk = os.read(descriptor, _PIPE_BYTES)
+        except BlockingIOError:
+            return b""
+        if not chunk and descriptor in self._selector.get_map():
+            self._selector.unregister(descriptor)  # nobody has its other end any more
+        return chunk
 
     def _finish(self, source: CallSource, problem: TuiFsError | None) -> None:
         self._launcher.close()  # first: what is looked at must not change any more
@@ -357,14 +379,6 @@ class Supervisor:
 def _sum(*numbers: int | None) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
-
-
-def _read(descriptor: int) -> bytes:
-    """Return what a non-blocking pipe holds now, nothing if it is empty."""
-    try:
-        return os.read(descriptor, 1 << 20)
-    except BlockingIOError:
-        return b""
 
 
 def main() -> None:

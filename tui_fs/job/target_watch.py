@@ -90,9 +90,9 @@ class TargetWatch:
             return None  # compared in the moment before
         for one in step.targets:
             target = self._plan.targets[one]
-            if is_deleted(self._held[one]):
-                continue
             with contextlib.suppress(OSError):  # nothing is there that could be deleted
+                if is_deleted(self._held[one]):
+                    continue
                 now = os.lstat(target.path)
                 if (now.st_dev, now.st_ino) != (target.pin.device, target.pin.inode):
                     shown = displayable(target.path)

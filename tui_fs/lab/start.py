@@ -18,7 +18,7 @@ from tui_fs.model.paths import displayable, to_base64
 
 
 class LabRun:
-    """A run that is under way; leaving its context cancels it and waits until all is cleared away.
+    """A run: entering its context starts it; leaving cancels it and waits until all is cleared.
 
     If this process dies, the run ends and clears away by itself.
 
@@ -28,35 +28,38 @@ class LabRun:
         target: a directory of the person's own whose shape it copies.
 
     Attributes:
-        folder: where the record of the run lies.
+        folder: where the record of the run lies; empty before it is started.
 
     Raises:
         BadInput, Missing, Refused: see `tui_fs.lab.preparing.prepare`.
-        OSError: the record cannot be begun.
+        OSError: the record cannot be begun (on entering).
     """
 
     def __init__(
         self, name: str, scale: Scale, directory: str | None = None, target: str = ""
     ) -> None:
         prepare(experiment(name), scale, directory, target)  # says at once what is in the way
-        self.folder = new_folder(name)
-        asked = {
+        self.folder = ""
+        self._name = name
+        self._asked = {
             "name": name,
             "scale": scale.value,
             "directory": None if directory is None else to_base64(os.path.abspath(directory)),
             "target": to_base64(os.path.abspath(target) if target else ""),
-            "folder": to_base64(self.folder),
         }
+        self._process: subprocess.Popen[bytes]
+
+    def __enter__(self) -> "LabRun":
+        self.folder = new_folder(self._name)
+        asked = json.dumps(self._asked | {"folder": to_base64(self.folder)})
         with open(os.path.join(self.folder, LOG), "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tui_fs.lab.process", json.dumps(asked)],
+                [sys.executable, "-P", "-m", "tui_fs.lab.process", asked],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
             )
-
-    def __enter__(self) -> "LabRun":
         return self
 
     def __exit__(

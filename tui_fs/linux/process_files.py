@@ -6,26 +6,37 @@ from dataclasses import dataclass
 
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD (linux/sched.h)
 _FDINFO_BYTES = 512  # flags and mnt_id stand in the first lines; locks may follow
+_STILL = (b"T", b"t", b"Z", b"X")  # proc(5)
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """The state of a process, of which every user may know."""
+    """The state of a process or of one thread, of which every user may know.
+
+    Attributes:
+        is_still: it is stopped, or has ended.
+    """
 
     parent_pid: int
     is_kernel_thread: bool
     is_zombie: bool
+    is_still: bool
 
 
 def state_of(folder: str) -> ProcessState:
-    """Return the state of the process with this folder in /proc.
+    """Return the state of the process, or the thread, with this folder in /proc.
 
     Raises:
         FileNotFoundError, ProcessLookupError: it has ended.
     """
     fields = _read(f"{folder}/stat").rpartition(b")")[2].split()  # its name may hold ")"
-    return ProcessState(int(fields[1]), bool(int(fields[6]) & _KERNEL_THREAD), fields[0] == b"Z")
+    return ProcessState(
+        parent_pid=int(fields[1]),
+        is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
+        is_zombie=fields[0] == b"Z",
+        is_still=fields[0] in _STILL,
+    )
 
 
 def name_and_user(folder: str) -> tuple[str, int]:

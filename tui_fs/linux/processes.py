@@ -7,21 +7,26 @@ from collections.abc import Callable
 
 import psutil
 
+from tui_fs.linux.process_files import state_of
 from tui_fs.model.events import Usage
 
 _CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def all_stopped(root_pid: int) -> bool:
-    """Tell whether every descendant of a process stands still (stopped, or ended)."""
-    still = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
+    """Tell whether every thread of every descendant of a process is stopped, or has ended.
+
+    A thread that is in a system call when the others stop goes on to the end of that call.
+    """
     try:
-        for child in psutil.Process(root_pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-                if child.status() not in still:
-                    return False
+        children = psutil.Process(root_pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return True
+    for child in children:
+        threads = f"/proc/{child.pid}/task"
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            if not all(state_of(f"{threads}/{thread}").is_still for thread in os.listdir(threads)):
+                return False
     return True
 
 

@@ -4,7 +4,21 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tui_fs.model.strategy import StrategyName
+from tui_fs.model.units import count
+
 REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
+
+_OF_CHANCE = {
+    StrategyName.RM: frozenset({"brk"}),
+    StrategyName.FIND: frozenset({"brk"}),
+    StrategyName.XARGS: frozenset({"brk", "wait4"}),
+    StrategyName.RSYNC: frozenset({"brk", "futex", "poll", "read", "wait4", "write"}),
+}
+"""By where the heap ends and what lies in it, and by how processes interleave: the tree alone does
+not decide how often they are made."""
+CHANCE_NOTE = "~ about: where memory lies, and how processes take turns, has a part in it"
+"""What a table says whose numbers are from `predicted_text`."""
 
 
 class TraceSource(enum.StrEnum):
@@ -47,6 +61,11 @@ def countable(predicted: Mapping[str, int], uncounted: Mapping[str, int]) -> dic
     """Return what of the predicted calls can stand beside counts: all but those nobody counts."""
     left = {name: number - uncounted.get(name, 0) for name, number in predicted.items()}
     return {name: number for name, number in left.items() if number > 0}
+
+
+def predicted_text(strategy: StrategyName, name: str, number: int) -> str:
+    """Return a predicted number of calls, with a ``~`` where chance has a part in it."""
+    return f"{'~' if name in _OF_CHANCE.get(strategy, ()) else ''}{count(number)}"
 
 
 def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:

@@ -55,7 +55,7 @@ _MEANINGS = {
     errno.EDQUOT: "the disk quota is used up",
     errno.ENOENT: "already gone: somebody else removed it",
     errno.EXDEV: "on another file system",
-    errno.ESTALE: "the network file system lost track of it",
+    errno.ESTALE: "it was moved away meanwhile, or the network file system lost track of it",
     errno.ELOOP: "a symbolic link stands where a directory was",
     errno.ENOTDIR: "something that is not a directory stands where a directory was",
     0: "the tool gave no reason that can be recognised",

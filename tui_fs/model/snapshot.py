@@ -134,6 +134,11 @@ class Snapshot:
         return min(1.0, self.removed.entries / self.expected_entries)
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether a step has begun whose end nobody has seen: the launcher was killed in it."""
+        return self.step is not None and len(self.step_statuses) <= self.step
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since the strategy's first process, pauses included."""
         if self.finished is not None:
@@ -205,18 +210,34 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
         case Audited():
             return replace(snapshot, unaudited=event.unsent)
         case CancelRequested():
-            return replace(snapshot, cancel=event)
+            return replace(_not_standing(snapshot, event.at_s), cancel=event)  # it kills the tools
         case JobFinished():
+            snapshot = _not_standing(snapshot, event.at_s)
             return replace(
                 snapshot,
                 state=JobState(event.outcome.value),
                 finished=event,
-                paused_at_s=None,
-                held=None,
+                paused_s=min(snapshot.paused_s, event.strategy_wall_s),
+                held_s=min(snapshot.held_s, event.strategy_wall_s),
                 space=event.space or snapshot.space,
                 eta_s=None,
             )
     assert_never(event)
+
+
+def _not_standing(snapshot: Snapshot, at_s: float) -> Snapshot:
+    """Return the snapshot after a pause, and a hold, that nobody has ended but the job's end."""
+    if snapshot.paused_at_s is not None:
+        snapshot = replace(
+            snapshot,
+            state=JobState.RUNNING,
+            paused_at_s=None,
+            paused_s=snapshot.paused_s + at_s - snapshot.paused_at_s,
+        )
+    if snapshot.held is not None:
+        since = snapshot.held.at_s
+        snapshot = replace(snapshot, held=None, held_s=snapshot.held_s + at_s - since)
+    return snapshot
 
 
 def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:

@@ -157,6 +157,18 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
+class LikePaths:
+    """Entries other than directories whose directories have paths of like length.
+
+    Attributes:
+        path_bytes: their absolute paths, added up.
+    """
+
+    number: int
+    path_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """The counts of one or several directories together, final or so far.
 
@@ -174,6 +186,8 @@ class Survey:
             that hold directories.
         directory_reads: getdents64 calls that read every directory to its end once.
         non_directory_path_bytes: all absolute paths but those of directories, added up.
+        like_paths: the same, by the length of their directories' paths, from each power of two to
+            the next; empty if only the sum is known.
         non_directory_levels: how deep below their root all that are no directories lie, added up.
         non_directory_name_bytes: the last components of those paths, added up.
         top_directories, top_non_directories: entries directly in the roots.
@@ -202,6 +216,7 @@ class Survey:
     directory_reads: int = 0
     parent_directories: int = 0
     non_directory_path_bytes: int = 0
+    like_paths: tuple[LikePaths, ...] = ()
     non_directory_levels: int = 0
     non_directory_name_bytes: int = 0
     top_directories: int = 0

@@ -1,6 +1,7 @@
 """Numbers as a person reads them, and sizes and ages as a person writes them."""
 
 import re
+from collections.abc import Callable
 
 _IEC_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])i?)?b?", re.IGNORECASE | re.ASCII)
@@ -31,6 +32,15 @@ def short_count(number: float) -> str:
             if scaled < limit:
                 return f"{scaled:.{digits}f} {suffix}"
     return f"{number:.0e}"
+
+
+def more_or_less(text_of: Callable[[int], str], difference: int) -> str:
+    """Return a difference in words: ``4.0 KiB less``.
+
+    Args:
+        text_of: puts an amount into words.
+    """
+    return f"{text_of(abs(difference))} {'less' if difference < 0 else 'more'}"
 
 
 def bytes_iec(number: int) -> str:

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 
-from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.calls import CHANCE_NOTE, REMOVING_CALLS, predicted_text
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.units import count
 from tui_fs.screens.frame import FramedScreen, Settings
@@ -17,7 +17,10 @@ class CallsScreen(FramedScreen):
     """Predicted calls by name, the most frequent first."""
 
     KEYS: ClassVar = (("esc", "back"),)
-    EXPLANATION = "How often each system call is expected, all processes of the strategy together."
+    EXPLANATION = (
+        "How often each system call is expected, all processes of the strategy together. "
+        f"{CHANCE_NOTE}."
+    )
 
     BINDINGS = [Binding("escape,q,c,left,h", "app.pop_screen", tooltip="Go back")]
 
@@ -38,7 +41,11 @@ class CallsScreen(FramedScreen):
         table.title = "system calls · predicted"
         ordered = sorted(estimate.syscalls.items(), key=lambda item: (-item[1], item[0]))
         table.rows = tuple(
-            CallRow(name, count(number), emphasised=name in REMOVING_CALLS)
+            CallRow(
+                name,
+                predicted_text(estimate.strategy, name, number),
+                emphasised=name in REMOVING_CALLS,
+            )
             for name, number in ordered
         )
         table.footer = f"{count(estimate.total_calls)} calls in all, by {estimate.calls_rest_on}"

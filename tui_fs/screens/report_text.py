@@ -4,11 +4,12 @@ from typing import Any
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS, countable
+from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_text
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import command_lines, shown_targets
-from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.model.units import bytes_iec, count, duration, more_or_less
 from widgets.call_table import CallRow
 
 _LABEL_CELLS = 13
@@ -80,8 +81,10 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
     told, counted = report["predicted"], report["syscalls"]
     predicted = countable(told["syscalls"], told["uncounted_syscalls"])
+    strategy = StrategyName(report["strategy"])
     total_s = sum(one["seconds"] or 0.0 for one in counted.values())
     rows = []
+    expected = {name: predicted_text(strategy, name, predicted[name]) for name in predicted}
     for name, one in sorted(counted.items(), key=lambda item: (-item[1]["calls"], item[0])):
         share = ""
         if one["seconds"] is not None and total_s > 0:
@@ -90,7 +93,7 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
             CallRow(
                 name=name,
                 calls=count(one["calls"]),
-                predicted=count(predicted[name]) if name in predicted else "",
+                predicted=expected.get(name, ""),
                 errors=count(one["errors"]) if one["errors"] else "",
                 share=share,
                 emphasised=name in REMOVING_CALLS,
@@ -152,7 +155,7 @@ def _space(report: dict[str, Any]) -> str:
     low, high = bytes_iec(expected["freed_bytes_min"]), bytes_iec(expected["freed_bytes_max"])
     span = high if low == high else f"{low} to {high}"
     return (
-        f"{bytes_iec(report['freed_bytes'])} more free · expected {span} · "
+        f"{more_or_less(bytes_iec, report['freed_bytes'])} free · expected {span} · "
         f"{bytes_iec(before['free_bytes'])} → {bytes_iec(after['free_bytes'])}"
     )
 
@@ -162,6 +165,6 @@ def _inodes(report: dict[str, Any]) -> str:
     if report["freed_inodes"] is None:
         return "this file system does not count them"
     return (
-        f"{count(report['freed_inodes'])} more free · {count(before['free_inodes'])} → "
+        f"{more_or_less(count, report['freed_inodes'])} free · {count(before['free_inodes'])} → "
         f"{count(after['free_inodes'])}"
     )

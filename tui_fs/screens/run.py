@@ -14,6 +14,7 @@ from tui_fs.job.control import send
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
+from tui_fs.model.calls import CHANCE_NOTE
 from tui_fs.model.command import Command
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
@@ -64,7 +65,8 @@ class RunScreen(FramedScreen):
     EXPLANATION = (
         "A job at work. It runs in a process of its own: leave this screen, quit, or lose the "
         "connection, and it goes on; J lists all jobs. The table counts every system call of "
-        "the strategy's processes beside what was predicted; its title says who counts."
+        "the strategy's processes beside what was predicted; its title says who counts. "
+        f"{CHANCE_NOTE}."
     )
 
     BINDINGS = [

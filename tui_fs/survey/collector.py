@@ -35,6 +35,7 @@ class Collector:
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
+        like_paths: number and bytes of `Survey.like_paths`, by the bits of the directory's length.
         tall, tall_full: rows of directories, see `Survey.tall_directories`.
     """
 
@@ -47,6 +48,7 @@ class Collector:
         self.non_empty = self.reads = self.parents = self.non_directory_path_bytes = 0
         self.non_directory_name_bytes = self.non_empty_levels = self.non_directory_levels = 0
         self.top_directories = self.top_non_directories = 0
+        self.like_paths: dict[int, list[int]] = {}
         self.tall: set[int] = set()
         self.tall_full: set[int] = set()
         self.bytes_linked_outside = self.names_of_links = 0
@@ -149,7 +151,12 @@ class Collector:
             self.max_path_bytes = max(self.max_path_bytes, path_bytes + 1 + longest)
             self.longest_name = max(self.longest_name, longest)
             non_directories = here - subdirectories
-            self.non_directory_path_bytes += name_bytes + (path_bytes + 1) * non_directories
+            whole_bytes = name_bytes + (path_bytes + 1) * non_directories
+            self.non_directory_path_bytes += whole_bytes
+            if non_directories:
+                like = self.like_paths.setdefault(path_bytes.bit_length(), [0, 0])
+                like[0] += non_directories
+                like[1] += whole_bytes
             self.non_directory_name_bytes += name_bytes
             self.non_directory_levels += (table.depth[row] + 1) * non_directories
             if table.depth[row] == 0:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tui_fs.linux.open_files import HeldFile
-from tui_fs.model.survey import Finding, Ranking, Survey
+from tui_fs.model.survey import Finding, LikePaths, Ranking, Survey
 from tui_fs.survey.findings import Tree, in_order, tree_findings
 from tui_fs.survey.groups import groups_of
 from tui_fs.survey.records import DirectoryFlag
@@ -44,6 +44,7 @@ def survey_of(
         directory_reads=counted.reads,
         parent_directories=counted.parents,
         non_directory_path_bytes=counted.non_directory_path_bytes,
+        like_paths=tuple(LikePaths(*like) for _, like in sorted(counted.like_paths.items())),
         non_directory_levels=counted.non_directory_levels,
         non_directory_name_bytes=counted.non_directory_name_bytes,
         top_directories=counted.top_directories,

@@ -2,21 +2,34 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::fd::OwnedFd;
 
 use super::file_systems::FileSystem;
-use crate::calls::Identity;
+use crate::calls::Known;
 
 /// What was named on the command line.
 pub struct Target {
     /// As messages name it.
     pub path: Vec<u8>,
-    /// The directory that holds it; `None` where the target itself is kept.
-    pub holder: Option<(OwnedFd, CString)>,
-    pub device: u64,
+    /// Its name in the directory that holds it; empty where the target itself is kept.
+    pub name: CString,
+    /// That directory, until the target is removed from it.
+    pub holder: Mutex<Option<OwnedFd>>,
     pub file_system: FileSystem,
+}
+
+impl Target {
+    /// The directory that holds it, for the one who removes the target from it.
+    pub fn take_holder(&self) -> Option<OwnedFd> {
+        self.holder.lock().expect("nobody panics with it").take()
+    }
+
+    /// Gives it back, to be taken once more.
+    pub fn keep_holder(&self, holder: Option<OwnedFd>) {
+        *self.holder.lock().expect("nobody panics with it") = holder;
+    }
 }
 
 /// Where a directory lies.
@@ -31,7 +44,7 @@ pub enum Place {
 /// A directory of which parts were given to several workers.
 pub struct Directory {
     pub place: Place,
-    pub inode: u64,
+    pub known: Known,
     /// Levels below the target.
     pub depth: u32,
     /// Workers in it, parts of it that wait for a worker, and such directories below it.
@@ -46,14 +59,14 @@ pub struct Directory {
 
 impl Directory {
     /// A directory with one who is at work in it.
-    pub fn new(place: Place, inode: u64) -> Arc<Self> {
+    pub fn new(place: Place, known: Known) -> Arc<Self> {
         let depth = match &place {
             Place::Target(_) => 0,
             Place::Below { above, .. } => above.depth + 1,
         };
         Arc::new(Self {
             place,
-            inode,
+            known,
             depth,
             pending: AtomicUsize::new(1),
             is_spoiled: AtomicBool::new(false),
@@ -97,13 +110,6 @@ impl Directory {
                 Place::Target(target) => return target,
                 Place::Below { above, .. } => directory = above,
             }
-        }
-    }
-
-    pub fn identity(&self) -> Identity {
-        Identity {
-            device: self.target().device,
-            inode: self.inode,
         }
     }
 

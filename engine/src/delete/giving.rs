@@ -88,7 +88,9 @@ impl Worker<'_> {
             self.trial = Some((directory, trial));
         }
         let splits = match &mut self.trial {
-            Some((directory, trial)) if directory.inode == walk.levels[index].inode => {
+            Some((directory, trial))
+                if directory.known.identity.inode == walk.levels[index].inode =>
+            {
                 let removed = directory.removed.load(Relaxed);
                 let is_over = trial.go_on(splitting, Instant::now(), removed, given > 0);
                 let splits = if is_over {

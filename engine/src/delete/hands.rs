@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FileType, Stat};
@@ -13,7 +14,6 @@ use super::file_systems::FileSystem;
 use super::names::{Chunk, Named};
 use crate::calls::Calls;
 use crate::filters::Filters;
-use crate::foreign::{is_leased, lease};
 
 /// Everything is to end: the job was cancelled.
 #[derive(Debug)]
@@ -28,6 +28,9 @@ pub struct Failure {
 
 /// So much of a large file is given back at once where others are not to wait.
 const STEP_BYTES: u64 = 256 << 20;
+
+/// After so long a name is looked at again before what it stands for is removed.
+const LONGEST_TRUST: Duration = Duration::from_millis(50);
 
 /// One worker's counts.
 pub struct Tally {
@@ -90,12 +93,15 @@ impl Hands<'_> {
         for &named in &chunk.files[range] {
             let name = chunk.name(named);
             self.wait()?;
+            let looked_at = self.filters.need_status().then(Instant::now);
             if !self.is_selected(directory, chunk, named, failures) {
                 continue;
             }
-            // What was true before a pause need not be true after it.
+            // What was true before a pause need not be true after it; one by SIGSTOP is noticed by
+            // the time it took.
             let has_waited = self.wait_to_remove()?;
-            if has_waited && !self.is_selected(directory, chunk, named, failures) {
+            let is_old = has_waited || looked_at.is_some_and(|at| at.elapsed() > LONGEST_TRUST);
+            if is_old && !self.is_selected(directory, chunk, named, failures) {
                 continue;
             }
             let result = if self.brake.is_gentle() {
@@ -182,14 +188,14 @@ impl Hands<'_> {
         let is_nameless = calls
             .fstat(file)
             .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);
-        if !is_known || before.st_nlink != 1 || !is_nameless || !lease(file) {
+        if !is_known || before.st_nlink != 1 || !is_nameless || !calls.lease(file) {
             return;
         }
         let mut length = before.st_size as u64;
         // Of a sparse file the blocks count, not the length.
         let steps = allocated_bytes(before).div_ceil(STEP_BYTES).max(1);
         let step = length.div_ceil(steps).max(1);
-        while length > step && is_leased(file) {
+        while length > step && self.tally.calls.is_leased(file) {
             length -= step;
             let is_cut = self.tally.calls.truncate(file, length).is_ok();
             if !is_cut || self.wait().is_err() {

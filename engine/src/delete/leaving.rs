@@ -22,8 +22,13 @@ const LAST_LOOK_BYTES: usize = 8 << 10;
 impl Worker<'_> {
     /// Leaves a directory that is done with, and removes it from the one above.
     pub(super) fn go_up(&mut self, walk: &mut Walk) -> Outcome<()> {
-        self.hands.wait_to_remove()?;
         let index = walk.levels.len() - 1;
+        let is_kept = self.run.filters.are_active() || walk.top().is_spoiled;
+        if is_kept || index == 0 {
+            self.hands.wait()?; // the first level of a walk waits where it is released
+        } else {
+            self.hands.wait_to_remove()?;
+        }
         if index > 0 {
             if let Err(why) = walk.open_above(self.calls) {
                 return self.lose_way(walk, why);
@@ -52,7 +57,8 @@ impl Worker<'_> {
         } else if !self.run.filters.are_active() {
             match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
                 Ok(()) => self.hands.tally.add_directory(),
-                Err(Errno::NOENT) => (),
+                Err(Errno::NOENT) if self.is_gone(&descriptor) => (),
+                Err(Errno::NOENT) => self.failed_below(walk, at, "remove", Errno::STALE),
                 Err(Errno::NOTEMPTY | Errno::EXIST)
                     if usize::from(level.rereads) < REREADS
                         && self.calls.seek(descriptor.as_fd(), 0).is_ok() =>
@@ -133,7 +139,7 @@ impl Worker<'_> {
                 };
                 match opened {
                     Err(why) => {
-                        self.run.failures.tell("open", &above.path(), why);
+                        self.run.failures.tell("remove", &directory.path(), why);
                         above.spoil();
                     }
                     Ok(opened) => {
@@ -141,7 +147,8 @@ impl Worker<'_> {
                         descriptor_above = Some(opened);
                         match result {
                             Ok(()) => self.hands.tally.add_directory(),
-                            Err(Errno::NOENT) => (),
+                            Err(Errno::NOENT)
+                                if descriptor.as_ref().map_or(true, |one| self.is_gone(one)) => {}
                             Err(Errno::NOTEMPTY | Errno::EXIST)
                                 if directory.may_be_read_again(REREADS) =>
                             {
@@ -149,6 +156,8 @@ impl Worker<'_> {
                                 return self.read_again(directory, descriptor);
                             }
                             Err(why) => {
+                                let is_moved = why == Errno::NOENT;
+                                let why = if is_moved { Errno::STALE } else { why };
                                 self.run.failures.tell("remove", &directory.path(), why);
                                 above.spoil();
                             }
@@ -169,14 +178,17 @@ impl Worker<'_> {
     ) -> Outcome<()> {
         let target = directory.target();
         let (Some(opened), false) = (&descriptor, directory.is_spoiled()) else {
+            self.close(target.take_holder());
             self.close(descriptor);
             return Ok(()); // what spoiled it was told
         };
-        let result = match &target.holder {
-            Some((holder, name)) => {
+        let held = target.take_holder();
+        let result = match &held {
+            Some(holder) => {
                 self.hands.wait_to_remove()?;
+                let name = target.name.as_c_str();
                 self.calls.stat(holder.as_fd(), name).and_then(|status| {
-                    if Identity::of(&status) != directory.identity() {
+                    if Identity::of(&status) != directory.known.identity {
                         return Err(Errno::STALE); // another one stands in its place
                     }
                     let result = self.calls.rmdir(holder.as_fd(), name);
@@ -189,18 +201,16 @@ impl Worker<'_> {
         match result {
             Ok(()) => (),
             Err(Errno::NOTEMPTY | Errno::EXIST) if directory.may_be_read_again(REREADS) => {
+                target.keep_holder(held);
                 return self.read_again(Arc::clone(directory), descriptor);
             }
             Err(why) => {
-                let operation = if target.holder.is_some() {
-                    "remove"
-                } else {
-                    "empty"
-                };
+                let operation = if held.is_some() { "remove" } else { "empty" };
                 self.run.failures.tell(operation, &target.path, why);
                 directory.spoil();
             }
         }
+        self.close(held);
         self.close(descriptor);
         Ok(())
     }
@@ -231,14 +241,19 @@ impl Worker<'_> {
 
     fn open_above(&self, below: BorrowedFd<'_>, above: &Directory) -> Result<OwnedFd> {
         let opened = self.calls.open_above(below)?;
-        let status = self.calls.fstat(opened.as_fd());
-        match status {
-            Ok(status) if Identity::of(&status) == above.identity() => Ok(opened),
+        match self.calls.identify(opened.as_fd()) {
+            Ok(found) if found.is(&above.known) => Ok(opened),
             other => {
                 self.calls.close(opened);
                 Err(other.err().unwrap_or(Errno::STALE))
             }
         }
+    }
+
+    /// Tells whether a directory that has no name any more is removed, and not moved away.
+    fn is_gone(&self, directory: &OwnedFd) -> bool {
+        let status = self.calls.fstat(directory.as_fd());
+        status.map_or(true, |status| status.st_nlink == 0)
     }
 
     fn close(&self, descriptor: Option<OwnedFd>) {

@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, CWD};
@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::crew::Task;
 use super::directory::{Directory, Place, Target};
 use super::file_systems::FileSystem;
-use crate::calls::{Calls, Identity};
+use crate::calls::Calls;
 
 /// Why a target is not touched.
 pub enum Refusal {
@@ -32,24 +32,35 @@ impl From<Errno> for Refusal {
 pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Result<Task, Refusal> {
     let path = asked.targets[number].as_bytes();
     let keeps_it = asked.keep_root || asked.filters.are_active() || path == b".";
-    let (holder, descriptor) = if path == b"." {
-        (None, calls.open_on_the_way(CWD, c".", OFlags::RDONLY)?)
+    let mut held = None;
+    let descriptor = if path == b"." {
+        calls.open_on_the_way(CWD, c".", OFlags::RDONLY)?
     } else {
         let (holder, name) = open_holder(path, calls)?;
         let descriptor = calls.open_on_the_way(&holder, &name, OFlags::RDONLY)?;
-        ((!keeps_it).then_some((holder, name)), descriptor)
+        if keeps_it {
+            calls.close(holder);
+        } else {
+            held = Some((holder, name));
+        }
+        descriptor
     };
-    let identity = Identity::of(&calls.fstat(descriptor.as_fd())?);
-    if asked.pins.get(number).is_some_and(|pin| *pin != identity) {
+    let known = calls.identify(descriptor.as_fd())?;
+    if asked
+        .pins
+        .get(number)
+        .is_some_and(|pin| *pin != known.identity)
+    {
         return Err(Refusal::Another);
     }
+    let (holder, name) = held.unzip();
     let target = Target {
         path: path.to_vec(),
-        holder,
-        device: identity.device,
+        name: name.unwrap_or_default(),
+        holder: Mutex::new(holder),
         file_system: FileSystem::of(descriptor.as_fd(), calls)?,
     };
-    let directory: Arc<Directory> = Directory::new(Place::Target(target), identity.inode);
+    let directory: Arc<Directory> = Directory::new(Place::Target(target), known);
     Ok(Task::Whole(directory, descriptor))
 }
 

@@ -1,6 +1,6 @@
 //! Where a worker stands in a tree: the directories from where it began down to the one it is in.
 //!
-//! A level takes 32 bytes and its name. Only the last so many keep their descriptor; the way back
+//! A level takes 40 bytes and its name. Only the last so many keep their descriptor; the way back
 //! up is `..`, compared with what was there on the way down. So a tree of any depth needs a
 //! bounded number of descriptors.
 
@@ -12,11 +12,12 @@ use rustix::io::{Errno, Result};
 
 use super::directory::{Directory, Place};
 use super::names::NameStack;
-use crate::calls::{Calls, Identity};
+use crate::calls::{Calls, Identity, Known};
 
 /// A directory that is being emptied.
 pub struct Level {
     pub inode: u64,
+    birth: u64,
     /// Its own name in the stack of names.
     pub name_at: u32,
     /// The first of the names of directories in it that wait to be emptied.
@@ -53,9 +54,9 @@ impl Walk {
     /// Begins in a directory.
     pub fn begin(directory: Arc<Directory>, descriptor: OwnedFd, most_open: usize) -> Self {
         Self {
-            levels: vec![Level::new(directory.inode, 0, 0, descriptor)],
+            levels: vec![Level::new(&directory.known, 0, 0, descriptor)],
             names: NameStack::default(),
-            device: directory.target().device,
+            device: directory.known.identity.device,
             shared: vec![directory],
             cookies: Vec::new(),
             open: 1,
@@ -99,14 +100,14 @@ impl Walk {
 
     /// Goes down into a directory that was opened; refuses another file system.
     pub fn enter(&mut self, at: u32, descriptor: OwnedFd, calls: &Calls) -> Result<()> {
-        let identity = match calls.fstat(descriptor.as_fd()) {
-            Ok(status) => Identity::of(&status),
+        let known = match calls.identify(descriptor.as_fd()) {
+            Ok(known) => known,
             Err(why) => {
                 calls.close(descriptor);
                 return Err(why);
             }
         };
-        if identity.device != self.device {
+        if known.identity.device != self.device {
             calls.close(descriptor);
             return Err(Errno::XDEV);
         }
@@ -114,8 +115,7 @@ impl Walk {
             self.close_oldest(calls);
         }
         let first = self.names.behind(at);
-        self.levels
-            .push(Level::new(identity.inode, at, first, descriptor));
+        self.levels.push(Level::new(&known, at, first, descriptor));
         self.open += 1;
         Ok(())
     }
@@ -143,12 +143,9 @@ impl Walk {
             return Ok(());
         }
         let descriptor = calls.open_above(self.descriptor())?;
-        let expected = Identity {
-            device: self.device,
-            inode: self.levels[index].inode,
-        };
-        let checked = calls.fstat(descriptor.as_fd()).and_then(|status| {
-            if Identity::of(&status) != expected {
+        let expected = self.known(index);
+        let checked = calls.identify(descriptor.as_fd()).and_then(|found| {
+            if !found.is(&expected) {
                 return Err(Errno::STALE); // moved while it was being emptied
             }
             match self.cookie(index) {
@@ -227,6 +224,17 @@ impl Walk {
         (level == index).then_some(cookie)
     }
 
+    fn known(&self, index: usize) -> Known {
+        let level = &self.levels[index];
+        Known {
+            identity: Identity {
+                device: self.device,
+                inode: level.inode,
+            },
+            birth: level.birth,
+        }
+    }
+
     /// The level as a directory that others know too.
     pub fn share(&mut self, index: usize) -> &Arc<Directory> {
         while self.shared.len() <= index {
@@ -234,7 +242,8 @@ impl Walk {
             above.begin();
             let level = &self.levels[self.shared.len()];
             let name = self.names.name(level.name_at).to_owned();
-            let directory = Directory::new(Place::Below { above, name }, level.inode);
+            let directory =
+                Directory::new(Place::Below { above, name }, self.known(self.shared.len()));
             if level.is_spoiled {
                 directory.spoil();
             }
@@ -268,9 +277,10 @@ impl Walk {
 }
 
 impl Level {
-    fn new(inode: u64, name_at: u32, first: u32, descriptor: OwnedFd) -> Self {
+    fn new(known: &Known, name_at: u32, first: u32, descriptor: OwnedFd) -> Self {
         Self {
-            inode,
+            inode: known.identity.inode,
+            birth: known.birth,
             name_at,
             first,
             waiting: 0,

@@ -31,6 +31,11 @@ const MOST_BYTES: usize = 16 << 20;
 /// What a worker may hold in any case.
 const BYTES_OF_EACH: usize = 512 << 10;
 
+/// Where the directories that wait on the way down take so much, each level reads only little at
+/// once: a chain whose levels are wide, too, may have any number of levels.
+const CROWDED_BYTES: usize = 48 << 20;
+const LITTLE_BYTES: usize = 8 << 10;
+
 /// After so many removals a worker looks whether somebody waits for work.
 const BATCH: usize = 64;
 
@@ -181,10 +186,17 @@ impl<'run> Worker<'run> {
         loop {
             self.hands.wait()?;
             let held = run.bytes_in_memory.load(Relaxed) + walk.names.bytes();
-            if chunk.bytes() >= BYTES_OF_EACH && held >= MOST_BYTES {
+            let is_crowded = held >= CROWDED_BYTES;
+            let is_enough = if is_crowded { 1 } else { BYTES_OF_EACH };
+            if chunk.bytes() >= is_enough && held >= MOST_BYTES {
                 break;
             }
-            let buffer = &mut self.buffer;
+            let room = if is_crowded {
+                LITTLE_BYTES
+            } else {
+                BUFFER_BYTES
+            };
+            let buffer = &mut self.buffer[..room];
             let take = |name: &CStr, kind, inode| match kind {
                 FileType::Directory => chunk.add_directory(name, inode),
                 FileType::Unknown => chunk.add_unknown(name, inode),
@@ -206,6 +218,7 @@ impl<'run> Worker<'run> {
             }
         }
         for named in std::mem::take(&mut chunk.unknown) {
+            self.hands.wait()?;
             let name = chunk.name(named);
             match kind_of(self.calls, walk.descriptor(), name) {
                 Ok(FileType::Directory) => chunk.directories.push(named),

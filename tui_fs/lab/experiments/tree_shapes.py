@@ -117,17 +117,14 @@ def _views(results: Results) -> tuple[View, ...]:
     views: list[View] = []
     for shape in SHAPES:
         keys = tuple(key_of(shape, tool, place) for place in PLACES for tool in TITLES)
-        plan = results.measured.get(keys[0])
-        words = plan.plan.tree if plan is not None else shape
         counted = (*_COUNTED, OLD) if shape != CHAIN else _COUNTED  # the text has none of a chain
+        counted_keys = tuple(key_of(shape, tool, Place.TMPFS) for tool in counted)
+        words = _trees_of(results, keys)
         views += [
             TableView(f"Time: {words}", keys, times),
             BarsView(f"Time: {words}", keys, Measure.SECONDS),
             TableView(f"Memory: {words}", keys, memory),
-            CallsView(
-                f"System calls: {words}",
-                tuple(key_of(shape, tool, Place.TMPFS) for tool in counted),
-            ),
+            CallsView(f"System calls: {_trees_of(results, counted_keys)}", counted_keys),
         ]
     keys = tuple(
         key_of(growing(number), tool, place)
@@ -140,6 +137,12 @@ def _views(results: Results) -> tuple[View, ...]:
         CurveView("Cost of a file", keys, Measure.MICROSECONDS_PER_ENTRY, "files in one directory"),
         CurveView("Memory", keys, Measure.PEAK_MEMORY_BYTES, "files in one directory"),
     )
+
+
+def _trees_of(results: Results, keys: tuple[str, ...]) -> str:
+    """Return in words what the steps delete: a chain is shorter on a disk."""
+    steps = (results.measured[key] for key in keys if key in results.measured)
+    return " and ".join(dict.fromkeys(step.plan.tree for step in steps))
 
 
 _WIDE_WORDS, _CHAIN_WORDS, _FLAT_WORDS = (

@@ -1,0 +1,86 @@
+"""What tools write, however fast, does not keep the supervisor from everything else."""
+
+import os
+import selectors
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from tui_fs.job.supervisor import Supervisor
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.model.events import Event
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
+
+LINE = b"rm: cannot remove '/t/x': Operation not permitted\n"
+
+
+class Reader(Supervisor):
+    """A supervisor that does nothing but read."""
+
+    def __init__(self, out: int, err: int) -> None:
+        self._launcher = SimpleNamespace(out=out, err=err)  # type: ignore[assignment]
+        self._output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+        self._selector = selectors.DefaultSelector()
+        self._began = 0.0
+        self.noted: list[Event] = []
+        for descriptor in (out, err):
+            os.set_blocking(descriptor, False)
+            self._selector.register(descriptor, selectors.EVENT_READ)
+
+    def _note(self, event: Event) -> None:
+        self.noted.append(event)
+
+    @property
+    def watched(self) -> set[int]:
+        """The descriptors that are waited for."""
+        return {key.fd for key in self._selector.get_map().values()}
+
+
+@pytest.fixture
+def pipes() -> Iterator[tuple[int, int, int, int]]:
+    """Give two pipes: their ends to read, then those to write."""
+    out, out_end = os.pipe()
+    err, err_end = os.pipe()
+    yield out, err, out_end, err_end
+    for descriptor in (out, err, out_end, err_end):
+        try:
+            os.close(descriptor)
+        except OSError:
+            continue  # the test has closed it
+
+
+def test_a_tool_that_writes_without_end_is_read_in_pieces(
+    pipes: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a tool that writes failures faster than they can be read: its pipe is always full
+    reader = Reader(*pipes[:2])
+    reads: list[int] = []
+
+    def full(_: int, most: int) -> bytes:
+        reads.append(most)
+        assert len(reads) < 10, "it is read until it falls silent"
+        return LINE * (most // len(LINE))
+
+    monkeypatch.setattr(os, "read", full)
+    # When it is read / Then once, and all else has its turn
+    assert reader._read_errors()
+    assert len(reads) == 1
+    assert len(reader.noted) == reads[0] // len(LINE)
+
+
+def test_what_was_written_before_the_end_is_read_to_the_last_line(
+    pipes: tuple[int, int, int, int],
+) -> None:
+    # Given a tool that has written a pipe full and ended
+    out, err, out_end, err_end = pipes
+    reader = Reader(out, err)
+    number = 60_000 // len(LINE)
+    os.write(err_end, LINE * number)
+    os.close(err_end)
+    os.close(out_end)
+    # When read / Then nothing is missing, and the pipes that say no more are not waited for
+    reader._read_what_is_said()
+    assert len(reader.noted) == number
+    assert reader.watched == set()
