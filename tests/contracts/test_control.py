@@ -5,11 +5,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import Cli, Json, processes_with, wait_until
 from tests.contracts.test_overlap import removed_by
-from tests.needs import needs_tool, needs_tools_of
+from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import flat, many_directories
 from tui_fs.job.control import send
 from tui_fs.job.store import find
@@ -54,6 +55,28 @@ def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None
     options = ("--trace", "off", "--rate", "1000")
     report = cli.delete(target, "parallel", *options).expect(0).report()
     assert report["deleted_files"] == 10
+
+
+@pytest.mark.root
+def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, tmpfs: Path) -> None:
+    # Given a job under a rate limit that bpftrace counts
+    needs_root("bpftrace")
+    needs_tool("bpftrace", "bpftrace")
+    target = tmpfs / "target"
+    flat(target, RATED_ENTRIES)
+    job = start(cli, target, "rm", "--trace", "bpf", "--rate", "500")
+    supervisor = psutil.Process(cli.supervisor_of(job))
+    (counting,) = [one for one in supervisor.children() if one.name() == "bpftrace"]
+    # When bpftrace is killed / Then the job ends, for nobody could keep the limit
+    counting.kill()
+    cli.wait_for_state(job, "cancelled")
+    report = cli.run("attach", "--json", job).report()
+    assert "no rate can be kept" in report["explanation"]
+    # And what it did not count is not called exact
+    left = len(os.listdir(target))
+    assert left > 0
+    assert report["counts_are"] == "by difference"
+    assert report["deleted_files"] == RATED_ENTRIES - left
 
 
 def of_type(events: list[Json], name: str) -> list[Json]:

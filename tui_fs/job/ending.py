@@ -27,12 +27,18 @@ class Ending:
     split_is_exact: bool
 
 
-def ending_of(plan: Plan, snapshot: Snapshot, aftermath: Aftermath, problem: str) -> Ending:
+def ending_of(
+    plan: Plan, snapshot: Snapshot, aftermath: Aftermath, problem: str, *, is_counted: bool = True
+) -> Ending:
     """Return how the job ended.
 
     "Done" needs both: nothing is left, and no entry failed but by being gone already.
+
+    Args:
+        is_counted: the source has counted to the end.
     """
-    files, directories, exact = _deleted(plan, snapshot, aftermath)
+    is_whole = is_counted and _counts_are_whole(snapshot)
+    files, directories, exact = _deleted(plan, snapshot, aftermath, is_whole=is_whole)
     failures = sum(g.number for g in snapshot.failures if g.error != errno.ENOENT)
     if aftermath.is_all_gone and not failures:
         outcome = Outcome.DONE
@@ -47,18 +53,20 @@ def ending_of(plan: Plan, snapshot: Snapshot, aftermath: Aftermath, problem: str
             plural = "entry" if snapshot.failed == 1 else "entries"
             sentence += f" {snapshot.failed:,} {plural} could not be deleted."
     notes = [sentence, problem, _killed(snapshot), aftermath.note]
-    if outcome is Outcome.DONE:
+    if not is_counted:
+        notes.append("What counted the calls was killed: their numbers are too small.")
+    elif outcome is Outcome.DONE:
         notes.append(_disagreement(plan, snapshot))
     explanation = " ".join(note.strip() for note in notes if note)
     return Ending(outcome, explanation, files, directories, exact)
 
 
 def _deleted(
-    plan: Plan, snapshot: Snapshot, aftermath: Aftermath
+    plan: Plan, snapshot: Snapshot, aftermath: Aftermath, *, is_whole: bool
 ) -> tuple[int | None, int | None, bool]:
     """Counted where a source counted; told apart by difference where it could not."""
     removed, expected = snapshot.removed, plan.expected
-    if removed is not None and removed.directories is not None and _counts_are_whole(snapshot):
+    if removed is not None and removed.directories is not None and is_whole:
         return removed.entries - removed.directories, removed.directories, True
     if not expected.complete or aftermath.survivors is None:
         return None, None, False  # so many entries, but nobody knows of which kind
@@ -66,7 +74,7 @@ def _deleted(
     if removed is None:
         gone = expected.totals.non_directories - aftermath.survivors.non_directories
         return max(0, gone), directories, False
-    if not _counts_are_whole(snapshot):
+    if not is_whole:
         gone = expected.totals.entries - aftermath.survivors.entries
         return max(0, gone - directories), directories, False
     directories = min(directories, removed.entries)

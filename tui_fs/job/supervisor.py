@@ -213,6 +213,8 @@ class Supervisor:
         for key, _ in self._selector.select(0 if self._targets.has_doubts else timeout_s):
             key.data()
         self._cancel_if(self._targets.why_to_end())
+        if self._pacing.pace.rate_per_s and not self._source.is_whole:
+            self._cancel("what counted was killed, and no rate can be kept without it")
         if self._is_terminated:
             self._cancel("the supervisor was told to end")
         if self._record.is_lost:
@@ -328,7 +330,8 @@ class Supervisor:
         for event in self._output.counted_failures(self._now()):
             self._note(event)
         self._note(self._sampler.last_sample(self._now(), self._wall_s))
-        ending = ending_of(self._plan, self._snapshot, aftermath, str(problem or ""))
+        what = self._plan, self._snapshot, aftermath, str(problem or "")
+        ending = ending_of(*what, is_counted=source.is_whole)
         left = aftermath.survivors.entries if aftermath.survivors else None
         deleted = _sum(ending.deleted_files, ending.deleted_directories)
         failed = self._snapshot.failed

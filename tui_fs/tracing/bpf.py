@@ -105,10 +105,16 @@ class Bpftrace:
     def __init__(self, path: str) -> None:
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = self._has_died = False
         self._thread = threading.Thread(target=self._collect, name="bpftrace", daemon=True)
         self._parser = BpftraceParser(
             {str(number): name for number, name in names_of_this_machine().items()}
         )
+
+    @property
+    def is_whole(self) -> bool:
+        """See `CallSource.is_whole`; bpftrace may be killed."""
+        return not self._has_died
 
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`."""
@@ -171,6 +177,7 @@ class Bpftrace:
         """See `CallSource.close`; bpftrace prints its final sums before it ends."""
         if self._process is None:
             return
+        self._is_closed = True
         self._process.terminate()
         self._thread.join()
         self._process.wait()
@@ -181,3 +188,4 @@ class Bpftrace:
         assert process is not None and process.stdout is not None
         for line in process.stdout:
             self._parser.line(line)
+        self._has_died = not self._is_closed

@@ -61,6 +61,11 @@ class PerfCounters:
         self._ended_calls: dict[str, CallCount] = {}
         self._ended_directories = 0
 
+    @property
+    def is_whole(self) -> bool:
+        """See `CallSource.is_whole`."""
+        return True
+
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`."""
         return argv

@@ -31,6 +31,11 @@ class CallSource(Protocol):
     kind: TraceSource
     note: str
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing has kept it from counting all there was to count so far."""
+        ...
+
     def wrap(self, argv: Argv) -> Argv:
         """Return the command line that runs `argv` under this source."""
         ...
@@ -66,6 +71,11 @@ class NoCounts:
     def __init__(self, kind: TraceSource, note: str) -> None:
         self.kind = kind
         self.note = note
+
+    @property
+    def is_whole(self) -> bool:
+        """See `CallSource.is_whole`."""
+        return True
 
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`."""

@@ -84,6 +84,11 @@ class Strace:
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._collect, name="strace", daemon=True)
 
+    @property
+    def is_whole(self) -> bool:
+        """See `CallSource.is_whole`; a strace that is killed is a tool that is."""
+        return True
+
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`; the launcher inherits the pipe that is made here."""
         reading, writing = os.pipe()
