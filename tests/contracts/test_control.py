@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Cli, Json, processes_with, wait_until
 from tests.contracts.test_overlap import removed_by
+from tests.filesystems import CROWDED_FILES
 from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import flat, many_directories
 from tui_fs.job.control import send
@@ -58,12 +59,11 @@ def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None
 
 
 @pytest.mark.root
-def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, tmpfs: Path) -> None:
-    # Given a job under a rate limit that bpftrace counts
+def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, crowded: Path) -> None:
+    # Given a job under a rate limit that bpftrace counts, four times a second
     needs_root("bpftrace")
     needs_tool("bpftrace", "bpftrace")
-    target = tmpfs / "target"
-    flat(target, RATED_ENTRIES)
+    target = crowded / "target"
     job = start(cli, target, "rm", "--trace", "bpf", "--rate", "500")
     supervisor = psutil.Process(cli.supervisor_of(job))
     (counting,) = [one for one in supervisor.children() if one.name() == "bpftrace"]
@@ -76,7 +76,7 @@ def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, tmpfs: Path
     left = len(os.listdir(target))
     assert left > 0
     assert report["counts_are"] == "by difference"
-    assert report["deleted_files"] == RATED_ENTRIES - left
+    assert report["deleted_files"] == CROWDED_FILES - left
 
 
 def of_type(events: list[Json], name: str) -> list[Json]:

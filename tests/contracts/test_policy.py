@@ -293,7 +293,7 @@ def test_read_only_screens_never_delete(
 ) -> None:
     # Given the screens with --read-only, opened on the preview of a target
     terminal = read_only_screens(target.parent)
-    terminal.wait_for("t/")
+    terminal.wait_for("complete")
     terminal.press("d")
     terminal.wait_for("counted")
     # When somebody presses what would confirm

@@ -79,16 +79,18 @@ def _time(report: dict[str, Any]) -> str:
 def _calls(report: dict[str, Any]) -> str:
     told = report["predicted"]
     predicted = countable(told["syscalls"], told["uncounted_syscalls"])
-    strategy = StrategyName(report["strategy"])
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
+    expected = {
+        name: predicted_text(StrategyName(report["strategy"]), name, number)
+        for name, number in predicted.items()
+    }
     ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
     for name, counted in ordered[:_CALLS_SHOWN]:
-        expected = predicted.get(name)
         rows.append(
             (
                 name,
                 count(counted["calls"]),
-                "" if expected is None else predicted_text(strategy, name, expected),
+                expected.get(name, ""),
                 count(counted["errors"]) if counted["errors"] else "",
             )
         )

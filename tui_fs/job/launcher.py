@@ -219,6 +219,8 @@ class _Process:
         """Serve until the supervisor closes the connection; then kill what still runs."""
         try:
             self._serve()
+        except ConnectionError:  # the supervisor has died: what runs is killed
+            pass
         except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
             traceback.print_exc()
         finally:

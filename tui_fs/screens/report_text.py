@@ -81,10 +81,12 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
     told, counted = report["predicted"], report["syscalls"]
     predicted = countable(told["syscalls"], told["uncounted_syscalls"])
-    strategy = StrategyName(report["strategy"])
     total_s = sum(one["seconds"] or 0.0 for one in counted.values())
     rows = []
-    expected = {name: predicted_text(strategy, name, predicted[name]) for name in predicted}
+    expected = {
+        name: predicted_text(StrategyName(report["strategy"]), name, number)
+        for name, number in predicted.items()
+    }
     for name, one in sorted(counted.items(), key=lambda item: (-item[1]["calls"], item[0])):
         share = ""
         if one["seconds"] is not None and total_s > 0:
