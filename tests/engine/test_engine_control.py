@@ -22,11 +22,11 @@ def test_it_begins_with_what_is_known_of_the_file_system(
     # Given a directory that several could empty together, and a run that has hardly begun
     target: Path = request.getfixturevalue(place) / "several"
     flat(target, 1_000)
-    engine = Conversation("--threads", "2", "--", target, first="pause\n")
+    engine = Conversation("--threads", "2", "--rate", "20", "--", target)
     # Then it splits the directory where that is known to pay, before it has tried
     assert engine.next_counts()["split"] is splits
-    engine.say("resume")
-    engine.end().expect(0)
+    engine.say("cancel")
+    engine.end().expect(130)
 
 
 def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
