@@ -213,7 +213,8 @@ class Supervisor:
         for key, _ in self._selector.select(0 if self._targets.has_doubts else timeout_s):
             key.data()
         self._cancel_if(self._targets.why_to_end())
-        if self._pacing.pace.rate_per_s and not self._source.is_whole:
+        is_kept = self._source.is_whole or self._launcher.takes_commands
+        if self._pacing.pace.rate_per_s and not is_kept:
             self._cancel("what counted was killed, and no rate can be kept without it")
         if self._is_terminated:
             self._cancel("the supervisor was told to end")

@@ -12,6 +12,8 @@ const LONGEST: u64 = 256;
 pub fn listen(run: &Run) {
     let mut input = std::io::stdin().lock();
     while let Ok(Some(line)) = next_line(&mut input) {
+        // What was obeyed is answered, though the end may be what was asked for.
+        let answering = run.answering.lock();
         let problem = match line
             .as_deref()
             .map_or(Err(UNKNOWN), |command| obey(run, command))
@@ -30,6 +32,7 @@ pub fn listen(run: &Run) {
         if tell(&answer).is_err() {
             return; // the counts cannot be told either: whoever writes those ends the work
         }
+        drop(answering);
     }
 }
 

@@ -24,7 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{channel, RecvTimeoutError};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
@@ -62,6 +62,8 @@ struct Run {
     filters: Filters,
     failures: Failures,
     bytes_in_memory: Arc<AtomicUsize>,
+    /// Held while a command is obeyed and answered.
+    answering: Mutex<()>,
     /// Something but a command has ended it.
     is_broken: AtomicBool,
 }
@@ -90,6 +92,7 @@ pub fn run(asked: Arguments) -> ExitCode {
         filters: asked.filters.clone(),
         failures: Failures::default(),
         bytes_in_memory: Arc::default(),
+        answering: Mutex::default(),
         is_broken: AtomicBool::new(false),
     });
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
@@ -175,6 +178,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
             }
         }
     });
+    drop(run.answering.lock());
 }
 
 fn processors() -> usize {
