@@ -4,6 +4,7 @@ mod calls;
 mod delete;
 mod filters;
 mod foreign;
+mod identity;
 mod quoting;
 mod survey;
 

@@ -2,15 +2,19 @@
 
 import os
 import resource
+import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import wait_until
 from tests.engine.running import DEADLINE_S, Conversation, delete, engine
 from tests.needs import needs_root
 from tests.trees import flat, many_directories
+from tui_fs.linux.process_files import state_of
 
 CROWD = 5_000
 LARGE_CROWD = 200_000
@@ -39,6 +43,37 @@ def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None
     # Then none of them is removed
     assert run.end().expect(0).counts["removed"] == removed
     assert len(os.listdir(target)) == CROWD - removed
+
+
+def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path) -> None:
+    # Given runs over files that an age selects
+    for turn in range(8):
+        target = tmpfs / f"target-{turn}"
+        flat(target, CROWD)
+        for file in target.iterdir():
+            os.utime(file, (OLD_S, OLD_S))
+        arguments = [engine(), "delete", "--modified-before", str(OLD_S + 1), "--threads", "1"]
+        process = subprocess.Popen(
+            [*arguments, "--", target], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        # When one is stopped anywhere, also between looking and removing, as a job's pause does it
+        while len(os.listdir(target)) == CROWD:
+            assert process.poll() is None
+        process.send_signal(signal.SIGSTOP)
+        wait_until(partial(_stands, f"/proc/{process.pid}/task"), "standing still")
+        # And all that are left are changed, which takes longer than a turn of the processor
+        left = sorted(os.listdir(target))
+        for name in left:
+            os.utime(target / name)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(DEADLINE_S) == 0
+        # Then none of them is removed
+        assert sorted(os.listdir(target)) == left
+
+
+def _stands(threads: str) -> bool:
+    return all(state_of(f"{threads}/{one}").is_still for one in os.listdir(threads))
 
 
 def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:

@@ -81,7 +81,6 @@ def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
     whole = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
     held = os.open(target, os.O_PATH | os.O_DIRECTORY)
     real_fstat, real_lstat = os.fstat, os.lstat
-    monkeypatch.setattr("tui_fs.job.aftermath.is_deleted", lambda _: True)
     with monkeypatch.context() as told:
         told.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
         told.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.needs import needs_root
 from tests.trees import census, chain, flat, manifest
+from tests.unit.scratching import told_by_child
 from tests.unit.survey_trees import TREES, Tree, grown
 from tui_fs.lab.experiment import Recipe
 from tui_fs.lab.recipes import BLOCK_BYTES, Chain, Flat, Realistic, Wide, blocks_bytes
@@ -113,22 +114,26 @@ def test_the_published_wide_tree_has_a_name_for_each_unlinkat_of_the_text() -> N
 
 
 def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path) -> None:
-    # given that hardly any descriptor is left
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.dup(0)
-    os.close(lowest)
     tree = tmp_path / "tree"
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 8, hard))
-    try:
+
+    def made_and_sampled() -> tuple[int, list[int]]:
+        # given that hardly any descriptor is left
+        highest = max(int(one) for one in os.listdir("/proc/self/fd"))
+        while os.dup(0) < highest:
+            pass
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + 8, hard))
         # when a chain is made whose path would have 10,000 bytes
         ticks = _built(Chain(5_000), tree)
         # then it is as deep as it was to be, by the levels of its copy
-        copy = sample(str(tree))
+        return sum(ticks.each), [one.level for one in sample(str(tree)).directories]
+
+    try:
+        made, levels = told_by_child(made_and_sampled)
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         subprocess.run(["rm", "-rf", tree], check=True)  # too deep for what clears up after tests
-    assert sum(ticks.each) == 5_001
-    assert [one.level for one in copy.directories] == list(range(5_001))
+    assert made == 5_001
+    assert levels == list(range(5_001))
 
 
 @settings(max_examples=10, deadline=None)

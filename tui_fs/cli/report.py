@@ -3,10 +3,9 @@
 from typing import Any
 
 from tui_fs.cli.output import columns
-from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_text
+from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_texts
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
-from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, duration, more_or_less
 
@@ -80,10 +79,7 @@ def _calls(report: dict[str, Any]) -> str:
     told = report["predicted"]
     predicted = countable(told["syscalls"], told["uncounted_syscalls"])
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
-    expected = {
-        name: predicted_text(StrategyName(report["strategy"]), name, number)
-        for name, number in predicted.items()
-    }
+    expected = predicted_texts(report.get("strategy", ""), predicted)
     ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
     for name, counted in ordered[:_CALLS_SHOWN]:
         rows.append(

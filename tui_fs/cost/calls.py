@@ -6,7 +6,7 @@ place for others.
 
 from collections import Counter
 
-from tui_fs.cost.calls_parallel import of_parallel, way_of
+from tui_fs.cost.calls_parallel import closed_on, of_parallel, way_of
 from tui_fs.cost.calls_rm_find import (
     Calls,
     of_find,
@@ -155,7 +155,7 @@ def _calls_of_a_root(strategy: StrategyName, options: Options, way: int) -> Call
             calls.update({"unlinkat": -1, "rmdir": 1, "lseek": -1, "newfstatat": 1})
         case StrategyName.PARALLEL:
             calls.update({"openat2": -1, "fstatfs": 1, "newfstatat": 0 if options.keep_root else 1})
-            calls.update({"openat": way, "close": way - (1 if way == 1 else 0)})
+            calls.update({"openat": way, "close": closed_on(way)})
     if options.keep_root:
         calls["unlinkat"] -= 1
     return calls

@@ -40,7 +40,7 @@ def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
             "newfstatat": 1 - kept,
-            "close": directories + closed + way - (1 if is_inside else 0),
+            "close": directories + closed + closed_on(way),
         }
     )
     tree.update(calls_of_start(options))
@@ -50,6 +50,14 @@ def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
 def way_of(survey: Survey, *, is_inside: bool) -> int:
     """Return how many directories are opened one in another, from the root to a target."""
     return 1 if is_inside else survey.path.count("/") + (2 if len(survey.roots) > 1 else 1)
+
+
+def closed_on(way: int) -> int:
+    """Return how many of the directories on a way are closed besides the target itself.
+
+    Where it is the only one, it is the one the engine stands in.
+    """
+    return way if way > 1 else 0
 
 
 def threads_of(options: Options) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tui_fs.cost.calls_rm_find import rm_processes_keeping_root
 from tui_fs.cost.calls_xargs import batches_of, path_bytes_of
-from tui_fs.model.calls import REMOVING_CALLS
+from tui_fs.model.calls import OF_CHANCE, REMOVING_CALLS
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
 
@@ -45,8 +45,8 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
     StrategyName.PARALLEL: (_START, "non_directories", "directories"),  # it reads 256 KiB at once
 }
-_OF_CHANCE = frozenset({"brk", "futex", "mmap", "munmap", "poll", "read", "wait4", "write"})
-"""What rsync's three processes call depends on how they interleave: taken as the same for all."""
+_OF_CHANCE = OF_CHANCE[StrategyName.RSYNC]
+"""How rsync's three processes interleave: taken as the same for all trees."""
 
 _LEAST_PIVOT = 1e-9
 _PIPE_BUFFER_BYTES = 4_096

@@ -8,7 +8,6 @@ kills those. A step has ended only when the last process of its group has.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import resource
@@ -25,7 +24,7 @@ from tui_fs.linux.memory import faults_of
 from tui_fs.linux.parent import end_with_parent, set_child_subreaper
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
-from tui_fs.tracing.perf import COUNTERS_PER_PROCESS
+from tui_fs.tracing.perf import above_the_counters
 
 _MESSAGE_BYTES = 1 << 16
 _ENVIRONMENT = {
@@ -36,8 +35,6 @@ _ENVIRONMENT = {
 
 _NOT_STARTED = 127
 _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
-_FEWEST_PROCESSES = 5
-"""Of which room is left for the counters, and for what else is opened later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ class Launcher:
         else:
             commands, self._commands = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours = _on_a_high_descriptor(ours, sum(len(step) for step in steps))
+        ours = above_the_counters(ours, sum(len(step) for step in steps))
         set_child_subreaper()
         self._leader = 0
         self.pid = os.fork()
@@ -349,25 +346,6 @@ class _Process:
         if self._waiting:
             with contextlib.suppress(ProcessLookupError):  # they have just ended
                 os.killpg(self._waiting[0], number)
-
-
-def _on_a_high_descriptor(connection: socket.socket, processes: int) -> socket.socket:
-    """Move a socket above all counters that so many processes will have.
-
-    A dying process gives up its highest descriptors first, and each perf counter takes the
-    kernel some ten milliseconds: with the socket below them the tools would go on for seconds.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = len(os.listdir("/proc/self/fd")) + (
-        max(_FEWEST_PROCESSES, processes) * COUNTERS_PER_PROCESS
-    )
-    wanted = lowest + 2 if hard == resource.RLIM_INFINITY else min(lowest + 2, hard)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, min(lowest, soft - 2))
-    connection.close()
-    return socket.socket(fileno=moved)
 
 
 def _become(

@@ -27,6 +27,7 @@ from tui_fs.job.space_watch import SpaceWatch
 from tui_fs.job.start import may_begin, tell_ready
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.target_watch import TargetWatch
+from tui_fs.job.tool_pipes import ToolPipes
 from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.mounts import MountWatch
 from tui_fs.linux.priority import rank_above_the_tools
@@ -51,7 +52,6 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.tracing.source import CallSource
 
-_PIPE_BYTES = 1 << 16
 _LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
 
 
@@ -96,8 +96,8 @@ class Supervisor:
         mounts = MountWatch()
         self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
         self._selector.register(server, selectors.EVENT_READ, server.answer)
-        self._selector.register(launcher.out, selectors.EVENT_READ, self._read_output)
-        self._selector.register(launcher.err, selectors.EVENT_READ, self._read_errors)
+        pipes = launcher.out, launcher.err
+        self._pipes = ToolPipes(*pipes, self._output, self._selector, self._note, self._now)
         # the directory that holds a target is on its file system: no target is a mount point
         places = {one.pin.device: os.path.dirname(one.path) for one in self._plan.targets}
         watched = one_of_each(places.values())
@@ -199,7 +199,7 @@ class Supervisor:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
         self._targets.step_ended()
-        self._read_what_is_said()
+        self._pipes.read_all()
         self._output.step_ended(step.step, end.statuses)
         self._source.step_ended()
         self._wall_s += end.wall_s
@@ -252,7 +252,7 @@ class Supervisor:
             return "The job is paused already."
         asked_at_s = self._now()
         all_stopped = self._pacing.pause()
-        self._read_output()  # what it has told before it stood
+        self._pipes.read_output()  # what it has told before it stood
         self._sample()
         self._note(Paused(self._now(), asked_at_s, all_stopped))
         return None
@@ -288,39 +288,9 @@ class Supervisor:
         began = self._step_began
         return self._wall_s + (time.monotonic() - began if began is not None else 0.0)
 
-    def _read_what_is_said(self) -> None:
-        """Read what ended tools have written, to the last line."""
-        while self._read_output() | self._read_errors():
-            pass
-        for event in self._output.take_rest(self._now()):
-            self._note(event)
-
-    def _read_output(self) -> bool:
-        """Read what fits into a pipe, no more: tools may write faster than anybody can read."""
-        chunk = self._read(self._launcher.out)
-        for event in self._output.take_output(chunk, self._now()) if chunk else ():
-            self._note(event)
-        return bool(chunk)
-
-    def _read_errors(self) -> bool:
-        chunk = self._read(self._launcher.err)
-        for event in self._output.take_errors(chunk, self._now()) if chunk else ():
-            self._note(event)
-        return bool(chunk)
-
-    def _read(self, descriptor: int) -> bytes:
-        """Return what a non-blocking pipe holds now, nothing if it is empty."""
-        try:
-            chunk = os.read(descriptor, _PIPE_BYTES)
-        except BlockingIOError:
-            return b""
-        if not chunk and descriptor in self._selector.get_map():
-            self._selector.unregister(descriptor)  # nobody has its other end any more
-        return chunk
-
     def _finish(self, source: CallSource, problem: TuiFsError | None) -> None:
         self._launcher.close()  # first: what is looked at must not change any more
-        self._read_what_is_said()
+        self._pipes.read_all()
         aftermath: Aftermath = look(self._plan, self._held)
         for held in self._held:
             os.close(held)

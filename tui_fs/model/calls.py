@@ -9,11 +9,13 @@ from tui_fs.model.units import count
 
 REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
 
-_OF_CHANCE = {
+OF_CHANCE = {
     StrategyName.RM: frozenset({"brk"}),
     StrategyName.FIND: frozenset({"brk"}),
     StrategyName.XARGS: frozenset({"brk", "wait4"}),
-    StrategyName.RSYNC: frozenset({"brk", "futex", "poll", "read", "wait4", "write"}),
+    StrategyName.RSYNC: frozenset(
+        {"brk", "futex", "mmap", "munmap", "poll", "read", "wait4", "write"}
+    ),
 }
 """By where the heap ends and what lies in it, and by how processes interleave: the tree alone does
 not decide how often they are made."""
@@ -65,7 +67,19 @@ def countable(predicted: Mapping[str, int], uncounted: Mapping[str, int]) -> dic
 
 def predicted_text(strategy: StrategyName, name: str, number: int) -> str:
     """Return a predicted number of calls, with a ``~`` where chance has a part in it."""
-    return f"{'~' if name in _OF_CHANCE.get(strategy, ()) else ''}{count(number)}"
+    return f"{'~' if name in OF_CHANCE.get(strategy, ()) else ''}{count(number)}"
+
+
+def predicted_texts(strategy: str, predicted: Mapping[str, int]) -> dict[str, str]:
+    """Return predicted numbers of calls by name, each as `predicted_text` writes it.
+
+    Args:
+        strategy: its name; of a job that never began there is none, nor a prediction.
+    """
+    return {
+        name: predicted_text(StrategyName(strategy), name, number)
+        for name, number in predicted.items()
+    }
 
 
 def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:

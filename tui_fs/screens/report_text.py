@@ -4,10 +4,9 @@ from typing import Any
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_text
+from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_texts
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
-from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, duration, more_or_less
 from widgets.call_table import CallRow
@@ -83,10 +82,7 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     predicted = countable(told["syscalls"], told["uncounted_syscalls"])
     total_s = sum(one["seconds"] or 0.0 for one in counted.values())
     rows = []
-    expected = {
-        name: predicted_text(StrategyName(report["strategy"]), name, number)
-        for name, number in predicted.items()
-    }
+    expected = predicted_texts(report.get("strategy", ""), predicted)
     for name, one in sorted(counted.items(), key=lambda item: (-item[1]["calls"], item[0])):
         share = ""
         if one["seconds"] is not None and total_s > 0:

@@ -2,11 +2,11 @@
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, countable, predicted_text
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, countable, predicted_texts
 from tui_fs.model.events import HeldBack
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.strategy import IoPriority, Pace, StrategyName
+from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration
 from widgets.call_table import CallRow
@@ -124,20 +124,22 @@ def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
         key=lambda name: (-predicted.get(name, 0), -snapshot.calls[name].calls, name),
     )
     rates = snapshot.call_rates
-    strategy = started.strategy if started else None
+    expected = predicted_texts(started.strategy, predicted) if started else {}
     return tuple(
-        _row(strategy, name, snapshot.calls[name], predicted.get(name), rates.get(name), total_s)
+        _row(
+            name,
+            snapshot.calls[name],
+            predicted.get(name, 0),
+            expected.get(name, ""),
+            rates.get(name, 0.0),
+            total_s,
+        )
         for name in names
     )
 
 
 def _row(
-    strategy: StrategyName | None,
-    name: str,
-    counted: CallCount,
-    predicted: int | None,
-    rate: float | None,
-    total_s: float,
+    name: str, counted: CallCount, predicted: int, expected: str, rate: float, total_s: float
 ) -> CallRow:
     done = ""
     if predicted:
@@ -149,10 +151,10 @@ def _row(
     return CallRow(
         name=name,
         calls=count(counted.calls),
-        predicted=predicted_text(strategy, name, predicted) if strategy and predicted else "",
+        predicted=expected,
         done=done,
         errors=count(counted.errors) if counted.errors else "",
-        rate=count(round(rate)) if rate and rate >= 1 else "",
+        rate=count(round(rate)) if rate >= 1 else "",
         share=share,
         emphasised=name in REMOVING_CALLS,
     )

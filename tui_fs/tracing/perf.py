@@ -11,6 +11,7 @@ import fcntl
 import os
 import re
 import resource
+import socket
 import struct
 
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
@@ -30,6 +31,8 @@ _IOC_SET_FILTER = 0x40082406
 _ID = re.compile(rb"(\d{1,18})\n?")
 _LONGEST_ID = 64
 _SPARE_DESCRIPTORS = 128
+_FEWEST_PROCESSES = 5
+"""Of which room is left for the counters, and for what else is opened later."""
 COUNTERS_PER_PROCESS = 2 * len(SYSCALLS) + 1
 
 _PERMITTED: set[str] = set()
@@ -231,3 +234,22 @@ def allow_more_descriptors(number: int) -> None:
     wanted = len(os.listdir("/proc/self/fd")) + number
     if soft < wanted and (hard == resource.RLIM_INFINITY or hard >= wanted):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def above_the_counters(connection: socket.socket, processes: int) -> socket.socket:
+    """Move a socket above all counters that so many processes will have.
+
+    A dying process gives up its highest descriptors first, and each perf counter takes the
+    kernel some ten milliseconds: with the socket below them the tools would go on for seconds.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = len(os.listdir("/proc/self/fd")) + (
+        max(_FEWEST_PROCESSES, processes) * COUNTERS_PER_PROCESS
+    )
+    wanted = lowest + 2 if hard == resource.RLIM_INFINITY else min(lowest + 2, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    moved = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, min(lowest, soft - 2))
+    connection.close()
+    return socket.socket(fileno=moved)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
-use crate::calls::Identity;
 use crate::filters::Filters;
+use crate::identity::Identity;
 
 /// What is asked.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fd::OwnedFd;
 
 use super::file_systems::FileSystem;
-use crate::calls::Known;
+use crate::identity::Known;
 
 /// What was named on the command line.
 pub struct Target {

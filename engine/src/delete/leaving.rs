@@ -10,7 +10,8 @@ use super::crew::Task;
 use super::directory::{Directory, Place};
 use super::walk::Walk;
 use super::worker::{Outcome, Worker};
-use crate::calls::{Calls, Identity};
+use crate::calls::Calls;
+use crate::identity::Identity;
 
 /// A directory that is not empty though all in it was removed is read so many times more:
 /// somebody may have put something into it, or a file system may have skipped a name.

@@ -12,7 +12,8 @@ use rustix::io::{Errno, Result};
 
 use super::directory::{Directory, Place};
 use super::names::NameStack;
-use crate::calls::{Calls, Identity, Known};
+use crate::calls::Calls;
+use crate::identity::{Identity, Known};
 
 /// A directory that is being emptied.
 pub struct Level {

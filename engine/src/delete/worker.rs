@@ -31,8 +31,8 @@ const MOST_BYTES: usize = 16 << 20;
 /// What a worker may hold in any case.
 const BYTES_OF_EACH: usize = 512 << 10;
 
-/// Where the directories that wait on the way down take so much, each level reads only little at
-/// once: a chain whose levels are wide, too, may have any number of levels.
+/// Where the names of directories that wait on the way down take so much, each further level adds
+/// only little to them, however wide it is.
 const CROWDED_BYTES: usize = 48 << 20;
 const LITTLE_BYTES: usize = 8 << 10;
 

@@ -41,7 +41,7 @@ use self::records::Batch;
 use self::request::Request;
 use self::shared::{Limits, Root, Shared};
 use self::walker::Walker;
-use crate::calls::Identity;
+use crate::identity::Identity;
 use crate::quoting::reason;
 
 /// More have not counted faster.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-use crate::calls::Identity;
 use crate::filters::Filters;
+use crate::identity::Identity;
 
 const MOST_THREADS: usize = 64;
 

@@ -16,8 +16,8 @@ use super::records::flag;
 use super::request::Request;
 use super::shared::Limits;
 use super::testing::{naive, surveyed, Told, NAME_FLAGS};
-use crate::calls::Identity;
 use crate::filters::Filters;
+use crate::identity::Identity;
 
 #[derive(Clone, Debug)]
 enum Node {

@@ -3,12 +3,11 @@
 import os
 import selectors
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 
-from tui_fs.job.supervisor import Supervisor
 from tui_fs.job.tool_output import ToolOutput
+from tui_fs.job.tool_pipes import ToolPipes
 from tui_fs.model.events import Event
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
@@ -16,26 +15,21 @@ from tui_fs.strategies.registry import STRATEGIES
 LINE = b"rm: cannot remove '/t/x': Operation not permitted\n"
 
 
-class Reader(Supervisor):
-    """A supervisor that does nothing but read."""
+class Reader(ToolPipes):
+    """Pipes whose events are kept."""
 
     def __init__(self, out: int, err: int) -> None:
-        self._launcher = SimpleNamespace(out=out, err=err)  # type: ignore[assignment]
-        self._output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
-        self._selector = selectors.DefaultSelector()
-        self._began = 0.0
-        self.noted: list[Event] = []
         for descriptor in (out, err):
             os.set_blocking(descriptor, False)
-            self._selector.register(descriptor, selectors.EVENT_READ)
-
-    def _note(self, event: Event) -> None:
-        self.noted.append(event)
+        self.selector = selectors.DefaultSelector()
+        self.noted: list[Event] = []
+        output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+        super().__init__(out, err, output, self.selector, self.noted.append, lambda: 1.0)
 
     @property
     def watched(self) -> set[int]:
         """The descriptors that are waited for."""
-        return {key.fd for key in self._selector.get_map().values()}
+        return {key.fd for key in self.selector.get_map().values()}
 
 
 @pytest.fixture
@@ -65,7 +59,7 @@ def test_a_tool_that_writes_without_end_is_read_in_pieces(
 
     monkeypatch.setattr(os, "read", full)
     # When it is read / Then once, and all else has its turn
-    assert reader._read_errors()
+    assert reader.read_errors()
     assert len(reads) == 1
     assert len(reader.noted) == reads[0] // len(LINE)
 
@@ -81,6 +75,6 @@ def test_what_was_written_before_the_end_is_read_to_the_last_line(
     os.close(err_end)
     os.close(out_end)
     # When read / Then nothing is missing, and the pipes that say no more are not waited for
-    reader._read_what_is_said()
+    reader.read_all()
     assert len(reader.noted) == number
     assert reader.watched == set()

@@ -1,0 +1,68 @@
+//! Which directory something is.
+
+use rustix::fs::{Stat, Statx, StatxFlags};
+
+/// Device and inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// Which directory something is, also after its inode number was given to another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub identity: Identity,
+    /// When it was made, in nanoseconds; 0 where nobody knows.
+    pub birth: u64,
+}
+
+impl std::str::FromStr for Identity {
+    type Err = String;
+
+    /// Reads `DEV:INO`, as options write it.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let numbers = text.split_once(':').and_then(|(device, inode)| {
+            Some(Self {
+                device: device.parse().ok()?,
+                inode: inode.parse().ok()?,
+            })
+        });
+        numbers.ok_or_else(|| format!("{text:?} is not DEV:INO"))
+    }
+}
+
+impl Identity {
+    pub fn of(status: &Stat) -> Self {
+        Self {
+            device: status.st_dev,
+            inode: status.st_ino,
+        }
+    }
+}
+
+impl Known {
+    pub fn of(status: &Statx) -> Self {
+        let seconds = status.stx_btime.tv_sec as u64;
+        let nanoseconds = u64::from(status.stx_btime.tv_nsec);
+        let is_told = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+        Self {
+            identity: Identity {
+                device: rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor),
+                inode: status.stx_ino,
+            },
+            birth: match is_told {
+                true => seconds
+                    .wrapping_mul(1_000_000_000)
+                    .wrapping_add(nanoseconds),
+                false => 0,
+            },
+        }
+    }
+
+    /// Tells whether both are the same one, as far as is known.
+    pub fn is(&self, other: &Self) -> bool {
+        let has_same_birth = self.birth == other.birth || self.birth == 0 || other.birth == 0;
+        self.identity == other.identity && has_same_birth
+    }
+}
