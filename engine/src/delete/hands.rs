@@ -33,6 +33,7 @@ const STEP_BYTES: u64 = 256 << 20;
 const LONGEST_TRUST: Duration = Duration::from_millis(50);
 
 /// One worker's counts.
+#[repr(align(128))] // no cache line of two workers: each adds to its own all the time
 pub struct Tally {
     pub calls: Calls,
     pub files: AtomicU64,
