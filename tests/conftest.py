@@ -29,6 +29,9 @@ from tests.filesystems import (
     xfs_root,
 )
 from tests.needs import lacks, needs_engine
+from tests.preloaded import Preloaded
+from tui_fs.job.store import find
+from tui_fs.job.view import JobView
 from tui_fs.linux.inode_flags import spread_subdirectories
 
 __all__ = [
@@ -122,9 +125,14 @@ class Finished:
 class Cli:
     """The installed program, run as a user would."""
 
-    def __init__(self, program: str, state_home: Path) -> None:
-        """Take the program's path and the state directory that its jobs go to."""
+    def __init__(self, program: str, state_home: Path, preloaded: Preloaded | None = None) -> None:
+        """Take the program's path and the state directory that its jobs go to.
+
+        Args:
+            preloaded: the same program, to be run without loading it.
+        """
         self.program = program
+        self._preloaded = preloaded
         self.jobs_directory = state_home / "tui-fs" / "jobs"
 
     def run(
@@ -135,15 +143,18 @@ class Cli:
     ) -> Finished:
         """Run it to its end, with no terminal."""
         command = [self.program, *map(os.fsdecode, arguments)]
-        finished = subprocess.run(
-            command,
-            cwd=cwd,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
+        if self._preloaded and self._preloaded.is_ours and not environment:
+            finished = self._preloaded.run(command, cwd, DEADLINE_S)
+        else:
+            finished = subprocess.run(
+                command,
+                cwd=cwd,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
         stderr = finished.stderr.decode(errors="backslashreplace")
         return Finished(tuple(command[1:]), finished.returncode, finished.stdout, stderr)
 
@@ -173,12 +184,11 @@ class Cli:
 
     def only_job(self) -> str:
         """Wait for the one job of this test, and give its id."""
-        wait_until(self._has_a_job, "a job that is listed")
+        wait_until(self.jobs_directory.exists, "a directory of jobs")
+        wait_until(lambda: bool(os.listdir(self.jobs_directory)), "a job that is kept")
+        wait_until(lambda: bool(self.jobs()), "a job that is listed")
         (job,) = self.jobs()
         return str(job["id"])
-
-    def _has_a_job(self) -> bool:
-        return bool(self.jobs())
 
     def journal(self, job: str) -> list[Json]:
         """Read the whole lines of a job's journal."""
@@ -191,9 +201,17 @@ class Cli:
         wait_until(lambda: journal.exists() and bool(self.journal(job)), f"a journal of {job}")
         return int(self.journal(job)[0]["supervisor_pid"])
 
-    def wait_for_state(self, job: str, state: str) -> None:
+    def wait_for_state(self, job: str, state: str, deadline_s: float = DEADLINE_S) -> None:
         """Wait until `jobs` says that a job is in a state."""
-        wait_until(lambda: self.state_of(job) == state, f"job {job} being {state}")
+        view = JobView(find(job))  # to ask the program again and again would hold the job up
+
+        def seems_so() -> bool:
+            view.poll()
+            return view.state == state
+
+        wait_until(seems_so, f"job {job} being {state}", deadline_s)
+        what = f"job {job} being listed as {state}"
+        wait_until(lambda: self.state_of(job) == state, what, deadline_s)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -235,14 +253,22 @@ def orphans_go_to_init() -> Iterator[None]:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
+@pytest.fixture(scope="session")
+def preloaded() -> Iterator[Preloaded]:
+    """Give the program in a process that has loaded it."""
+    program = Preloaded()
+    yield program
+    program.close()
+
+
 @pytest.fixture
-def cli(state_home: Path) -> Cli:
+def cli(state_home: Path, preloaded: Preloaded) -> Cli:
     """Give the installed program."""
     beside_python = Path(sysconfig.get_path("scripts")) / "tui-fs"
     program = str(beside_python) if beside_python.exists() else shutil.which("tui-fs")
     if program is None:
         lacks("tui-fs is not installed; enable it with: pip install -e .")
-    return Cli(program, state_home)
+    return Cli(program, state_home, preloaded)
 
 
 @pytest.fixture(params=("rm", "find", "xargs", "rsync", "rmtree", "parallel"))

@@ -130,7 +130,7 @@ def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
     left = entries_in(target)
     assert left > 0, "all was deleted after the supervisor's death"
     # And it is called dead, never running
-    wait_until(lambda: cli.state_of(job) == "died", "the job being called dead", deadline_s=10)
+    cli.wait_for_state(job, "died", deadline_s=10)
     # And the report tells what was deleted at least
     report = cli.run("attach", "--json", job).expect(5).report()
     assert report["outcome"] == "died"
@@ -166,7 +166,7 @@ def test_a_journal_with_a_torn_last_line_is_read(cli: Cli, crowded: Path) -> Non
     with (cli.jobs_directory / job / "events.jsonl").open("ab") as journal:
         journal.write(b'{"type":"Sampl')
     # When it is listed and attached to, then it is dead, and no more than that
-    wait_until(lambda: cli.state_of(job) == "died", "the job being called dead", deadline_s=10)
+    cli.wait_for_state(job, "died", deadline_s=10)
     assert cli.run("attach", "--json", job).expect(5).report()["outcome"] == "died"
     cli.run("attach", job).expect(5)
 

@@ -272,8 +272,50 @@ def test_a_deep_tree_is_opened_again_on_the_way_up() -> None:
 
 def test_large_directories_are_read_in_large_pieces() -> None:
     # Given a directory that others read by 17 calls and one more / When predicted / Then by 3 and 1
-    survey = replace(EMPTY, totals=Totals(files=9_000, directories=1), directory_reads=18)
+    survey = replace(
+        EMPTY,
+        totals=Totals(files=9_000, directories=1),
+        directory_reads=18,
+        max_entries_in_directory=9_000,
+    )
     assert predicted_calls(survey, StrategyName.PARALLEL, Options())["getdents64"] == 4
+
+
+def test_many_directories_that_fit_are_read_at_once() -> None:
+    # Given a hundred that others read by four calls and one more each / When predicted / Then by 1
+    # and 1 each
+    survey = replace(
+        EMPTY,
+        totals=Totals(files=360_000, directories=100),
+        directory_reads=500,
+        max_entries_in_directory=3_600,
+    )
+    assert predicted_calls(survey, StrategyName.PARALLEL, Options())["getdents64"] == 200
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "threads", "largest", "slices"),
+    [
+        ("ext4", 2, 120_000, 117),  # half of them, 512 at a time
+        ("tmpfs", 4, 120_000, 175),
+        ("ext4", 2, 60_000, 0),  # the other thread has as many elsewhere
+        ("ext4", 1, 120_000, 0),
+        ("xfs", 2, 120_000, 0),
+    ],
+)
+def test_names_given_to_other_threads_take_a_descriptor_each_time(
+    filesystem: str, threads: int, largest: int, slices: int
+) -> None:
+    # Given so many names in the largest directory of 120,000 / When predicted
+    survey = replace(
+        EMPTY,
+        totals=Totals(files=120_000, directories=2),
+        max_entries_in_directory=largest,
+    )
+    options = Options(pace=Pace(threads=threads))
+    calls = predicted_calls(survey, StrategyName.PARALLEL, options, filesystem=filesystem)
+    # Then each part of them is given with a descriptor of its own
+    assert calls.get("fcntl", 0) == slices
 
 
 def test_rsync_takes_what_lies_in_the_target_by_unlink_and_the_rest_by_descriptors() -> None:

@@ -23,10 +23,10 @@ from tui_fs.cost.time import (
 )
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey, Totals
 
-RM, XARGS = StrategyName.RM, StrategyName.XARGS
+RM, XARGS, PARALLEL = StrategyName.RM, StrategyName.XARGS, StrategyName.PARALLEL
 ROUND = Calibration(
     "tmpfs",
     measured_at=1.0,
@@ -121,6 +121,60 @@ def test_each_rm_that_xargs_starts_costs() -> None:
     # And the kernel's counters are inherited by each
     counted = expected(tree, XARGS, Options(batch_size=1), trace=TraceSource.PERF)
     assert counted - one_by_one == pytest.approx(1000 * 50.0)
+
+
+@pytest.mark.parametrize(
+    ("largest", "threads", "seconds"),
+    [
+        (10, 2, 1.0 + 10.0 + 1.1),  # each thread has its own directories to the end
+        (500, 2, 1.0 + 10.0 + 1.1),
+        (1000, 2, 1.0 + 30.0 + 1.1),  # all that there is, they share
+        (750, 2, 1.0 + 500 * 0.03 + 500 * 0.01 + 1.1),  # 250 beside 250, then 500 are left
+        (1000, 4, 1.0 + 30.0 + 1.1),
+        (400, 4, 1.0 + 200 * 0.03 + 800 * 0.01 + 1.1),  # 200 beside 600, then 200 are left
+        (10, 1, 1.0 + 50.0 + 11 * 0.2),  # as rm does it
+    ],
+)
+def test_threads_share_what_the_largest_directory_has_more(
+    largest: int, threads: int, seconds: float
+) -> None:
+    # Given prices of names that threads share, and of those beside each other
+    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
+    measured = replace(ROUND, prices={**ROUND.prices, **prices})
+    tree = replace(survey(1000, 11), max_entries_in_directory=largest)
+    # When predicted / Then as one would write down who does what
+    options = Options(pace=Pace(threads=threads))
+    assert expected(tree, PARALLEL, options, measured) == pytest.approx(seconds, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("depth", "seconds"),
+    [
+        (0, 1.0 + 1000 * 0.01 + 11 * 0.1),
+        (5, 1.0 + 1000 * 0.01 + 11 * 0.1),  # another thread has as many beside them
+        (11, 1.0 + 1000 * 0.05 + 11 * 0.2),  # each inside the one before: nobody can help
+    ],
+)
+def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -> None:
+    # Given prices of rm, and of threads / When directories lie inside each other
+    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
+    measured = replace(ROUND, prices={**ROUND.prices, **prices})
+    tree = replace(survey(1000, 11), max_entries_in_directory=100, max_depth=depth)
+    # Then as far as they do, it costs what it costs rm
+    options = Options(pace=Pace(threads=2))
+    assert expected(tree, PARALLEL, options, measured) == pytest.approx(seconds, rel=1e-6)
+
+
+def test_threads_free_blocks_side_by_side_too() -> None:
+    # Given names that threads remove in a fifth of rm's time / When their files have blocks
+    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
+    measured = replace(ROUND, prices={**ROUND.prices, **prices})
+    tree = replace(
+        survey(1000, 0, allocated_bytes=1000 * BLOCK_BYTES), max_entries_in_directory=100
+    )
+    # Then a block costs a fifth of what it costs rm
+    options = Options(pace=Pace(threads=2))
+    assert expected(tree, PARALLEL, options, measured) == pytest.approx(1.0 + 10.0 + 0.2)
 
 
 @pytest.mark.parametrize("strategy", [name for name in StrategyName if name is not XARGS])

@@ -15,6 +15,7 @@ class Shape(enum.StrEnum):
     EMPTY = "empty"
     FLAT = "flat"
     FOREST = "forest"
+    BESIDE = "beside"
     BATCHES = "batches"
     COUNTED = "counted"
     BLOCKS = "blocks"
@@ -48,11 +49,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a strategy costs: its start, an empty file, a directory beside the names in it."""
+    """What a strategy costs: its start, an empty file, a directory beside the names in it.
+
+    Attributes:
+        beside_s: what an empty file costs where threads have a directory each; None where there
+            are no threads, or that was not measured: as much as in one directory.
+    """
 
     start_s: float
     name_s: float
     directory_s: float
+    beside_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,9 @@ BLOCK_BYTES = 4_096
 _LEAST_OF_RM, _LEAST_OF_RM_FOR_RSYNC, _MOST_OF_RM = 0.9, 1.1, 2.5
 _LEAST_OF_RM_FOR_PARALLEL = 0.1
 """Eight threads at most, each no faster than rm."""
+_MOST_OF_RM_FOR_PARALLEL = 1.0
+"""It gives up what takes longer than one thread does. Where a small tree took longer, others held
+a processor: on xfs the kernel itself, with what it had put off."""
 _MOST_OF_A_BLOCK = 2.0
 """A file's one block costs no more than twice its name: beyond, the machine was held up (5
 microseconds on a quiet ext4, 33 and 69 on a busy one, beside 12 for a name)."""
@@ -165,10 +175,12 @@ def fit(
         found = _prices(every, name, batch_s) or Prices(
             elsewhere.start_s, elsewhere.name_s * ratio, elsewhere.directory_s * ratio
         )
+        beside_s = found.beside_s
         prices[name.value] = Prices(  # the kernel does for each what it does for rm
             found.start_s,
             _between(found.name_s, rm.name_s, name),
             _between(found.directory_s, rm.directory_s, name),
+            None if beside_s is None else _between(beside_s, rm.name_s, name),
         )
     block_s = byte_s = link_s = 0.0
     if (blocks := every.of(StrategyName.RM, Shape.BLOCKS)) is not None:
@@ -233,8 +245,15 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices |
         return None
     start_s = empty.seconds
     name_s = _rest(flat.seconds - flat.batches * batch_s, start_s, flat.names)
-    known = start_s + forest.batches * batch_s + forest.names * name_s
-    return Prices(start_s, name_s, _rest(forest.seconds, known, forest.directories))
+    beside_s = None
+    if (beside := every.of(strategy, Shape.BESIDE)) is not None:
+        # a directory with the names of the forest's costs as much as there
+        like_forest = min(beside.directories / max(1, forest.directories), 0.5)
+        known = start_s + like_forest * max(0.0, forest.seconds - start_s)
+        beside_s = _rest(beside.seconds, known, beside.names - round(like_forest * forest.names))
+    each_s = name_s if beside_s is None else beside_s
+    known = start_s + forest.batches * batch_s + forest.names * each_s
+    return Prices(start_s, name_s, _rest(forest.seconds, known, forest.directories), beside_s)
 
 
 def _cold(every: _Samples) -> tuple[float | None, float | None]:
@@ -271,7 +290,8 @@ def _between(price_s: float, rm_s: float, name: StrategyName) -> float:
         StrategyName.RSYNC: _LEAST_OF_RM_FOR_RSYNC,
         StrategyName.PARALLEL: _LEAST_OF_RM_FOR_PARALLEL,
     }.get(name, _LEAST_OF_RM)
-    return min(max(price_s, least * rm_s), _MOST_OF_RM * rm_s)
+    most = _MOST_OF_RM_FOR_PARALLEL if name is StrategyName.PARALLEL else _MOST_OF_RM
+    return min(max(price_s, least * rm_s), most * rm_s)
 
 
 def _rest(seconds: float, known_s: float, number: float) -> float:

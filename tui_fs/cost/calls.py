@@ -133,7 +133,7 @@ def _calls_of_a_run(
         case StrategyName.RMTREE:
             return of_rmtree(survey, options)
         case StrategyName.PARALLEL:
-            return of_parallel(survey, options, is_inside=is_inside)
+            return of_parallel(survey, options, filesystem, is_inside=is_inside)
     if options.keep_root:
         calls["unlinkat"] -= 1
     return calls

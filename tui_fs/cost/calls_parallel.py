@@ -10,21 +10,37 @@ import os
 from collections import Counter
 
 from tui_fs.cost.calls_rm_find import Calls
+from tui_fs.cost.heap import mean_name_bytes
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
 
 _READS_IN_ONE = 8
+_READ_BYTES = 256 << 10
 """Of a large directory 256 KiB are read at once, by other tools 32 KiB."""
+
+_RECORD_BYTES = 24
+"""Of an entry read by getdents64, without its name: rounded up to eight."""
+
+_SLICE = 512
+_SPLIT = frozenset({"ext2", "ext3", "ext4", "tmpfs"})
+"""Where it gives names of one directory to other threads, so many at a time (engine/src/delete)."""
 
 _MOST_THREADS = 8
 _DESCRIPTORS = 2_048
 """Directories that all threads keep open on their ways down (engine/src/delete/mod.rs)."""
 
 
-def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
+def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside: bool) -> Calls:
     """The engine starts, opens the targets, and then empties directory after directory."""
     totals, directories = survey.totals, survey.totals.directories
-    further_reads = max(0, survey.directory_reads - 2 * directories) // _READS_IN_ONE
+    record_bytes = _RECORD_BYTES + mean_name_bytes(survey)
+    further_reads = 0
+    if survey.max_entries_in_directory * record_bytes > _READ_BYTES:
+        further_reads = max(0, survey.directory_reads - 2 * directories) // _READS_IN_ONE
+    slices = 0
+    if filesystem in _SPLIT:
+        threads = threads_of(options)
+        slices = int(shared_names(survey, threads) * (threads - 1) / threads / _SLICE)
     # a directory that was closed on a long way down is opened again by `..`
     closed = max(0, survey.max_depth - _DESCRIPTORS // threads_of(options))
     kept = 1 if options.keep_root else 0
@@ -36,15 +52,23 @@ def of_parallel(survey: Survey, options: Options, *, is_inside: bool) -> Calls:
             "openat": closed + way,
             "statx": directories + closed,
             "fstatfs": 1,
+            "fcntl": slices,
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
             "newfstatat": 1 - kept,
-            "close": directories + closed + closed_on(way),
+            "close": directories + closed + closed_on(way) + slices,
         }
     )
     tree.update(calls_of_start(options))
     return tree
+
+
+def shared_names(survey: Survey, threads: int) -> float:
+    """Return how many names are left when only the largest directory is, for all threads."""
+    names = survey.totals.non_directories
+    largest = min(names, survey.max_entries_in_directory)
+    return max(0.0, (threads * largest - names) / (threads - 1)) if threads > 1 else 0.0
 
 
 def way_of(survey: Survey, *, is_inside: bool) -> int:

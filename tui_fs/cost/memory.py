@@ -4,6 +4,7 @@ rm and find (gnulib's fts) hold the names of a directory and of all above it, at
 each; rsync and Python hold whole directories. Counted is resident memory, as VmHWM gives it.
 """
 
+from tui_fs.cost.calls_parallel import threads_of
 from tui_fs.cost.calls_rsync import told_bytes
 from tui_fs.cost.calls_xargs import batches_of
 from tui_fs.cost.heap import (
@@ -53,7 +54,8 @@ _ENGINE_NAME_BYTES = 17
 """Of a name that waits to be removed: the number of its inode, its place, its end."""
 
 _ENGINE_NAMES = 1_000_000
-"""Names that all threads hold at most (engine/src/delete/worker.rs)."""
+_ENGINE_HELD_BYTES = 32 << 20
+"""Names that all threads hold at most, and what they take (engine/src/delete/worker.rs)."""
 
 
 def peak_memory_bytes(
@@ -84,14 +86,17 @@ def peak_memory_bytes(
         case StrategyName.RMTREE:
             return _PYTHON_BYTES + _rmtree_bytes(survey)
         case StrategyName.PARALLEL:
-            return _engine_bytes(survey)
+            return _engine_bytes(survey, threads_of(options))
 
 
-def _engine_bytes(survey: Survey) -> int:
-    names, name_bytes = survey.max_entries_in_directory, mean_name_bytes(survey)
-    read_bytes = int(min(names * (_ENGINE_ENTRY_BYTES + name_bytes), _ENGINE_BUFFER_BYTES))
-    held_bytes = int(min(names, _ENGINE_NAMES) * (_ENGINE_NAME_BYTES + name_bytes))
-    return _ENGINE_BYTES + read_bytes + held_bytes
+def _engine_bytes(survey: Survey, threads: int) -> int:
+    largest, name_bytes = survey.max_entries_in_directory, mean_name_bytes(survey)
+    read_bytes = int(min(largest * (_ENGINE_ENTRY_BYTES + name_bytes), _ENGINE_BUFFER_BYTES))
+    # what a thread has given back is not used again at once
+    together = sum(one.entries for one in survey.largest[: 2 * threads])
+    names = min(max(largest, together), _ENGINE_NAMES)
+    held_bytes = min(names * (_ENGINE_NAME_BYTES + name_bytes), _ENGINE_HELD_BYTES)
+    return int(_ENGINE_BYTES + read_bytes + held_bytes)
 
 
 def _fts_bytes(survey: Survey, filesystem: str) -> int:

@@ -1,10 +1,11 @@
 """How long a deletion will take: counts of the survey times what each of them costs here."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices
 from tui_fs.cost.calls import batches_of
+from tui_fs.cost.calls_parallel import shared_names, threads_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
@@ -113,8 +114,10 @@ def predicted_seconds(
         calls: how many that are.
         is_cold: nothing of the tree is in memory, as far as the calibration knows that.
     """
-    price = calibration.prices[strategy.value]
-    seconds = price.start_s * runs + _entries_s(survey, price, calibration)
+    price, gain = calibration.prices[strategy.value], 1.0
+    if strategy is StrategyName.PARALLEL:
+        price, gain = _by_threads(survey, threads_of(options), calibration)
+    seconds = price.start_s * runs + _entries_s(survey, price, calibration, gain)
     if is_cold:
         totals = survey.totals
         seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
@@ -142,17 +145,42 @@ def experience_factor(
     return experience.factor if experience is not None and is_of_this else 1.0
 
 
-def _entries_s(survey: Survey, price: Prices, calibration: Calibration) -> float:
+def _by_threads(survey: Survey, threads: int, calibration: Calibration) -> tuple[Prices, float]:
+    """Return the engine's prices by where the names are, and how much of rm's a name's is.
+
+    The threads have a directory each, one inside the other after each other as rm, until only the
+    largest one is left, which they share.
+    """
+    price = calibration.prices[StrategyName.PARALLEL.value]
+    of_rm = calibration.prices[StrategyName.RM.value]
+    totals, names = survey.totals, survey.totals.non_directories
+    in_turn = 1.0
+    if threads > 1:
+        on_one_way = min(1.0, survey.max_depth / max(1, totals.directories))
+        in_turn = max(0.0, (threads * on_one_way - 1) / (threads - 1))
+    shared = min(1 - in_turn, shared_names(survey, threads) / max(1, names))
+    beside_s = price.name_s if price.beside_s is None else price.beside_s
+    name_s = in_turn * of_rm.name_s + shared * price.name_s + (1 - in_turn - shared) * beside_s
+    directory_s = in_turn * of_rm.directory_s + (1 - in_turn) * price.directory_s
+    return replace(price, name_s=name_s, directory_s=directory_s), name_s / of_rm.name_s
+
+
+def _entries_s(survey: Survey, price: Prices, calibration: Calibration, gain: float = 1.0) -> float:
+    """Add up what entries cost.
+
+    Args:
+        gain: what else was measured with rm alone costs so much of it.
+    """
     totals = survey.totals
     names, directories = totals.non_directories, totals.directories
     inodes = survey.inodes - directories if survey.inodes else names
-    seconds = names * price.name_s + directories * price.directory_s
-    seconds += survey.non_directory_name_bytes * NAME_BYTE_S
-    seconds -= max(0, names - inodes) * calibration.link_s
     of_files = max(0, totals.allocated_bytes - directories * BLOCK_BYTES)
     with_blocks = min(inodes, of_files // BLOCK_BYTES)
-    seconds += with_blocks * calibration.block_s
-    seconds += (of_files - with_blocks * BLOCK_BYTES) * calibration.byte_s
+    more_s = survey.non_directory_name_bytes * NAME_BYTE_S
+    more_s -= max(0, names - inodes) * calibration.link_s
+    more_s += with_blocks * calibration.block_s
+    more_s += (of_files - with_blocks * BLOCK_BYTES) * calibration.byte_s
+    seconds = names * price.name_s + directories * price.directory_s + gain * more_s
     return seconds * _growth(totals.entries)
 
 

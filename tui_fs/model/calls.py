@@ -16,9 +16,10 @@ OF_CHANCE = {
     StrategyName.RSYNC: frozenset(
         {"brk", "futex", "mmap", "munmap", "poll", "read", "wait4", "write"}
     ),
+    StrategyName.PARALLEL: frozenset({"close", "fcntl"}),
 }
-"""By where the heap ends and what lies in it, and by how processes interleave: the tree alone does
-not decide how often they are made."""
+"""By where the heap ends and what lies in it, and by how processes or threads interleave: the tree
+alone does not decide how often they are made."""
 CHANCE_NOTE = "~ about: where memory lies, and how processes take turns, has a part in it"
 """What a table says whose numbers are from `predicted_text`."""
 

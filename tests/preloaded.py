@@ -1,0 +1,175 @@
+"""Run the program without loading it anew each time: the tests run it two thousand times.
+
+A process that has loaded the program's modules, and nothing else, forks for every run. What differs
+from a start of its own is tested where that matters, in `tests/e2e` and by `Cli.start`.
+"""
+
+import contextlib
+import gc
+import io
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+_REQUEST_BYTES = 1 << 20
+_NUMBER = struct.Struct("=i")
+_NO_COMMANDS = {"__main__", "start_app"}
+"""The last one loads the screens, which no command needs."""
+
+
+class Preloaded:
+    """The program in a process that waits to be asked.
+
+    It belongs to the process that made it: a fork may have other mounts, rights and limits.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.preloaded", str(theirs.fileno())],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        self._connection = ours
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is the process that made it."""
+        return os.getpid() == self._pid
+
+    def close(self) -> None:
+        """End it."""
+        self._connection.close()
+        self._process.wait()
+
+    def run(
+        self, command: list[str], cwd: Path | None, timeout_s: float
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command in this process's environment, as `subprocess.run` does.
+
+        Raises:
+            subprocess.TimeoutExpired: it took too long, and was killed.
+        """
+        mask = os.umask(0)
+        os.umask(mask)
+        request = {"arguments": command[1:], "environment": dict(os.environ), "umask": mask}
+        deadline = time.monotonic() + timeout_s
+        place = os.open(cwd or ".", os.O_PATH)
+        (out, its_out), (err, its_err) = os.pipe(), os.pipe()
+        with open(out, "rb") as stdout, open(err, "rb") as stderr:
+            try:
+                self._connection.settimeout(timeout_s)
+                socket.send_fds(self._connection, [b" "], [place, its_out, its_err])
+                self._connection.sendall(json.dumps(request).encode() + b"\n")
+            finally:
+                for descriptor in (place, its_out, its_err):
+                    os.close(descriptor)
+            pid = self._answer(deadline)
+            try:
+                told = _read_all(stdout, stderr, deadline)
+                code = self._answer(deadline)
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                self._answer(time.monotonic() + timeout_s)
+                raise subprocess.TimeoutExpired(command, timeout_s) from None
+        return subprocess.CompletedProcess(command, code, *told)
+
+    def _answer(self, deadline: float) -> int:
+        self._connection.settimeout(max(0.001, deadline - time.monotonic()))
+        (number,) = _NUMBER.unpack(self._connection.recv(_NUMBER.size, socket.MSG_WAITALL))
+        return int(number)
+
+
+def _read_all(stdout: BinaryIO, stderr: BinaryIO, deadline: float) -> tuple[bytes, bytes]:
+    told = {stdout: bytearray(), stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for stream in told:
+            selector.register(stream, selectors.EVENT_READ, stream)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                chunk = os.read(key.fd, 1 << 16)
+                told[key.data] += chunk
+                if not chunk:
+                    selector.unregister(key.fileobj)
+    return bytes(told[stdout]), bytes(told[stderr])
+
+
+def serve(connection: socket.socket) -> None:
+    """Fork for every request, until nobody asks any more."""
+    import tui_fs.cli
+
+    for module in pkgutil.iter_modules(tui_fs.cli.__path__):
+        if module.name not in _NO_COMMANDS:
+            import_module(f"tui_fs.cli.{module.name}")
+    gc.freeze()  # else looking for what can be freed copies all of it into every child
+    while True:
+        text, descriptors, _, _ = socket.recv_fds(connection, _REQUEST_BYTES, 3)
+        if not text:
+            return
+        while not text.endswith(b"\n"):
+            text += connection.recv(_REQUEST_BYTES)
+        pid = os.fork()
+        if not pid:
+            connection.close()
+            _become(json.loads(text), *descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.sendall(_NUMBER.pack(pid))
+        _, status = os.waitpid(pid, 0)
+        connection.sendall(_NUMBER.pack(os.waitstatus_to_exitcode(status)))
+
+
+def _text_to(descriptor: int) -> io.TextIOWrapper:
+    """Return a stream that has not looked at what the descriptor was before."""
+    raw = io.FileIO(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, "backslashreplace")
+
+
+def _become(request: dict[str, object], place: int, out: int, err: int) -> NoReturn:
+    """Do what a process of the program's own would, and end."""
+    code = 1
+    try:
+        os.fchdir(place)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        for descriptor in (place, out, err):
+            os.close(descriptor)
+        sys.stdout, sys.stderr = _text_to(1), _text_to(2)
+        os.umask(int(str(request["umask"])))
+        environment, arguments = request["environment"], request["arguments"]
+        assert isinstance(environment, dict) and isinstance(arguments, list)
+        os.environ.clear()
+        os.environ.update(environment)
+        from tui_fs.cli import main
+
+        code = main(arguments)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else bool(end.code)
+    except BaseException:  # noqa: BLE001  the interpreter would tell it, too
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
