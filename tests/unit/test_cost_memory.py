@@ -7,7 +7,7 @@ import pytest
 from tui_fs.cost.heap import FTS_ENTRIES_AT_ONCE, entries_held, fts_entry_bytes, heap_moves
 from tui_fs.cost.memory import peak_memory_bytes
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import LargeDirectory, Root, Survey, Totals
 
 ROOT = PathStr("/t")
@@ -32,6 +32,12 @@ def flat(names: int, name_bytes: int = 8) -> Survey:
 EMPTY = Survey(ROOT, Totals(directories=1), roots=(Root(ROOT, 1, 2),))
 DIRECTORIES = replace(
     flat(20_000), totals=Totals(directories=20_001), top_directories=20_000, top_non_directories=0
+)
+SOME_LARGE = replace(
+    flat(36_000, 200),
+    totals=Totals(files=360_000, directories=11),
+    non_directory_name_bytes=360_000 * 200,
+    largest=tuple(LargeDirectory(PathStr(f"/t/{one}"), 36_000, 0) for one in range(10)),
 )
 CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
 
@@ -61,6 +67,7 @@ CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
         (flat(120_000), StrategyName.PARALLEL, "tmpfs", 5_228),
         (flat(1_000_000), StrategyName.PARALLEL, "tmpfs", 25_892),
         (flat(8_000, 200), StrategyName.PARALLEL, "tmpfs", 4_192),
+        (SOME_LARGE, StrategyName.PARALLEL, "tmpfs", 31_738),
         (CHAIN, StrategyName.RM, "tmpfs", 1_960),
         (CHAIN, StrategyName.FIND, "tmpfs", 2_940),
     ],
@@ -69,7 +76,7 @@ def test_memory_is_what_was_measured(
     survey: Survey, strategy: StrategyName, filesystem: str, measured_kib: int
 ) -> None:
     # Given a tree whose deletion was measured / When predicted / Then within 15 %
-    told = peak_memory_bytes(survey, strategy, Options(), filesystem)
+    told = peak_memory_bytes(survey, strategy, Options(pace=Pace(threads=2)), filesystem)
     assert told / 1024 == pytest.approx(measured_kib, rel=0.15)
 
 

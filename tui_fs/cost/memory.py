@@ -94,7 +94,7 @@ def _engine_bytes(survey: Survey, threads: int) -> int:
     read_bytes = int(min(largest * (_ENGINE_ENTRY_BYTES + name_bytes), _ENGINE_BUFFER_BYTES))
     # what a thread has given back is not used again at once
     together = sum(one.entries for one in survey.largest[: 2 * threads])
-    names = min(max(largest, together), _ENGINE_NAMES)
+    names = min(max(largest, together), survey.totals.entries, _ENGINE_NAMES)
     held_bytes = min(names * (_ENGINE_NAME_BYTES + name_bytes), _ENGINE_HELD_BYTES)
     return int(_ENGINE_BYTES + read_bytes + held_bytes)
 

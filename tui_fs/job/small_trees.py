@@ -21,10 +21,9 @@ from tui_fs.tracing.ladder import likely_source, open_source
 _MOST_FILES, _FEWEST_FILES = 2_000, 100
 _BUILDING_S = 0.06
 """On a slow file system the trees are as small as can be made in this time."""
-_LARGER = {StrategyName.RSYNC: 4, StrategyName.PARALLEL: 8}
+_LARGER = {StrategyName.RSYNC: 4, StrategyName.PARALLEL: 3}
 """rsync sleeps 20 ms at a time while it waits for its processes to end (its msleep(20)); the engine
-tries for some 30 ms whether two threads in one directory are faster (engine/src/delete), and needs
-all processors, of which others take a share at any moment.
+needs all processors, of which others take a share at any moment.
 """
 _NAMES_OF_AN_INODE = 4
 _BESIDE = 16
@@ -74,9 +73,10 @@ class SmallTrees:
         for _ in range(2):
             for strategy in StrategyName:
                 files = size * _LARGER.get(strategy, 1)
+                forest = size if strategy is StrategyName.PARALLEL else files
                 yield from self._run(strategy, Shape.EMPTY, _Contents())
                 yield from self._run(strategy, Shape.FLAT, _Contents(0, files))
-                yield from self._run(strategy, Shape.FOREST, _Contents(files // 4, 1))
+                yield from self._run(strategy, Shape.FOREST, _Contents(forest // 4, 1))
                 if strategy is StrategyName.PARALLEL:
                     beside = _Contents(_BESIDE, files // _BESIDE)
                     yield from self._run(strategy, Shape.BESIDE, beside)
