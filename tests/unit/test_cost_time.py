@@ -151,8 +151,8 @@ def test_threads_share_what_the_largest_directory_has_more(
     ("depth", "seconds"),
     [
         (0, 1.0 + 1000 * 0.01 + 11 * 0.1),
-        (5, 1.0 + 1000 * 0.01 + 11 * 0.1),  # another thread has as many beside them
-        (11, 1.0 + 1000 * 0.05 + 11 * 0.2),  # each inside the one before: nobody can help
+        (6, 1.0 + 1000 * 0.01 + 11 * 0.1),  # another thread has as many beside them
+        (12, 1.0 + 1000 * 0.05 + 11 * 0.2),  # each inside the one before: nobody can help
     ],
 )
 def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -> None:
@@ -163,6 +163,16 @@ def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -
     # Then as far as they do, it costs what it costs rm
     options = Options(pace=Pace(threads=2))
     assert expected(tree, PARALLEL, options, measured) == pytest.approx(seconds, rel=1e-6)
+
+
+def test_threads_share_a_directory_that_is_alone() -> None:
+    # Given prices of rm, and of threads / When all files lie in one directory
+    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
+    measured = replace(ROUND, prices={**ROUND.prices, **prices})
+    # Then the threads share it, though its files are a level below it
+    options = Options(pace=Pace(threads=2))
+    told = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, measured)
+    assert told == pytest.approx(1.0 + 30.0 + 0.1)
 
 
 def test_threads_free_blocks_side_by_side_too() -> None:

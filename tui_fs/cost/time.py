@@ -148,15 +148,16 @@ def experience_factor(
 def _by_threads(survey: Survey, threads: int, calibration: Calibration) -> tuple[Prices, float]:
     """Return the engine's prices by where the names are, and how much of rm's a name's is.
 
-    The threads have a directory each, one inside the other after each other as rm, until only the
-    largest one is left, which they share.
+    Threads have a directory each until only the largest is left, which they share; directories that
+    lie on one way down are emptied one after the other, as rm does it.
     """
     price = calibration.prices[StrategyName.PARALLEL.value]
     of_rm = calibration.prices[StrategyName.RM.value]
     totals, names = survey.totals, survey.totals.non_directories
     in_turn = 1.0
     if threads > 1:
-        on_one_way = min(1.0, survey.max_depth / max(1, totals.directories))
+        # the names in the lowest directory are one level more
+        on_one_way = min(1.0, max(0, survey.max_depth - 1) / max(1, totals.directories))
         in_turn = max(0.0, (threads * on_one_way - 1) / (threads - 1))
     shared = min(1 - in_turn, shared_names(survey, threads) / max(1, names))
     beside_s = price.name_s if price.beside_s is None else price.beside_s

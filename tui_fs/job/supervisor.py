@@ -145,8 +145,7 @@ class Supervisor:
     def _refuse(self, why: TuiFsError) -> None:
         rule = why.rule if isinstance(why, Refused) else type(why).__name__.lower()
         self._audit(AuditedEnd(Outcome.REFUSED, 0, 0, None, self._now()))
-        self._note(JobRefused(self._now(), rule, why.sentence, why.advice))
-        self._write_report()
+        self._end(JobRefused(self._now(), rule, why.sentence, why.advice))
 
     def _note_start(self, ready: Prepared) -> None:
         self._note(job_started(self._plan, ready, self._sampler.space, self._now()))
@@ -313,7 +312,7 @@ class Supervisor:
             is_finished=ending.outcome is Outcome.DONE,
         )
         self._audit(AuditedEnd(ending.outcome, deleted, failed, left, self._wall_s))
-        self._note(
+        self._end(
             JobFinished(
                 at_s=self._now(),
                 outcome=ending.outcome,
@@ -328,17 +327,22 @@ class Supervisor:
                 space_causes=causes,
             )
         )
-        self._write_report()
 
     def _audit(self, end: AuditedEnd | None) -> None:
         line = audit_line(self._plan, self._plan.requester, end)
         self._note(Audited(self._now(), line, send_to_syslog(line) or ""))
 
-    def _write_report(self) -> None:
-        if not self._record.finish():
-            raise OSError(f"the end of the job could not be written: {self._record.problem}")
-        state = self._snapshot.state or JobState.DIED
-        write_json(self._folder.report, report_of(self._snapshot, state, self._errors))
+    def _end(self, event: JobFinished | JobRefused) -> None:
+        """Tell the end; before it write the report, for those who wait for the end to read it."""
+        self._record.finish()  # where the disk is full, both wait for room
+        last = fold(self._snapshot, event)
+        state = last.state or JobState.DIED
+        try:
+            write_json(self._folder.report, report_of(last, state, self._errors))
+        finally:
+            self._note(event)
+            if not self._record.finish():
+                raise OSError(f"the end of the job could not be written: {self._record.problem}")
 
     def _note(self, event: Event) -> None:
         if isinstance(event, EntryFailed):

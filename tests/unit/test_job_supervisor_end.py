@@ -1,0 +1,45 @@
+"""The last words of a supervisor, in an order that others can rely on."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tui_fs.job.store import JobFolder
+from tui_fs.job.supervisor import Supervisor
+from tui_fs.model.events import Event, JobRefused
+from tui_fs.model.snapshot import Snapshot
+
+REFUSED = JobRefused(0.1, "busy", "Another job is at work there.", "")
+
+
+def _ending(folder: JobFolder, seen: list[object]) -> Supervisor:
+    """Give a supervisor that has nothing left but to tell its end."""
+
+    def write(event: Event) -> None:
+        report = Path(folder.report)
+        outcome = json.loads(report.read_text())["outcome"] if report.exists() else "no report"
+        seen.append((event, outcome))
+
+    supervisor = object.__new__(Supervisor)
+    record = SimpleNamespace(write=write, finish=lambda: True, problem="")
+    supervisor.__dict__.update(_folder=folder, _record=record, _snapshot=Snapshot(), _errors=[])
+    return supervisor
+
+
+def test_whoever_sees_the_end_of_a_job_finds_its_report(tmp_path: Path) -> None:
+    # Given a job that comes to its end / When it tells that
+    seen: list[object] = []
+    _ending(JobFolder(str(tmp_path)), seen)._end(REFUSED)
+    # Then the report is there before
+    assert seen == [(REFUSED, "refused")]
+
+
+def test_the_end_is_told_also_where_the_report_cannot_be_written(tmp_path: Path) -> None:
+    # Given no place for a report / When the job tells its end
+    seen: list[object] = []
+    with pytest.raises(OSError, match="No such file"):
+        _ending(JobFolder(str(tmp_path / "gone")), seen)._end(REFUSED)
+    # Then it is told, and the problem not kept quiet
+    assert seen == [(REFUSED, "no report")]
