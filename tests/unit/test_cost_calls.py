@@ -9,7 +9,7 @@ from tui_fs.cost.calls import RMDIR_CALLS, batches_of, predicted_calls, processe
 from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
+from tui_fs.model.strategy import Filters, Options, StrategyName
 from tui_fs.model.survey import LargeDirectory, LikePaths, Survey, Totals
 
 TEN_TIMES_100 = Survey(
@@ -241,81 +241,6 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
 
 
 RM_KEEPS = (StrategyName.RM, True)
-
-
-def test_more_threads_cost_their_start_and_nothing_else() -> None:
-    # Given the engine with one thread, and with four / When predicted
-    one, four = (
-        predicted_calls(TEN_TIMES_100, StrategyName.PARALLEL, Options(pace=Pace(threads=threads)))
-        for threads in (1, 4)
-    )
-    # Then what is called on the tree is the same
-    assert four["clone3"] - one["clone3"] == 3
-    tree = ("unlinkat", "openat2", "getdents64", "statx")
-    assert {name: one[name] for name in tree} == {name: four[name] for name in tree}
-
-
-def test_a_deep_tree_is_opened_again_on_the_way_up() -> None:
-    # Given a chain deeper than the engine holds open with one thread / When predicted
-    options = Options(pace=Pace(threads=1))
-    for levels, again in ((2_048, 0), (5_000, 2_952)):
-        survey = replace(
-            EMPTY,
-            totals=Totals(directories=levels + 1),
-            max_depth=levels,
-            directory_reads=2 * (levels + 1),
-        )
-        calls = predicted_calls(survey, StrategyName.PARALLEL, options)
-        # Then each level beyond is opened once more, and asked what it is
-        assert calls["statx"] == levels + 1 + again
-
-
-def test_large_directories_are_read_in_large_pieces() -> None:
-    # Given a directory that others read by 17 calls and one more / When predicted / Then by 3 and 1
-    survey = replace(
-        EMPTY,
-        totals=Totals(files=9_000, directories=1),
-        directory_reads=18,
-        max_entries_in_directory=9_000,
-    )
-    assert predicted_calls(survey, StrategyName.PARALLEL, Options())["getdents64"] == 4
-
-
-def test_many_directories_that_fit_are_read_at_once() -> None:
-    # Given a hundred that others read by four calls and one more each / When predicted / Then by 1
-    # and 1 each
-    survey = replace(
-        EMPTY,
-        totals=Totals(files=360_000, directories=100),
-        directory_reads=500,
-        max_entries_in_directory=3_600,
-    )
-    assert predicted_calls(survey, StrategyName.PARALLEL, Options())["getdents64"] == 200
-
-
-@pytest.mark.parametrize(
-    ("filesystem", "threads", "largest", "slices"),
-    [
-        ("ext4", 2, 120_000, 117),  # half of them, 512 at a time
-        ("tmpfs", 4, 120_000, 175),
-        ("ext4", 2, 60_000, 0),  # the other thread has as many elsewhere
-        ("ext4", 1, 120_000, 0),
-        ("xfs", 2, 120_000, 0),
-    ],
-)
-def test_names_given_to_other_threads_take_a_descriptor_each_time(
-    filesystem: str, threads: int, largest: int, slices: int
-) -> None:
-    # Given so many names in the largest directory of 120,000 / When predicted
-    survey = replace(
-        EMPTY,
-        totals=Totals(files=120_000, directories=2),
-        max_entries_in_directory=largest,
-    )
-    options = Options(pace=Pace(threads=threads))
-    calls = predicted_calls(survey, StrategyName.PARALLEL, options, filesystem=filesystem)
-    # Then each part of them is given with a descriptor of its own
-    assert calls.get("fcntl", 0) == slices
 
 
 def test_rsync_takes_what_lies_in_the_target_by_unlink_and_the_rest_by_descriptors() -> None:

@@ -40,6 +40,10 @@ ROUND = Calibration(
 )
 """Figures that are easy to add up; a type of file system that does not grow slower."""
 
+_PRICES = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
+OF_THREADS = replace(ROUND, prices={**ROUND.prices, **_PRICES})
+"""Of names that threads share, and of those beside each other, both cheaper than rm's."""
+
 
 def survey(
     files: int = 1000,
@@ -139,12 +143,10 @@ def test_threads_share_what_the_largest_directory_has_more(
     largest: int, threads: int, seconds: float
 ) -> None:
     # Given prices of names that threads share, and of those beside each other
-    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
-    measured = replace(ROUND, prices={**ROUND.prices, **prices})
     tree = replace(survey(1000, 11), max_entries_in_directory=largest)
     # When predicted / Then as one would write down who does what
     options = Options(pace=Pace(threads=threads))
-    assert expected(tree, PARALLEL, options, measured) == pytest.approx(seconds, rel=1e-6)
+    assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -157,34 +159,28 @@ def test_threads_share_what_the_largest_directory_has_more(
 )
 def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -> None:
     # Given prices of rm, and of threads / When directories lie inside each other
-    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
-    measured = replace(ROUND, prices={**ROUND.prices, **prices})
     tree = replace(survey(1000, 11), max_entries_in_directory=100, max_depth=depth)
     # Then as far as they do, it costs what it costs rm
     options = Options(pace=Pace(threads=2))
-    assert expected(tree, PARALLEL, options, measured) == pytest.approx(seconds, rel=1e-6)
+    assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
 
 def test_threads_share_a_directory_that_is_alone() -> None:
     # Given prices of rm, and of threads / When all files lie in one directory
-    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
-    measured = replace(ROUND, prices={**ROUND.prices, **prices})
     # Then the threads share it, though its files are a level below it
     options = Options(pace=Pace(threads=2))
-    told = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, measured)
+    told = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, OF_THREADS)
     assert told == pytest.approx(1.0 + 30.0 + 0.1)
 
 
 def test_threads_free_blocks_side_by_side_too() -> None:
     # Given names that threads remove in a fifth of rm's time / When their files have blocks
-    prices = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
-    measured = replace(ROUND, prices={**ROUND.prices, **prices})
     tree = replace(
         survey(1000, 0, allocated_bytes=1000 * BLOCK_BYTES), max_entries_in_directory=100
     )
     # Then a block costs a fifth of what it costs rm
     options = Options(pace=Pace(threads=2))
-    assert expected(tree, PARALLEL, options, measured) == pytest.approx(1.0 + 10.0 + 0.2)
+    assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(1.0 + 10.0 + 0.2)
 
 
 @pytest.mark.parametrize("strategy", [name for name in StrategyName if name is not XARGS])

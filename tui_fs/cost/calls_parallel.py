@@ -23,7 +23,8 @@ _RECORD_BYTES = 24
 
 _SLICE = 512
 _SPLIT = frozenset({"ext2", "ext3", "ext4", "tmpfs"})
-"""Where it gives names of one directory to other threads, so many at a time (engine/src/delete)."""
+"""Where it gives names of one directory to other threads, so many at a time
+(engine/src/delete/file_systems.rs and giving.rs)."""
 
 _MOST_THREADS = 8
 _DESCRIPTORS = 2_048

@@ -73,6 +73,7 @@ class SmallTrees:
         for _ in range(2):
             for strategy in StrategyName:
                 files = size * _LARGER.get(strategy, 1)
+                # directories take long to make, and it has another kind of tree besides
                 forest = size if strategy is StrategyName.PARALLEL else files
                 yield from self._run(strategy, Shape.EMPTY, _Contents())
                 yield from self._run(strategy, Shape.FLAT, _Contents(0, files))

@@ -334,15 +334,18 @@ class Supervisor:
 
     def _end(self, event: JobFinished | JobRefused) -> None:
         """Tell the end; before it write the report, for those who wait for the end to read it."""
-        self._record.finish()  # where the disk is full, both wait for room
         last = fold(self._snapshot, event)
-        state = last.state or JobState.DIED
+        report = report_of(last, last.state or JobState.DIED, self._errors)
         try:
-            write_json(self._folder.report, report_of(last, state, self._errors))
-        finally:
-            self._note(event)
-            if not self._record.finish():
-                raise OSError(f"the end of the job could not be written: {self._record.problem}")
+            write_json(self._folder.report, report)
+            is_written = True
+        except OSError:
+            is_written = False  # once more when the journal has found room
+        self._note(event)
+        if not self._record.finish():
+            raise OSError(f"the end of the job could not be written: {self._record.problem}")
+        if not is_written:
+            write_json(self._folder.report, report)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, EntryFailed):
