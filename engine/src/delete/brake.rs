@@ -99,8 +99,10 @@ impl Brake {
         self.change(|state| state.most = most);
     }
 
-    pub fn most_workers(&self) -> usize {
-        self.lock().most
+    /// Whether a pause or a rate decides how fast it goes.
+    pub fn holds_back(&self) -> bool {
+        let state = self.lock();
+        state.is_paused || state.per_s.is_some()
     }
 
     pub fn be_gentle(&self, is_gentle: bool) {

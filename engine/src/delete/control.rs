@@ -68,9 +68,12 @@ fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
         ("cancel", "") => run.cancel(),
         ("rate", "off") => run.brake.limit_rate(None),
         ("rate", _) => run.brake.limit_rate(Some(positive(value)?)),
-        ("threads", "auto") => run.brake.limit_workers(usize::MAX),
+        ("threads", "auto") => drop(run.change_crowd(|crowd| crowd.ask(None))),
         // At most: what the counts tell is how many may be at work.
-        ("threads", _) => run.brake.limit_workers(positive(value)? as usize),
+        ("threads", _) => {
+            let number = positive(value)? as usize;
+            run.change_crowd(|crowd| crowd.ask(Some(number)));
+        }
         ("gentle", "on") => run.brake.be_gentle(true),
         ("gentle", "off") => run.brake.be_gentle(false),
         _ => return Err(UNKNOWN),

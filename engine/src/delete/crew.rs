@@ -29,6 +29,8 @@ struct Queue {
 /// Hands tasks to workers; over when all of them are idle.
 pub struct Crew {
     workers: AtomicUsize,
+    /// How many are to have work at the same time.
+    most: AtomicUsize,
     queue: Mutex<Queue>,
     arrived: Condvar,
     hungry: AtomicUsize,
@@ -39,6 +41,7 @@ impl Crew {
     pub fn new(workers: usize) -> Self {
         Self {
             workers: AtomicUsize::new(workers),
+            most: AtomicUsize::new(workers),
             queue: Mutex::new(Queue {
                 tasks: VecDeque::new(),
                 idle: 0,
@@ -68,10 +71,21 @@ impl Crew {
         self.arrived.notify_all();
     }
 
-    /// Whether somebody waits for whom nothing is there yet.
+    /// Lets so many have work at the same time; who has some already keeps it.
+    pub fn limit(&self, most: usize) {
+        self.most.store(most, Relaxed);
+    }
+
+    /// How many have work.
+    pub fn busy(&self) -> usize {
+        self.workers().saturating_sub(self.hungry.load(Relaxed))
+    }
+
+    /// Whether somebody waits who may have work, and for whom nothing is there yet.
     #[inline]
     pub fn wants_work(&self) -> bool {
-        self.hungry.load(Relaxed) > self.queued.load(Relaxed)
+        let queued = self.queued.load(Relaxed);
+        self.hungry.load(Relaxed) > queued && self.busy() + queued < self.most.load(Relaxed)
     }
 
     pub fn give(&self, task: Task) {

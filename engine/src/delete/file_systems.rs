@@ -38,7 +38,17 @@ impl FileSystem {
     pub fn gains_by_splitting(self) -> Option<bool> {
         match self.0 {
             EXT | TMPFS => Some(true),
-            XFS => Some(false),
+            XFS | BTRFS => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether two are faster than one in different directories, where that was measured (Linux
+    /// 6.18): btrfs keeps all of them in one tree, whose root both want.
+    pub fn gains_by_threads(self) -> Option<bool> {
+        match self.0 {
+            EXT | TMPFS | XFS => Some(true),
+            BTRFS => Some(false),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use rustix::fd::AsFd;
 
 use super::crew::Task;
 use super::names::Chunk;
-use super::splitting::Trial;
+use super::splitting::SplittingTrial;
 use super::walk::Walk;
 use super::worker::Worker;
 
@@ -84,7 +84,8 @@ impl Worker<'_> {
         let splitting = &self.run.splitting;
         if self.trial.is_none() && splitting.is_doubtful() {
             let directory = Arc::clone(walk.share(index));
-            let trial = Trial::begin(Instant::now(), directory.removed.load(Relaxed));
+            let removed = directory.removed.load(Relaxed);
+            let trial = SplittingTrial::begin(splitting, Instant::now(), removed);
             self.trial = Some((directory, trial));
         }
         let splits = match &mut self.trial {

@@ -8,6 +8,7 @@ mod arguments;
 mod brake;
 mod control;
 mod crew;
+mod crowd;
 mod directory;
 mod file_systems;
 mod giving;
@@ -17,6 +18,7 @@ mod names;
 mod opening;
 mod splitting;
 mod telling;
+mod trial;
 mod walk;
 mod worker;
 
@@ -25,17 +27,18 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
 use brake::Brake;
 use crew::{Crew, Task};
+use crowd::Crowd;
 use hands::Tally;
 use opening::Refusal;
 use splitting::Splitting;
-use telling::{counts, say, tell, Failures};
+use telling::{counts, removed, say, tell, Failures};
 use worker::Worker;
 
 use crate::calls::Calls;
@@ -58,6 +61,7 @@ const MOST_DESCRIPTORS: u64 = 2_048;
 struct Run {
     crew: Crew,
     brake: Brake,
+    crowd: Mutex<Crowd>,
     splitting: Splitting,
     filters: Filters,
     failures: Failures,
@@ -74,6 +78,18 @@ impl Run {
         self.crew.end();
     }
 
+    /// Changes how many are at work, and lets that many work.
+    fn change_crowd(&self, change: impl FnOnce(&mut Crowd)) -> Duration {
+        let mut crowd = self.crowd.lock().expect("nobody panics");
+        let before = crowd.allowed();
+        change(&mut crowd);
+        if crowd.allowed() != before {
+            self.brake.limit_workers(crowd.allowed());
+            self.crew.limit(crowd.allowed());
+        }
+        crowd.pause()
+    }
+
     fn break_off(&self, sentence: &str) {
         self.failures.say(sentence);
         self.is_broken.store(true, Relaxed);
@@ -88,6 +104,7 @@ pub fn run(asked: Arguments) -> ExitCode {
     let run = Arc::new(Run {
         crew: Crew::new(workers),
         brake: Brake::new(workers, asked.per_s, asked.is_gentle),
+        crowd: Mutex::new(Crowd::new(workers, asked.threads)),
         splitting: Splitting::new(),
         filters: asked.filters.clone(),
         failures: Failures::default(),
@@ -103,8 +120,9 @@ pub fn run(asked: Arguments) -> ExitCode {
         return ExitCode::FAILURE;
     };
     if let Some(Task::Whole(first, _)) = tasks.first() {
-        let known = first.target().file_system.gains_by_splitting();
-        run.splitting.expect(known);
+        let file_system = first.target().file_system;
+        run.splitting.expect(file_system.gains_by_splitting());
+        run.change_crowd(|crowd| crowd.expect(file_system.gains_by_threads()));
     }
     for task in tasks {
         run.crew.give(task);
@@ -166,9 +184,26 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
         if let Err(why) = std::thread::Builder::new().spawn(move || control::listen(&listener)) {
             say(&format!("commands cannot be read: {why}"));
         }
+        let (mut told_at, mut pause) = (Instant::now(), Duration::ZERO);
         loop {
-            let is_over = ended.recv_timeout(every) == Err(RecvTimeoutError::Disconnected);
-            let line = counts(tallies, run.brake.most_workers(), run.splitting.pays());
+            let pause_now = pause.min(every.saturating_sub(told_at.elapsed()));
+            let is_over = ended.recv_timeout(pause_now) == Err(RecvTimeoutError::Disconnected);
+            let mut number = 0;
+            pause = run.change_crowd(|crowd| {
+                let is_held_back = run.brake.holds_back();
+                crowd.look(
+                    Instant::now(),
+                    removed(tallies),
+                    run.crew.busy(),
+                    is_held_back,
+                );
+                number = crowd.number();
+            });
+            if !is_over && told_at.elapsed() < every {
+                continue;
+            }
+            told_at = Instant::now();
+            let line = counts(tallies, number, run.splitting.pays());
             if let (Err(why), false) = (tell(&line), run.is_broken.load(Relaxed)) {
                 // Without a reader nobody could see or stop what is done here.
                 run.break_off(&format!("the counts cannot be told: {why}"));

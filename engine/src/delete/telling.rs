@@ -42,6 +42,13 @@ pub fn say(sentence: &str) {
     let _ = writeln!(std::io::stderr().lock(), "tui-fs-engine: {sentence}");
 }
 
+/// Returns how many entries all workers have removed.
+pub fn removed(tallies: &[Tally]) -> u64 {
+    let each = tallies.iter();
+    each.map(|tally| tally.files.load(Relaxed) + tally.directories.load(Relaxed))
+        .sum()
+}
+
 /// Returns the totals of all workers as a line.
 pub fn counts(tallies: &[Tally], threads: usize, splits: bool) -> String {
     let sum = |one: fn(&Tally) -> &AtomicU64| -> u64 {

@@ -15,7 +15,7 @@ use super::crew::Task;
 use super::directory::Directory;
 use super::hands::{Failure, Hands, Stopped, Tally};
 use super::names::Chunk;
-use super::splitting::Trial;
+use super::splitting::SplittingTrial;
 use super::walk::Walk;
 use super::Run;
 use crate::calls::Calls;
@@ -39,9 +39,6 @@ const LITTLE_BYTES: usize = 8 << 10;
 /// After so many removals a worker looks whether somebody waits for work.
 const BATCH: usize = 64;
 
-/// Fewer names are removed as they come: their inodes share few blocks whatever the order.
-const SORT_FROM: usize = 256;
-
 /// A worker, for the life of its thread.
 pub struct Worker<'run> {
     pub(super) run: &'run Run,
@@ -50,7 +47,7 @@ pub struct Worker<'run> {
     most_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     chunk: Arc<Chunk>,
-    pub(super) trial: Option<(Arc<Directory>, Trial)>,
+    pub(super) trial: Option<(Arc<Directory>, SplittingTrial)>,
 }
 
 pub type Outcome<T> = std::result::Result<T, Stopped>;
@@ -76,18 +73,18 @@ impl<'run> Worker<'run> {
     /// Works until nothing is left, or everything is to end.
     pub fn work(mut self) {
         let brake = &self.run.brake;
-        brake.join(&mut self.hands.turn);
+        let mut next = None;
         loop {
-            let task = self.run.crew.take_now().or_else(|| {
-                brake.leave(&mut self.hands.turn);
-                let task = self.run.crew.take();
-                if task.is_some() {
+            let task = match next.take() {
+                Some(task) => task,
+                None => {
+                    brake.leave(&mut self.hands.turn);
+                    let Some(task) = self.run.crew.take() else {
+                        return;
+                    };
                     brake.join(&mut self.hands.turn);
+                    task
                 }
-                task
-            });
-            let Some(task) = task else {
-                return;
             };
             let outcome = match task {
                 Task::Whole(directory, descriptor) => {
@@ -108,6 +105,7 @@ impl<'run> Worker<'run> {
                 brake.leave(&mut self.hands.turn);
                 return;
             }
+            next = self.run.crew.take_now();
         }
     }
 
@@ -231,7 +229,7 @@ impl<'run> Worker<'run> {
                 }
             }
         }
-        if chunk.len() >= SORT_FROM && !walk.shared[0].target().file_system.is_in_memory() {
+        if !walk.shared[0].target().file_system.is_in_memory() {
             chunk.sort();
         }
         Ok(cookie)
