@@ -18,14 +18,19 @@ from typing import Any
 import pytest
 
 from tests.filesystems import (
+    btrfs,
+    btrfs_root,
     crowded,
     crowded_image,
     ext4,
     ext4_root,
     filesystem,
     mount_root,
+    ramfs,
+    ramfs_root,
     tmpfs,
     tmpfs_root,
+    xfs,
     xfs_root,
 )
 from tests.needs import lacks, needs_engine
@@ -35,14 +40,19 @@ from tui_fs.job.view import JobView
 from tui_fs.linux.inode_flags import spread_subdirectories
 
 __all__ = [
+    "btrfs",
+    "btrfs_root",
     "crowded",
     "crowded_image",
     "ext4",
     "ext4_root",
     "filesystem",
     "mount_root",
+    "ramfs",
+    "ramfs_root",
     "tmpfs",
     "tmpfs_root",
+    "xfs",
     "xfs_root",
 ]
 

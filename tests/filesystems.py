@@ -31,6 +31,7 @@ _CROWDED_BYTES = 512 << 20
 _CROWDED_INODES = CROWDED_FILES + 10_000
 # mkfs.xfs refuses less than 300 MiB.
 _XFS_BYTES = 1 << 30
+_BTRFS_BYTES = 1 << 30
 _TMPFS_OPTIONS = "size=1g,nr_inodes=1m,mode=0755"
 _BUSY_DEADLINE_S = 5.0
 _POLL_S = 0.05
@@ -114,6 +115,23 @@ def xfs_root(mount_root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def btrfs_root(mount_root: Path) -> Path:
+    """Mount a fresh btrfs."""
+    needs_root("mounting btrfs")
+    mkfs = needs_tool("mkfs.btrfs", package="btrfs-progs")
+    image = _sparse_image(mount_root / "btrfs.image", _BTRFS_BYTES)
+    subprocess.run([mkfs, "-q", "-f", str(image)], check=True)
+    return _mount(mount_root / "btrfs", str(image), "btrfs", "loop")
+
+
+@pytest.fixture(scope="session")
+def ramfs_root(mount_root: Path) -> Path:
+    """Mount a fresh ramfs, a file system of which little is known."""
+    needs_root("mounting ramfs")
+    return _mount(mount_root / "ramfs", "tui-fs-test", "ramfs", "mode=0755")
+
+
+@pytest.fixture(scope="session")
 def tmpfs_root(mount_root: Path) -> Iterator[Path]:
     """Mount a fresh tmpfs, or use /dev/shm where mounting is not allowed."""
     if os.geteuid() == 0:
@@ -168,6 +186,24 @@ def crowded(crowded_image: Path, mount_root: Path) -> Iterator[Path]:
 def tmpfs(tmpfs_root: Path) -> Iterator[Path]:
     """Give an empty directory on tmpfs."""
     yield from _own_directory(tmpfs_root)
+
+
+@pytest.fixture
+def xfs(xfs_root: Path) -> Iterator[Path]:
+    """Give an empty directory on xfs."""
+    yield from _own_directory(xfs_root)
+
+
+@pytest.fixture
+def btrfs(btrfs_root: Path) -> Iterator[Path]:
+    """Give an empty directory on btrfs."""
+    yield from _own_directory(btrfs_root)
+
+
+@pytest.fixture
+def ramfs(ramfs_root: Path) -> Iterator[Path]:
+    """Give an empty directory on ramfs."""
+    yield from _own_directory(ramfs_root)
 
 
 def mount_tmpfs(point: Path) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import Conversation, peak_memory_kib
+from tests.engine.running import Conversation, delete, peak_memory_kib
 from tests.trees import chain, flat, many_directories
 
 CROWD = 40_000
@@ -14,7 +14,7 @@ SLOW_PER_S = 2_000
 
 
 @pytest.mark.parametrize(
-    ("place", "splits"), (("tmpfs", True), ("ext4", True), ("xfs_root", False))
+    ("place", "splits"), (("tmpfs", True), ("ext4", True), ("xfs", False), ("btrfs", False))
 )
 def test_it_begins_with_what_is_known_of_the_file_system(
     request: pytest.FixtureRequest, place: str, splits: bool
@@ -27,6 +27,57 @@ def test_it_begins_with_what_is_known_of_the_file_system(
     assert engine.next_counts()["split"] is splits
     engine.say("cancel")
     engine.end().expect(130)
+
+
+@pytest.mark.parametrize(
+    ("place", "all_work"), (("tmpfs", True), ("ext4", True), ("xfs", True), ("btrfs", False))
+)
+def test_it_begins_with_so_many_threads_as_are_known_to_be_faster(
+    request: pytest.FixtureRequest, tmpfs: Path, place: str, all_work: bool
+) -> None:
+    # Given a run that has hardly begun
+    target: Path = request.getfixturevalue(place) / "many"
+    many_directories(target, 20, 20)
+    engine = Conversation("--rate", "20", "--", target)
+    # Then one thread is at work where that is known to be faster, else one a processor
+    assert engine.next_counts()["threads"] == (_processors(tmpfs) if all_work else 1)
+    engine.say("cancel")
+    engine.end().expect(130)
+
+
+def test_it_finds_out_how_many_threads_are_faster(tmpfs: Path, ramfs: Path) -> None:
+    # Given a file system of which nothing is known, and as many entries as a trial needs
+    processors = _processors(tmpfs)
+    target, entries = ramfs / "many", 60 * 2_001 + 1
+
+    def told(*arguments: str) -> set[int]:
+        many_directories(target, 60, 2_000)
+        ended = delete("--every", "1", *arguments, "--", target).expect(0)
+        assert ended.counts["removed"] == entries
+        return {counts["threads"] for counts in ended.tellings}
+
+    # When it deletes / Then it has tried fewer threads than there are processors, or tries that
+    # the next time: a trial is given up where the machine has no time to look
+    assert any(told() >= {max(1, 2 * processors // 3), processors} for _ in range(3))
+    # But not where a number was asked for
+    assert told("--threads", "2") == {2}
+
+
+def test_it_tries_nothing_where_a_rate_decides_how_fast_it_goes(ramfs: Path) -> None:
+    # Given a file system of which nothing is known, and a rate that is reached
+    many_directories(ramfs / "many", 10, 1_000)
+    engine = Conversation("--rate", "10000", "--", ramfs / "many")
+    threads = engine.next_counts()["threads"]
+    # When it has removed as many as a trial would need / Then as many as before are at work
+    while engine.counts["removed"] < 8_000:
+        assert engine.next_counts()["threads"] == threads
+    engine.end().expect(0)
+
+
+def _processors(tmpfs: Path) -> int:
+    """How many threads it has where nothing speaks against one a processor."""
+    (tmpfs / "empty").mkdir()
+    return int(delete("--", tmpfs / "empty").expect(0).counts["threads"])
 
 
 def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:

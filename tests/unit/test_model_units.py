@@ -9,6 +9,7 @@ from tui_fs.model.units import (
     clock,
     count,
     duration,
+    duration_span,
     more_or_less,
     parse_age,
     parse_size,
@@ -133,6 +134,14 @@ def test_a_clock_shows_whole_seconds_that_have_passed(seconds: float, text: str)
 def test_durations_round_to_what_an_estimate_is_worth(seconds: float, text: str) -> None:
     # Given a length of time / When written / Then it reads like this
     assert duration(seconds) == text
+
+
+def test_a_span_of_times_that_read_alike_is_one_time() -> None:
+    assert duration_span(8.0, 12.4) == "8.0 s to 12 s"
+    assert duration_span(8.0, 12.4, "–") == "8.0 s–12 s"
+    # Not "<0.1 s to <0.1 s", which says no more
+    assert duration_span(0.01, 0.09) == "<0.1 s"
+    assert duration_span(12.1, 12.4) == "12 s"
 
 
 @pytest.mark.parametrize(

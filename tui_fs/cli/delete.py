@@ -29,7 +29,7 @@ from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.target import command_lines, in_words, target_fields
-from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.model.units import bytes_iec, count, duration_span
 from tui_fs.tracing.ladder import open_source
 
 
@@ -120,8 +120,7 @@ def _what(plan: Plan) -> str:
     return (
         f"{in_words(plan.paths)}: {count(totals.non_directories)} files and "
         f"{count(totals.directories)} directories, {bytes_iec(expected.freed_bytes_max)}, with "
-        f"{plan.strategy} in {duration(predicted.seconds_low)} to "
-        f"{duration(predicted.seconds_high)}"
+        f"{plan.strategy} in {duration_span(predicted.seconds_low, predicted.seconds_high)}"
     )
 
 

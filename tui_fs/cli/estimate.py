@@ -17,7 +17,7 @@ from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
-from tui_fs.model.units import bytes_iec, count, duration
+from tui_fs.model.units import bytes_iec, count, duration_span
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -125,7 +125,7 @@ def estimates_as_text(found: Forecast, refused: str) -> str:
         rows.append(
             (
                 one.strategy,
-                f"{duration(one.seconds_low)} to {duration(one.seconds_high)}",
+                duration_span(one.seconds_low, one.seconds_high),
                 count(one.total_calls),
                 bytes_iec(one.peak_memory_bytes),
                 count(one.processes),

@@ -18,7 +18,7 @@ from tui_fs.model.errors import JobFailed
 from tui_fs.model.events import event_to_json
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.units import clock, count, duration
+from tui_fs.model.units import clock, count, duration_span
 
 _FIRST_POLL_S, _POLL_EVERY_S, _POLL_SHARE = 0.01, 0.25, 0.1
 """A job is looked at after a tenth of the time it took so far, and a quarter second at most."""
@@ -93,7 +93,7 @@ def status(snapshot: Snapshot, state: JobState) -> str:
         words.append(f"{count(round(snapshot.rate_per_s))} /s")
     words.append(f"elapsed {clock(snapshot.elapsed_s)}")
     if snapshot.eta_s is not None:
-        words.append(f"left {duration(snapshot.eta_s[0])} to {duration(snapshot.eta_s[1])}")
+        words.append(f"left {duration_span(*snapshot.eta_s)}")
     if snapshot.held is not None:
         held = snapshot.held
         words.append(f"held back, {held.resource} pressure {held.pressure_percent:.0f} %")

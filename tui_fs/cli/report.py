@@ -7,7 +7,7 @@ from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_texts
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
-from tui_fs.model.units import bytes_iec, count, duration, more_or_less
+from tui_fs.model.units import bytes_iec, count, duration, duration_span, more_or_less
 
 _CALLS_SHOWN = 12
 
@@ -70,8 +70,8 @@ def _time(report: dict[str, Any]) -> str:
     if report["held_back_s"]:
         text += f", held back {duration(report['held_back_s'])} of it"
     if predicted["seconds"] is not None:
-        low, high = duration(predicted["seconds_low"]), duration(predicted["seconds_high"])
-        text += f" (predicted {low} to {high})"
+        span = duration_span(predicted["seconds_low"], predicted["seconds_high"])
+        text += f" (predicted {span})"
     return text
 
 

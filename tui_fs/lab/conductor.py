@@ -111,8 +111,10 @@ class Conductor:
         for number, trial in enumerate(self._trials):
             if _counts(trial):
                 self._trial(places, number, trial, is_counted=True)
+        trials = list(enumerate(self._trials))
         for round_number in range(max(trial.rounds for trial in self._trials)):
-            for number, trial in enumerate(self._trials):
+            # What a trial leaves to be done later, by the disk or the kernel, falls to the next.
+            for number, trial in reversed(trials) if round_number % 2 else trials:
                 if round_number < trial.rounds:
                     self._trial(places, number, trial, is_counted=False)
 

@@ -79,6 +79,12 @@ def duration(seconds: float) -> str:
     return f"{hours / 24:.0f} d"
 
 
+def duration_span(low_s: float, high_s: float, to: str = " to ") -> str:
+    """Return a span of time: ``8 s to 12 s``, or ``8 s`` where both ends read alike."""
+    low, high = duration(low_s), duration(high_s)
+    return low if low == high else f"{low}{to}{high}"
+
+
 def parse_size(text: str) -> int:
     """Return bytes for ``512``, ``10k``, ``1M``, ``2GiB`` (powers of 1024), or ValueError."""
     match = _SIZE.fullmatch(text.strip())

@@ -13,7 +13,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import command_lines, common_directory, in_words
-from tui_fs.model.units import bytes_iec, count, counted, duration, short_count
+from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
 from tui_fs.screens.options import Choices
 from widgets.bar_list import BarRow, Column
 
@@ -94,7 +94,7 @@ def _row(estimate: Estimate, found: Forecast) -> BarRow:
         key=estimate.strategy,
         cells=(
             str(estimate.strategy),
-            f"{_short(estimate.seconds_low)}–{_short(estimate.seconds_high)}",
+            duration_span(estimate.seconds_low, estimate.seconds_high, "–").replace(" ", "\u00a0"),
             short_count(estimate.total_calls),
             bytes_iec(estimate.peak_memory_bytes),
             short_count(estimate.processes),
@@ -103,10 +103,6 @@ def _row(estimate: Estimate, found: Forecast) -> BarRow:
         flag="best" if recommended else "" if estimate.race_safe else "! races",
         tone="warning" if not estimate.race_safe else "normal",
     )
-
-
-def _short(seconds: float) -> str:
-    return duration(seconds).replace(" ", "\u00a0")
 
 
 def about_command(estimate: Estimate, found: Forecast) -> Text:
@@ -189,8 +185,8 @@ def confirmation(
             f"{bytes_iec(totals.allocated_bytes)}"
         ),
         Text(
-            f"with {estimate.strategy} in {duration(estimate.seconds_low)} to "
-            f"{duration(estimate.seconds_high)}"
+            f"with {estimate.strategy} in "
+            f"{duration_span(estimate.seconds_low, estimate.seconds_high)}"
         ),
     ]
     if options.keep_root:

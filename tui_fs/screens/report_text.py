@@ -8,7 +8,7 @@ from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_texts
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
-from tui_fs.model.units import bytes_iec, count, duration, more_or_less
+from tui_fs.model.units import bytes_iec, count, duration, duration_span, more_or_less
 from widgets.call_table import CallRow
 
 _LABEL_CELLS = 13
@@ -139,7 +139,7 @@ def _time(report: dict[str, Any]) -> str:
         words[0] += f", {duration(report['held_back_s'])} of it held back"
     low, high = report["predicted"]["seconds_low"], report["predicted"]["seconds_high"]
     if low is not None:
-        words.append(f"predicted {duration(low)} to {duration(high)}")
+        words.append(f"predicted {duration_span(low, high)}")
     if working_s > 0 and deleted:
         words.append(f"{count(round(deleted / working_s))} /s")
     return " · ".join(words)

@@ -8,7 +8,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
-from tui_fs.model.units import bytes_iec, clock, count, counted, duration
+from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from widgets.call_table import CallRow
 from widgets.figure_line import Figure
 
@@ -74,8 +74,7 @@ def figures_of(snapshot: Snapshot, state: JobState) -> tuple[Figure, ...]:
         figures.append(Figure("/s", count(round(snapshot.rate_per_s))))
     figures.append(Figure("elapsed", clock(snapshot.elapsed_s), label_first=True))
     if snapshot.eta_s is not None:
-        low, high = (duration(seconds) for seconds in snapshot.eta_s)
-        figures.append(Figure("left", low if low == high else f"{low}–{high}", label_first=True))
+        figures.append(Figure("left", duration_span(*snapshot.eta_s, "–"), label_first=True))
     return tuple(figures)
 
 

@@ -4,9 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How long a worker goes on before another one that waits for its turn gets it.
-const TURN: Duration = Duration::from_millis(10);
-
 /// Time not used up is not saved for longer: after a pause there is no burst.
 const LONGEST_SAVING_S: f64 = 0.25;
 
@@ -19,8 +16,6 @@ struct State {
     /// Workers that may be at work at the same time.
     most: usize,
     at_work: usize,
-    next_ticket: u64,
-    now_served: u64,
 }
 
 /// Shared by all workers.
@@ -42,10 +37,11 @@ pub enum Permit {
     Never,
 }
 
-/// A worker's place among those at work.
+/// A worker's place among those at work: whoever has one keeps it as long as there is work and so
+/// many may be at work, for what the others have begun is done by then or waits.
 #[derive(Default)]
 pub struct Turn {
-    since: Option<Instant>,
+    is_mine: bool,
 }
 
 impl Brake {
@@ -62,8 +58,6 @@ impl Brake {
                 filled_at: Instant::now(),
                 most: workers,
                 at_work: 0,
-                next_ticket: 0,
-                now_served: 0,
             }),
             changed: Condvar::new(),
         };
@@ -99,10 +93,10 @@ impl Brake {
         self.change(|state| state.most = most);
     }
 
-    /// Whether a pause or a rate decides how fast it goes.
+    /// Whether a pause or a rate decides how fast it goes: a rate that is reached leaves nothing.
     pub fn holds_back(&self) -> bool {
         let state = self.lock();
-        state.is_paused || state.per_s.is_some()
+        state.is_paused || (state.per_s.is_some() && state.tokens < 1.0)
     }
 
     pub fn be_gentle(&self, is_gentle: bool) {
@@ -143,10 +137,7 @@ impl Brake {
                 state = self.changed.wait(state).expect("no worker panics");
                 continue;
             }
-            let others_wait = state.next_ticket > state.now_served;
-            let is_too_many = state.at_work > state.most;
-            let is_over = turn.since.map_or(true, |since| since.elapsed() >= TURN);
-            if turn.since.is_some() && (is_too_many || (others_wait && is_over)) {
+            if turn.is_mine && state.at_work > state.most {
                 permit = Permit::AfterWaiting;
                 self.leave_locked(&mut state, turn);
                 state = self.join_locked(state, turn);
@@ -191,23 +182,19 @@ impl Brake {
         mut state: MutexGuard<'a, State>,
         turn: &mut Turn,
     ) -> MutexGuard<'a, State> {
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        self.note_need(&state);
-        while !self.is_cancelled() && (ticket != state.now_served || state.at_work >= state.most) {
+        while !self.is_cancelled() && state.at_work >= state.most {
             state = self.changed.wait(state).expect("no worker panics");
         }
-        state.now_served += 1;
         state.at_work += 1;
-        turn.since = Some(Instant::now());
+        turn.is_mine = true;
         self.note_need(&state);
-        self.changed.notify_all();
         state
     }
 
     fn leave_locked(&self, state: &mut State, turn: &mut Turn) {
-        if turn.since.take().is_some() {
+        if std::mem::take(&mut turn.is_mine) {
             state.at_work -= 1;
+            self.note_need(state);
             self.changed.notify_all();
         }
     }
@@ -223,7 +210,6 @@ impl Brake {
         let needs_look = state.is_paused
             || state.per_s.is_some()
             || state.at_work > state.most
-            || state.next_ticket > state.now_served
             || self.is_cancelled();
         self.needs_look.store(needs_look, Relaxed);
     }
@@ -276,11 +262,11 @@ mod tests {
     }
 
     #[test]
-    fn never_more_at_work_than_permitted_and_all_get_their_turn() {
+    fn never_more_at_work_than_permitted_and_all_come_to_their_end() {
         let brake = Arc::new(Brake::new(4, None, false));
-        brake.limit_workers(2);
         let at_work = Arc::new(AtomicU32::new(0));
         let most = Arc::new(AtomicU32::new(0));
+        brake.limit_workers(2);
         let workers: Vec<_> = (0..4)
             .map(|_| {
                 let (brake, at_work, most) =
@@ -289,7 +275,7 @@ mod tests {
                     let mut turn = Turn::default();
                     brake.join(&mut turn);
                     let began = Instant::now();
-                    while began.elapsed() < Duration::from_millis(60) {
+                    while began.elapsed() < Duration::from_millis(20) {
                         let now = at_work.fetch_add(1, SeqCst) + 1;
                         most.fetch_max(now, SeqCst);
                         at_work.fetch_sub(1, SeqCst);
@@ -303,5 +289,60 @@ mod tests {
             worker.join().unwrap();
         }
         assert!(most.load(SeqCst) <= 2);
+        assert!(!brake.needs_look.load(Relaxed));
+    }
+
+    #[test]
+    fn who_is_too_many_waits_until_somebody_leaves_or_more_may_work() {
+        for more_may_work in [true, false] {
+            let brake = Arc::new(Brake::new(2, None, false));
+            let mut first = Turn::default();
+            brake.join(&mut first);
+            let (other, (said, heard)) = (Arc::clone(&brake), std::sync::mpsc::channel());
+            let second = std::thread::spawn(move || {
+                let mut turn = Turn::default();
+                other.join(&mut turn);
+                said.send("begun").unwrap();
+                while other.lock().most == 2 {
+                    std::thread::yield_now();
+                }
+                assert!(other.permits(&mut turn)); // waits
+                said.send("gone on").unwrap();
+                other.leave(&mut turn);
+            });
+            assert_eq!(heard.recv().unwrap(), "begun");
+            brake.limit_workers(1);
+            // Who has the place need not so much as look any more
+            while brake.needs_look.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            let waits_for = Duration::from_millis(50);
+            assert!(heard.recv_timeout(waits_for).is_err());
+            if more_may_work {
+                brake.limit_workers(2);
+            } else {
+                brake.leave(&mut first);
+            }
+            assert_eq!(heard.recv().unwrap(), "gone on");
+            second.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_rate_holds_back_only_where_it_is_reached() {
+        for (per_s, holds_back) in [(1_000_000, false), (100, true)] {
+            let brake = Brake::new(1, Some(per_s), false);
+            let mut turn = Turn::default();
+            brake.join(&mut turn);
+            std::thread::sleep(Duration::from_millis(15));
+            for _ in 0..3 {
+                brake.permits_removal(&mut turn);
+            }
+            assert_eq!(brake.holds_back(), holds_back);
+        }
+        let brake = Brake::new(1, None, false);
+        assert!(!brake.holds_back());
+        brake.pause(true);
+        assert!(brake.holds_back());
     }
 }

@@ -44,11 +44,11 @@ impl Crew {
             most: AtomicUsize::new(workers),
             queue: Mutex::new(Queue {
                 tasks: VecDeque::new(),
-                idle: 0,
+                idle: workers, // they are still to come
                 is_over: false,
             }),
             arrived: Condvar::new(),
-            hungry: AtomicUsize::new(0),
+            hungry: AtomicUsize::new(workers),
             queued: AtomicUsize::new(0),
         }
     }
@@ -59,8 +59,10 @@ impl Crew {
 
     /// One of them could not be started.
     pub fn lose_worker(&self) {
-        let queue = self.queue.lock().expect("no worker panics");
+        let mut queue = self.queue.lock().expect("no worker panics");
         self.workers.fetch_sub(1, Relaxed);
+        queue.idle -= 1;
+        self.hungry.store(queue.idle, Relaxed);
         drop(queue);
         self.arrived.notify_all();
     }
@@ -110,11 +112,16 @@ impl Crew {
         task
     }
 
-    /// Waits for a task; `None` when there will be none any more.
-    pub fn take(&self) -> Option<Task> {
+    /// Whoever took a task has done it.
+    pub fn finish(&self) {
         let mut queue = self.queue.lock().expect("no worker panics");
         queue.idle += 1;
         self.hungry.store(queue.idle, Relaxed);
+    }
+
+    /// Waits for a task; `None` when there will be none any more.
+    pub fn take(&self) -> Option<Task> {
+        let mut queue = self.queue.lock().expect("no worker panics");
         loop {
             if queue.is_over {
                 return None;

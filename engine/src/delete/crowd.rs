@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::trial::{Trial, Trust, Window};
 
-/// Longer than where one directory is tried: a worker that has given its place away comes back
-/// after some milliseconds, and directories differ.
+/// Longer than where one directory is tried: directories differ.
 const WINDOW: Window = Window {
     time: Duration::from_millis(25),
     removals: 4_096,
-    longest: Duration::from_millis(500),
+    longest: Duration::from_secs(2),
 };
 
 /// How often it is to be looked while another number is tried, and else.
@@ -34,12 +33,24 @@ pub struct Crowd {
     looked_at: Instant,
 }
 
+/// What there is to see at one moment.
+#[derive(Clone, Copy)]
+pub struct Sight {
+    pub now: Instant,
+    /// Entries that all workers have removed so far.
+    pub removed: u64,
+    /// Workers that have work.
+    pub busy: usize,
+    /// Something else decides how fast it goes, or is tried.
+    pub is_disturbed: bool,
+}
+
 impl Crowd {
     /// `asked`: `None` for so many as are fastest.
     pub fn new(workers: usize, asked: Option<usize>) -> Self {
         Self {
             workers,
-            asked,
+            asked: asked.map(|number| number.clamp(1, workers)),
             chosen: workers,
             other: fewer(workers),
             trial: None,
@@ -55,28 +66,36 @@ impl Crowd {
         };
         if !several_are_faster {
             self.chosen = 1;
-            self.other = self.workers.min(2);
+            self.other = more(1).min(self.workers);
         }
         self.trust.expect();
     }
 
-    /// Takes the number that is asked for from now on.
+    /// Takes the number that is asked for from now on, as far as there are so many.
     pub fn ask(&mut self, asked: Option<usize>) {
         self.asked = asked.map(|number| number.clamp(1, self.workers));
         self.trial = None;
     }
 
-    /// How many are to be at work, but for what is tried for moments.
-    pub fn number(&self) -> usize {
-        self.asked.unwrap_or(self.chosen)
+    /// One of them could not be started.
+    pub fn lose_worker(&mut self) {
+        self.workers = (self.workers - 1).max(1);
+        self.asked = self.asked.map(|number| number.min(self.workers));
+        self.chosen = self.chosen.min(self.workers);
+        self.other = fewer(self.chosen);
+        self.trial = None;
     }
 
     /// How many may be at work now.
     pub fn allowed(&self) -> usize {
         match &self.trial {
             Some(trial) if trial.is_other() => self.other,
-            _ => self.number(),
+            _ => self.asked.unwrap_or(self.chosen),
         }
+    }
+
+    pub fn is_trying(&self) -> bool {
+        self.trial.is_some()
     }
 
     /// When it is to be looked again.
@@ -88,23 +107,23 @@ impl Crowd {
         }
     }
 
-    /// Takes note of the time, of all removals so far, of how many have work, and of whether
-    /// something else decides how fast it goes.
-    pub fn look(&mut self, now: Instant, removed: u64, busy: usize, is_held_back: bool) {
-        let has_stood = now - self.looked_at > LONGEST_GAP;
-        self.looked_at = now;
-        if self.workers < 2 || self.asked.is_some() || is_held_back || has_stood {
-            self.trial = None;
-            return;
-        }
+    /// Looks how fast it goes, and begins, goes on with or ends a trial.
+    pub fn look(&mut self, sight: Sight) {
+        let has_stood = sight.now - self.looked_at > LONGEST_GAP;
+        self.looked_at = sight.now;
+        // Where there is not work for all it is not their number that decides.
+        let have_work = sight.busy >= self.allowed();
         let Some(trial) = &mut self.trial else {
-            // Where there is not work for all it is not their number that decides.
-            if self.trust.is_over() && busy >= self.chosen {
-                self.trial = Some(Trial::begin(&WINDOW, now, removed));
+            let is_free = self.workers > 1 && self.asked.is_none();
+            if is_free && !sight.is_disturbed && !has_stood && have_work && self.trust.is_over() {
+                self.trial = Some(Trial::begin(&WINDOW, sight.now, sight.removed));
             }
             return;
         };
-        if let Some(other_is_faster) = trial.go_on(now, removed, true) {
+        if sight.is_disturbed || has_stood || (trial.is_settled() && !have_work) {
+            self.trial = None;
+            self.trust.renew(false); // nothing was learnt; it may well happen again
+        } else if let Some(other_is_faster) = trial.go_on(sight.now, sight.removed, have_work) {
             self.trial = None;
             self.decide(other_is_faster);
         }
@@ -116,8 +135,8 @@ impl Crowd {
             self.chosen = self.other;
         }
         self.trust.renew(other_is_faster);
-        // What was won by goes on; what lost is turned round.
-        let (fewer, more) = (fewer(self.chosen), (2 * self.chosen).min(self.workers));
+        // What has won goes on; what has lost is turned round.
+        let (fewer, more) = (fewer(self.chosen), more(self.chosen).min(self.workers));
         self.other = match was_fewer == other_is_faster {
             true if fewer < self.chosen => fewer,
             false if more > self.chosen => more,
@@ -127,8 +146,13 @@ impl Crowd {
     }
 }
 
+/// The next number to try, by a third less or a half more: 8, 5, 3, 2, 1.
 fn fewer(number: usize) -> usize {
-    (number / 2).max(1)
+    (2 * number / 3).max(1)
+}
+
+fn more(number: usize) -> usize {
+    (3 * number).div_ceil(2)
 }
 
 #[cfg(test)]
@@ -138,57 +162,74 @@ mod tests {
     /// Plays so many milliseconds with a rate, in removals a millisecond, for each number at work.
     struct Played {
         crowd: Crowd,
-        now: Instant,
-        removed: u64,
+        sight: Sight,
     }
 
     impl Played {
         fn new(workers: usize, expected: Option<bool>) -> Self {
             let mut crowd = Crowd::new(workers, None);
             crowd.expect(expected);
-            let now = Instant::now();
-            Self {
-                crowd,
-                now,
+            let sight = Sight {
+                now: crowd.looked_at,
                 removed: 0,
-            }
+                busy: 0,
+                is_disturbed: false,
+            };
+            Self { crowd, sight }
+        }
+
+        /// Has a trial under way.
+        fn trying() -> Self {
+            let mut played = Self::new(2, None);
+            played.play(40, |_| 200);
+            assert!(played.crowd.is_trying());
+            played
         }
 
         fn play(&mut self, ms: u64, rate: impl Fn(usize) -> u64) -> usize {
             for _ in 0..ms {
-                self.now += Duration::from_millis(1);
-                self.removed += rate(self.crowd.allowed());
-                let busy = self.crowd.allowed();
-                self.crowd.look(self.now, self.removed, busy, false);
+                self.sight.now += Duration::from_millis(1);
+                self.sight.removed += rate(self.crowd.allowed());
+                self.sight.busy = self.crowd.allowed();
+                self.crowd.look(self.sight);
             }
-            self.crowd.number()
+            self.crowd.chosen
         }
 
         /// The same until a trial has come to its end; trust passes by the clock, not as played.
         fn decide(&mut self, rate: impl Fn(usize) -> u64) -> usize {
             self.crowd.trust = Trust::none();
             self.play(1, &rate);
-            assert!(self.crowd.trial.is_some());
+            assert!(self.crowd.is_trying());
             for _ in 0..10_000 {
-                if self.crowd.trial.is_none() {
-                    return self.crowd.number();
+                if !self.crowd.is_trying() {
+                    return self.crowd.chosen;
                 }
                 self.play(1, &rate);
             }
             panic!("a trial must end");
         }
+
+        /// Sees something else a millisecond later.
+        fn see(&mut self, change: impl FnOnce(&mut Sight)) {
+            self.sight.now += Duration::from_millis(1);
+            change(&mut self.sight);
+            self.crowd.look(self.sight);
+        }
     }
 
     #[test]
     fn the_fastest_number_is_found_from_wherever_it_begins() {
-        for fastest in [1, 2, 4, 8_usize] {
-            let rate = |number: usize| 400 / (1 + number.max(fastest) / number.min(fastest)) as u64;
-            for expected in [None, Some(true), Some(false)] {
-                let mut played = Played::new(8, expected);
-                for _ in 0..8 {
-                    played.decide(rate);
+        for (workers, numbers) in [(8, vec![1, 2, 3, 5, 8]), (6, vec![1, 2, 6]), (3, vec![2])] {
+            for fastest in numbers {
+                let rate = |number: usize| (400 * number.min(fastest) / number.max(fastest)) as u64;
+                for expected in [None, Some(true), Some(false)] {
+                    let mut played = Played::new(workers, expected);
+                    for _ in 0..8 {
+                        played.decide(rate);
+                    }
+                    assert_eq!(played.crowd.chosen, fastest, "{workers} {expected:?}");
                 }
-                assert_eq!(played.crowd.number(), fastest, "{expected:?}");
             }
         }
     }
@@ -197,7 +238,7 @@ mod tests {
     fn what_is_not_clearly_faster_changes_nothing() {
         for expected in [Some(true), Some(false)] {
             let mut played = Played::new(2, expected);
-            let before = played.crowd.number();
+            let before = played.crowd.chosen;
             assert_eq!(played.decide(|number| 100 + number as u64), before);
             assert_eq!(played.decide(|number| 103 - number as u64), before);
         }
@@ -207,44 +248,66 @@ mod tests {
     fn what_is_known_is_not_tried_at_once() {
         let mut played = Played::new(2, Some(false));
         assert_eq!(played.play(500, |number| 100 * number as u64), 1);
-        assert!(played.crowd.trial.is_none());
+        assert!(!played.crowd.is_trying());
         assert_eq!(played.decide(|number| 100 * number as u64), 2);
     }
 
     #[test]
     fn nothing_is_tried_where_a_number_was_asked_for() {
-        let mut crowd = Crowd::new(4, Some(3));
-        assert_eq!((crowd.number(), crowd.pause()), (3, Duration::MAX));
-        crowd.look(crowd.looked_at + WATCHING, 1_000, 4, false);
-        assert!(crowd.trial.is_none());
-        // until it is to find out itself
-        crowd.ask(None);
-        crowd.look(crowd.looked_at + WATCHING, 2_000, 4, false);
-        assert!(crowd.trial.is_some());
-        crowd.ask(Some(99));
-        assert_eq!((crowd.allowed(), crowd.pause()), (4, Duration::MAX));
+        for (asked, number) in [(3, 3), (1_000, 4), (1, 1)] {
+            let mut played = Played::new(4, None);
+            played.crowd = Crowd::new(4, Some(asked));
+            played.play(100, |_| 100);
+            assert!(!played.crowd.is_trying());
+            assert_eq!(played.crowd.allowed(), number);
+            assert_eq!(played.crowd.pause(), Duration::MAX);
+            // until it is to find out itself
+            played.crowd.ask(None);
+            played.play(1, |_| 100);
+            assert!(played.crowd.is_trying());
+            played.crowd.ask(Some(asked));
+            assert_eq!(played.crowd.allowed(), number);
+        }
     }
 
     #[test]
-    fn no_rate_is_learnt_where_something_else_decides_it() {
-        let begun = || {
+    fn nothing_is_learnt_where_something_else_decides_and_it_is_not_tried_at_once_again() {
+        let changes: [fn(&mut Sight); 3] = [
+            |sight| sight.is_disturbed = true,
+            |sight| sight.now += LONGEST_GAP,
+            |sight| sight.busy = 0,
+        ];
+        for change in changes {
+            let mut played = Played::trying();
+            while !played.crowd.trial.as_ref().is_some_and(Trial::is_settled) {
+                played.play(1, |_| 200);
+            }
+            played.see(change);
+            assert!(!played.crowd.is_trying());
+            assert_eq!(played.crowd.allowed(), 2);
+            played.sight.is_disturbed = false;
+            played.play(50, |_| 200);
+            assert!(!played.crowd.is_trying());
+        }
+        // nor is it begun there
+        for change in changes {
             let mut played = Played::new(2, None);
-            played.play(1, |_| 100);
-            assert!(played.crowd.trial.is_some());
-            played
-        };
-        let mut played = begun();
-        let then = played.now + Duration::from_millis(1);
-        played.crowd.look(then, 200, 2, true);
-        assert!(played.crowd.trial.is_none());
-        // nor after a time in which it stood
-        let mut played = begun();
-        let then = played.now + LONGEST_GAP + Duration::from_millis(1);
-        played.crowd.look(then, 200, 2, false);
-        assert!(played.crowd.trial.is_none());
-        // nor where there is not work for all
-        let mut crowd = Crowd::new(2, None);
-        crowd.look(crowd.looked_at + WATCHING, 100, 1, false);
-        assert!(crowd.trial.is_none());
+            played.see(change);
+            assert!(!played.crowd.is_trying());
+        }
+    }
+
+    #[test]
+    fn who_could_not_be_started_is_not_counted_on() {
+        let mut played = Played::new(4, None);
+        played.crowd.lose_worker();
+        played.crowd.lose_worker();
+        assert_eq!(played.crowd.allowed(), 2);
+        assert_eq!(played.decide(|number| 100 / number as u64), 1);
+        let mut crowd = Crowd::new(4, Some(4));
+        crowd.lose_worker();
+        assert_eq!(crowd.allowed(), 3);
+        crowd.ask(Some(4));
+        assert_eq!(crowd.allowed(), 3);
     }
 }

@@ -34,7 +34,7 @@ impl FileSystem {
 
     /// Whether two are faster than one in one directory, where that was measured (Linux 6.18): ext
     /// and tmpfs free inodes beside other removals; xfs locks the list of unlinked inodes that all
-    /// files of a directory share.
+    /// files of a directory share; btrfs keeps all names in one tree, whose root both want.
     pub fn gains_by_splitting(self) -> Option<bool> {
         match self.0 {
             EXT | TMPFS => Some(true),
@@ -44,7 +44,7 @@ impl FileSystem {
     }
 
     /// Whether two are faster than one in different directories, where that was measured (Linux
-    /// 6.18): btrfs keeps all of them in one tree, whose root both want.
+    /// 6.18): not on btrfs, for the same reason.
     pub fn gains_by_threads(self) -> Option<bool> {
         match self.0 {
             EXT | TMPFS | XFS => Some(true),

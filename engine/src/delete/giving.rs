@@ -8,7 +8,6 @@ use rustix::fd::AsFd;
 
 use super::crew::Task;
 use super::names::Chunk;
-use super::splitting::SplittingTrial;
 use super::walk::Walk;
 use super::worker::Worker;
 
@@ -62,6 +61,16 @@ impl Worker<'_> {
             .give(Task::Below(directory, descriptor, names, given));
     }
 
+    /// Ends a trial that was not finished in its directory, where another one is begun.
+    pub(super) fn forget_other_trial(&mut self, walk: &Walk) {
+        let inode = walk.levels.last().map(|level| level.inode);
+        if let Some((directory, _)) = &self.trial {
+            if Some(directory.known.identity.inode) != inode {
+                self.trial = None;
+            }
+        }
+    }
+
     /// Gives the last of the names away if somebody has nothing to do and two are faster here.
     ///
     /// Returns where those end that are left.
@@ -85,31 +94,19 @@ impl Worker<'_> {
         if self.trial.is_none() && splitting.is_doubtful() {
             let directory = Arc::clone(walk.share(index));
             let removed = directory.removed.load(Relaxed);
-            let trial = SplittingTrial::begin(splitting, Instant::now(), removed);
+            let trial = splitting.try_it(Instant::now(), removed);
             self.trial = Some((directory, trial));
         }
-        let splits = match &mut self.trial {
-            Some((directory, trial))
-                if directory.known.identity.inode == walk.levels[index].inode =>
-            {
-                let removed = directory.removed.load(Relaxed);
-                let is_over = trial.go_on(splitting, Instant::now(), removed, given > 0);
-                let splits = if is_over {
-                    splitting.pays()
-                } else {
-                    trial.splits()
-                };
-                if is_over {
-                    self.trial = None;
-                }
-                splits
+        let mut splits = splitting.pays();
+        if let Some((directory, trial)) = &mut self.trial {
+            let removed = directory.removed.load(Relaxed);
+            if trial.go_on(Instant::now(), removed, given > 0) {
+                splits = splitting.pays();
+                self.trial = None;
+            } else {
+                splits = trial.splits();
             }
-            Some(_) => {
-                self.trial = None; // it was not finished in its directory
-                return end;
-            }
-            None => splitting.pays(),
-        };
+        }
         if !splits || given >= 2 * (workers - 1) {
             return end;
         }

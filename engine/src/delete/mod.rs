@@ -34,7 +34,8 @@ use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 pub use arguments::Arguments;
 use brake::Brake;
 use crew::{Crew, Task};
-use crowd::Crowd;
+use crowd::{Crowd, Sight};
+use file_systems::FileSystem;
 use hands::Tally;
 use opening::Refusal;
 use splitting::Splitting;
@@ -87,6 +88,7 @@ impl Run {
             self.brake.limit_workers(crowd.allowed());
             self.crew.limit(crowd.allowed());
         }
+        self.splitting.suspend(crowd.is_trying());
         crowd.pause()
     }
 
@@ -119,11 +121,9 @@ pub fn run(asked: Arguments) -> ExitCode {
     let Some(tasks) = open_all(&asked, &tallies[0].calls, &run.failures) else {
         return ExitCode::FAILURE;
     };
-    if let Some(Task::Whole(first, _)) = tasks.first() {
-        let file_system = first.target().file_system;
-        run.splitting.expect(file_system.gains_by_splitting());
-        run.change_crowd(|crowd| crowd.expect(file_system.gains_by_threads()));
-    }
+    let known = |what: fn(FileSystem) -> Option<bool>| known_of_all(&tasks, what);
+    run.splitting.expect(known(FileSystem::gains_by_splitting));
+    run.change_crowd(|crowd| crowd.expect(known(FileSystem::gains_by_threads)));
     for task in tasks {
         run.crew.give(task);
     }
@@ -136,6 +136,16 @@ pub fn run(asked: Arguments) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Returns what is known of the file systems of all targets; `None` where they differ.
+fn known_of_all(tasks: &[Task], what: fn(FileSystem) -> Option<bool>) -> Option<bool> {
+    let mut known = tasks.iter().map(|task| match task {
+        Task::Whole(target, _) => what(target.target().file_system),
+        _ => None, // a target is begun as a whole
+    });
+    let first = known.next()?;
+    known.all(|other| other == first).then_some(first)?
 }
 
 /// Opens the targets: none is begun before all are known to be what was confirmed. `None` where
@@ -173,6 +183,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                 .spawn_scoped(threads, work);
             if let Err(why) = started {
                 run.crew.lose_worker();
+                run.change_crowd(Crowd::lose_worker);
                 if number == 0 {
                     run.break_off(&format!("no thread can be started: {why}"));
                 }
@@ -190,14 +201,13 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
             let is_over = ended.recv_timeout(pause_now) == Err(RecvTimeoutError::Disconnected);
             let mut number = 0;
             pause = run.change_crowd(|crowd| {
-                let is_held_back = run.brake.holds_back();
-                crowd.look(
-                    Instant::now(),
-                    removed(tallies),
-                    run.crew.busy(),
-                    is_held_back,
-                );
-                number = crowd.number();
+                crowd.look(Sight {
+                    now: Instant::now(),
+                    removed: removed(tallies),
+                    busy: run.crew.busy(),
+                    is_disturbed: run.brake.holds_back() || run.splitting.is_tried(),
+                });
+                number = crowd.allowed();
             });
             if !is_over && told_at.elapsed() < every {
                 continue;

@@ -3,7 +3,7 @@
 //! A file system decides that by where it locks: on some the removals of one directory overlap,
 //! on others two workers spend their time waiting for each other.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::trial::{Trial, Trust, Window};
@@ -11,17 +11,22 @@ use super::trial::{Trial, Trust, Window};
 const WINDOW: Window = Window {
     time: Duration::from_millis(6),
     removals: 2_048,
-    longest: Duration::from_millis(100),
+    longest: Duration::from_secs(1),
 };
 
 /// What all workers know of it.
 pub struct Splitting {
     pays: AtomicBool,
     trust: Trust,
+    /// Trials under way.
+    trials: AtomicUsize,
+    /// Something else is tried, beside which nothing can be learnt here.
+    is_suspended: AtomicBool,
 }
 
 /// A trial that one worker makes in one directory.
-pub struct SplittingTrial {
+pub struct SplittingTrial<'run> {
+    splitting: &'run Splitting,
     /// Whether it was thought to pay when it began.
     paid: bool,
     trial: Trial,
@@ -32,6 +37,8 @@ impl Splitting {
         Self {
             pays: AtomicBool::new(false),
             trust: Trust::none(),
+            trials: AtomicUsize::new(0),
+            is_suspended: AtomicBool::new(false),
         }
     }
 
@@ -49,22 +56,30 @@ impl Splitting {
 
     /// Whether it is time to find out (again).
     pub fn is_doubtful(&self) -> bool {
-        self.trust.is_over()
+        !self.is_suspended.load(Relaxed) && self.trust.is_over()
     }
 
-    fn decide(&self, pays: bool) {
-        self.trust.renew(self.pays.swap(pays, Relaxed) != pays);
+    /// Begins no trial as long as something else is tried.
+    pub fn suspend(&self, is_suspended: bool) {
+        self.is_suspended.store(is_suspended, Relaxed);
     }
-}
 
-impl SplittingTrial {
-    pub fn begin(splitting: &Splitting, now: Instant, removed: u64) -> Self {
-        Self {
-            paid: splitting.pays(),
+    pub fn is_tried(&self) -> bool {
+        self.trials.load(Relaxed) > 0
+    }
+
+    /// Begins a trial where so many have been removed in a directory.
+    pub fn try_it(&self, now: Instant, removed: u64) -> SplittingTrial<'_> {
+        self.trials.fetch_add(1, Relaxed);
+        SplittingTrial {
+            splitting: self,
+            paid: self.pays(),
             trial: Trial::begin(&WINDOW, now, removed),
         }
     }
+}
 
+impl SplittingTrial<'_> {
     /// Whether several are to work in the directory now.
     pub fn splits(&self) -> bool {
         self.paid != self.trial.is_other()
@@ -72,19 +87,23 @@ impl SplittingTrial {
 
     /// Takes note of the time, of all removals in the directory so far, and of whether others work
     /// in it; tells whether it is over, and has decided.
-    pub fn go_on(
-        &mut self,
-        splitting: &Splitting,
-        now: Instant,
-        removed: u64,
-        is_shared: bool,
-    ) -> bool {
+    pub fn go_on(&mut self, now: Instant, removed: u64, is_shared: bool) -> bool {
         let is_so = is_shared == self.splits();
         let Some(other_is_faster) = self.trial.go_on(now, removed, is_so) else {
             return false;
         };
-        splitting.decide(self.paid != other_is_faster);
+        let pays = self.paid != other_is_faster;
+        let splitting = self.splitting;
+        splitting
+            .trust
+            .renew(splitting.pays.swap(pays, Relaxed) != pays);
         true
+    }
+}
+
+impl Drop for SplittingTrial<'_> {
+    fn drop(&mut self) {
+        self.splitting.trials.fetch_sub(1, Relaxed);
     }
 }
 
@@ -95,12 +114,12 @@ mod tests {
     /// Plays a trial with so many removals a millisecond by one worker and by two.
     fn decided(splitting: &Splitting, alone: u64, together: u64) -> bool {
         let begin = Instant::now();
-        let mut trial = SplittingTrial::begin(splitting, begin, 0);
+        let mut trial = splitting.try_it(begin, 0);
         let mut removed = 0;
         for ms in 1..1_000 {
             removed += if trial.splits() { together } else { alone };
             let now = begin + Duration::from_millis(ms);
-            if trial.go_on(splitting, now, removed, trial.splits()) {
+            if trial.go_on(now, removed, trial.splits()) {
                 return splitting.pays();
             }
         }
@@ -134,17 +153,31 @@ mod tests {
     fn what_another_worker_has_found_meanwhile_does_not_turn_the_answer_round() {
         let splitting = Splitting::new();
         let begin = Instant::now();
-        let mut trial = SplittingTrial::begin(&splitting, begin, 0);
+        let mut trial = splitting.try_it(begin, 0);
         assert!(decided(&splitting, 100, 160));
         let (mut removed, mut ms) = (0, 0);
         loop {
             ms += 1;
             removed += if trial.splits() { 160 } else { 100 };
             let now = begin + Duration::from_millis(ms);
-            if trial.go_on(&splitting, now, removed, trial.splits()) {
+            if trial.go_on(now, removed, trial.splits()) {
                 break;
             }
         }
         assert!(splitting.pays());
+    }
+
+    #[test]
+    fn trials_are_counted_as_long_as_they_last_and_not_begun_beside_others() {
+        let splitting = Splitting::new();
+        assert!(splitting.is_doubtful() && !splitting.is_tried());
+        let trial = splitting.try_it(Instant::now(), 0);
+        assert!(splitting.is_tried());
+        drop(trial);
+        assert!(!splitting.is_tried());
+        splitting.suspend(true);
+        assert!(!splitting.is_doubtful());
+        splitting.suspend(false);
+        assert!(splitting.is_doubtful());
     }
 }

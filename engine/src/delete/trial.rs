@@ -14,11 +14,14 @@ const LONGEST_SETTLING: Duration = Duration::from_millis(100);
 /// a directory costs in its first moments it does not cost afterwards.
 const WINDOWS: usize = 5;
 
-/// What must be won by another way of working to change to it.
+/// What must be won by another way of working to change to it; besides, it must be faster each time.
 const GAIN: f64 = 1.05;
 
-/// A way that is so many times slower is not tried to its end.
-const HOPELESS: f64 = 1.3;
+/// Another way that is so many times slower is not tried to its end.
+const HOPELESS: f64 = 1.4;
+
+/// Such a part of the removals of a window is needed at least to tell a rate from chance.
+const FEWEST: u64 = 4;
 
 /// A decision holds for so long, and for twice as long whenever it is found again.
 const FIRST_TRUST: Duration = Duration::from_millis(250);
@@ -28,7 +31,7 @@ const LONGEST_TRUST: Duration = Duration::from_secs(16);
 /// empty by then.
 const EXPECTED_TRUST: Duration = Duration::from_secs(2);
 
-/// How long one way is tried: until both are reached, or the longest. A file system that puts off
+/// How long one way is tried: until both are reached, or the longest time. A file system that puts off
 /// some of the work (xfs: 256 inodes for each processor) looks fast as long as it does.
 pub struct Window {
     pub time: Duration,
@@ -86,30 +89,31 @@ impl Trust {
 /// Whether another way of working is faster than this one.
 pub struct Trial {
     each: &'static Window,
-    window: usize,
     /// When the window began, and how many had been removed by then.
     since: (Instant, u64),
     settled: Option<(Instant, u64)>,
-    first: Rate,
-    /// This way, and the other.
-    sums: [Rate; 2],
+    /// Of the windows that are over: this way, the other, this …
+    rates: Vec<Rate>,
 }
 
 impl Trial {
     pub fn begin(each: &'static Window, now: Instant, removed: u64) -> Self {
         Self {
             each,
-            window: 0,
             since: (now, removed),
             settled: None,
-            first: Rate::default(),
-            sums: [Rate::default(); 2],
+            rates: Vec::with_capacity(WINDOWS),
         }
     }
 
     /// Whether it is the other way's turn.
     pub fn is_other(&self) -> bool {
-        self.window % 2 == 1
+        self.rates.len() % 2 == 1
+    }
+
+    /// Whether what is removed now is counted.
+    pub fn is_settled(&self) -> bool {
+        self.settled.is_some()
     }
 
     /// Takes note of the time, of all removals so far, and of whether all work as they are to;
@@ -117,37 +121,45 @@ impl Trial {
     pub fn go_on(&mut self, now: Instant, removed: u64, is_so: bool) -> Option<bool> {
         let (began, before) = self.settled.unwrap_or(self.since);
         let tried = Rate::new(now - began, removed - before);
-        match self.settled {
-            None if (is_so && tried.is(SETTLING, SETTLING_REMOVALS))
-                || tried.is(LONGEST_SETTLING, 0) =>
-            {
+        if self.settled.is_none() {
+            if (is_so && tried.is(SETTLING, SETTLING_REMOVALS)) || tried.is(LONGEST_SETTLING, 0) {
                 self.settled = Some((now, removed));
             }
-            Some(_)
-                if tried.is(self.each.time, self.each.removals)
-                    || tried.is(self.each.longest, 0) =>
-            {
-                let sum = match self.window {
-                    0 => &mut self.first,
-                    window => &mut self.sums[window % 2],
-                };
-                sum.add(tried);
-                self.window += 1;
-                self.since = (now, removed);
-                self.settled = None;
-            }
-            Some(_) if self.is_hopeless(tried) => return Some(false),
-            _ => (),
+            return None;
         }
-        let [this, other] = &self.sums;
-        (self.window == WINDOWS).then(|| other.per_s() > GAIN * this.per_s())
+        let each = self.each;
+        if self.is_hopeless(tried) {
+            return Some(false);
+        }
+        if tried.is(each.time, each.removals) || tried.is(each.longest, 0) {
+            self.rates.push(tried);
+            self.since = (now, removed);
+            self.settled = None;
+        }
+        (self.rates.len() == WINDOWS).then(|| self.is_won())
     }
 
     /// Whether the other way is so slow that it need not be tried to its end.
     fn is_hopeless(&self, tried: Rate) -> bool {
+        let this_way = self.rates.iter().step_by(2);
+        let slowest = this_way.map(Rate::per_s).fold(f64::INFINITY, f64::min);
         self.is_other()
-            && tried.is(self.each.time, 0)
-            && HOPELESS * tried.per_s() < self.first.per_s()
+            && tried.is(self.each.time, self.each.removals / FEWEST)
+            && HOPELESS * tried.per_s() < slowest
+    }
+
+    fn is_won(&self) -> bool {
+        let counted = &self.rates[1..];
+        let others = counted.iter().step_by(2);
+        let this_way = counted.iter().skip(1).step_by(2);
+        let (other, this): (Rate, Rate) = (others.clone().sum(), this_way.clone().sum());
+        counted
+            .iter()
+            .all(|one| one.removals >= self.each.removals / FEWEST)
+            && other.per_s() > GAIN * this.per_s()
+            && others
+                .zip(this_way)
+                .all(|(other, this)| other.per_s() > this.per_s())
     }
 }
 
@@ -163,11 +175,6 @@ impl Rate {
         Self { time, removals }
     }
 
-    fn add(&mut self, more: Self) {
-        self.time += more.time;
-        self.removals += more.removals;
-    }
-
     /// Whether it is measured over so long and so many.
     fn is(&self, time: Duration, removals: u64) -> bool {
         self.time >= time && self.removals >= removals
@@ -175,6 +182,14 @@ impl Rate {
 
     fn per_s(&self) -> f64 {
         self.removals as f64 / self.time.as_secs_f64().max(1e-9)
+    }
+}
+
+impl<'a> std::iter::Sum<&'a Rate> for Rate {
+    fn sum<I: Iterator<Item = &'a Rate>>(rates: I) -> Self {
+        rates.fold(Self::default(), |sum, rate| {
+            Self::new(sum.time + rate.time, sum.removals + rate.removals)
+        })
     }
 }
 
@@ -228,6 +243,40 @@ mod tests {
             false => 100,
         });
         assert!(!answer);
+    }
+
+    #[test]
+    fn what_was_faster_once_and_slower_once_is_not_faster() {
+        let mut windows = 0;
+        let mut was_other = false;
+        let (answer, _) = played(|_, is_other| {
+            windows += u64::from(is_other && !was_other);
+            was_other = is_other;
+            match (is_other, windows) {
+                (true, 1) => 300,
+                (true, _) => 90,
+                (false, _) => 100,
+            }
+        });
+        assert!(!answer);
+    }
+
+    #[test]
+    fn where_hardly_anything_is_removed_chance_decides_nothing() {
+        // three in a second one way, and six the other
+        let (answer, lasted_ms) = played(|ms, is_other| match is_other {
+            true => u64::from(ms % 160 == 0),
+            false => u64::from(ms % 330 == 0),
+        });
+        assert!(!answer);
+        assert!(lasted_ms > 5 * 100);
+        // neither does a moment in which the other way stood
+        let (answer, lasted_ms) = played(|ms, is_other| match is_other {
+            true if ms % 50 < 20 => 0,
+            true => 20,
+            false => 10,
+        });
+        assert!(answer && lasted_ms > 100);
     }
 
     #[test]

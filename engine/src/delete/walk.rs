@@ -41,6 +41,8 @@ pub struct Walk {
     /// The first of the levels as directories that others know too.
     pub shared: Vec<Arc<Directory>>,
     device: u64,
+    /// The order of inodes is of no use here.
+    pub is_in_memory: bool,
     /// Where reading goes on, for levels not read to their end.
     cookies: Vec<(usize, u64)>,
     open: usize,
@@ -58,6 +60,7 @@ impl Walk {
             levels: vec![Level::new(&directory.known, 0, 0, descriptor)],
             names: NameStack::default(),
             device: directory.known.identity.device,
+            is_in_memory: directory.target().file_system.is_in_memory(),
             shared: vec![directory],
             cookies: Vec::new(),
             open: 1,

@@ -47,7 +47,7 @@ pub struct Worker<'run> {
     most_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     chunk: Arc<Chunk>,
-    pub(super) trial: Option<(Arc<Directory>, SplittingTrial)>,
+    pub(super) trial: Option<(Arc<Directory>, SplittingTrial<'run>)>,
 }
 
 pub type Outcome<T> = std::result::Result<T, Stopped>;
@@ -72,14 +72,13 @@ impl<'run> Worker<'run> {
 
     /// Works until nothing is left, or everything is to end.
     pub fn work(mut self) {
-        let brake = &self.run.brake;
+        let (brake, crew) = (&self.run.brake, &self.run.crew);
         let mut next = None;
         loop {
             let task = match next.take() {
                 Some(task) => task,
                 None => {
-                    brake.leave(&mut self.hands.turn);
-                    let Some(task) = self.run.crew.take() else {
+                    let Some(task) = crew.take() else {
                         return;
                     };
                     brake.join(&mut self.hands.turn);
@@ -101,11 +100,18 @@ impl<'run> Worker<'run> {
                     self.remove_slice(directory, descriptor, &chunk, range)
                 }
             };
-            if outcome.is_err() {
+            self.trial = None;
+            next = match outcome {
+                Ok(()) => crew.take_now(),
+                Err(Stopped) => {
+                    brake.leave(&mut self.hands.turn);
+                    return;
+                }
+            };
+            if next.is_none() {
                 brake.leave(&mut self.hands.turn);
-                return;
+                crew.finish();
             }
-            next = self.run.crew.take_now();
         }
     }
 
@@ -229,7 +235,7 @@ impl<'run> Worker<'run> {
                 }
             }
         }
-        if !walk.shared[0].target().file_system.is_in_memory() {
+        if !walk.is_in_memory {
             chunk.sort();
         }
         Ok(cookie)
@@ -238,6 +244,7 @@ impl<'run> Worker<'run> {
     /// Removes the names of a chunk in the level it stands in; others may help.
     fn remove_all(&mut self, walk: &mut Walk, chunk: &Arc<Chunk>) -> Outcome<()> {
         let index = walk.levels.len() - 1;
+        self.forget_other_trial(walk);
         let mut failures = Vec::new();
         let (mut begin, mut end) = (0, chunk.files.len());
         while begin < end {
