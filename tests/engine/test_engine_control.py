@@ -48,10 +48,11 @@ def test_it_begins_with_so_many_threads_as_are_known_to_be_faster(
 def test_it_finds_out_how_many_threads_are_faster(tmpfs: Path, ramfs: Path) -> None:
     # Given a file system of which nothing is known, and as many entries as a trial needs
     processors = _processors(tmpfs)
-    target, entries = ramfs / "many", 60 * 2_001 + 1
+    directories = 30 * processors
+    target, entries = ramfs / "many", directories * 2_001 + 1
 
     def told(*arguments: str) -> set[int]:
-        many_directories(target, 60, 2_000)
+        many_directories(target, directories, 2_000)
         ended = delete("--every", "1", *arguments, "--", target).expect(0)
         assert ended.counts["removed"] == entries
         return {counts["threads"] for counts in ended.tellings}

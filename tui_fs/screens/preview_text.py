@@ -68,7 +68,7 @@ def about_targets(survey: Survey, found: Forecast) -> Text:
     text.append(f"{bytes_iec(totals.apparent_bytes)}\n")
     text.append(
         f"deepest level {count(survey.max_depth)} · largest directory "
-        f"{count(survey.max_entries_in_directory)} entries"
+        f"{counted(survey.max_entries_in_directory, 'entry', 'entries')}"
     )
     if survey.unreadable:
         text.append(f" · {count(survey.unreadable)} unreadable, not counted !", "bold")

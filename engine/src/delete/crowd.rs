@@ -82,7 +82,10 @@ impl Crowd {
         self.workers = (self.workers - 1).max(1);
         self.asked = self.asked.map(|number| number.min(self.workers));
         self.chosen = self.chosen.min(self.workers);
-        self.other = fewer(self.chosen);
+        self.other = match fewer(self.chosen) {
+            same if same == self.chosen => more(same).min(self.workers),
+            fewer => fewer,
+        };
         self.trial = None;
     }
 
@@ -114,7 +117,7 @@ impl Crowd {
         // Where there is not work for all it is not their number that decides.
         let have_work = sight.busy >= self.allowed();
         let Some(trial) = &mut self.trial else {
-            let is_free = self.workers > 1 && self.asked.is_none();
+            let is_free = self.other != self.chosen && self.asked.is_none();
             if is_free && !sight.is_disturbed && !has_stood && have_work && self.trust.is_over() {
                 self.trial = Some(Trial::begin(&WINDOW, sight.now, sight.removed));
             }
@@ -122,7 +125,7 @@ impl Crowd {
         };
         if sight.is_disturbed || has_stood || (trial.is_settled() && !have_work) {
             self.trial = None;
-            self.trust.renew(false); // nothing was learnt; it may well happen again
+            self.trust.postpone();
         } else if let Some(other_is_faster) = trial.go_on(sight.now, sight.removed, have_work) {
             self.trial = None;
             self.decide(other_is_faster);
@@ -304,6 +307,15 @@ mod tests {
         played.crowd.lose_worker();
         assert_eq!(played.crowd.allowed(), 2);
         assert_eq!(played.decide(|number| 100 / number as u64), 1);
+        // nor is what is known forgotten
+        let mut played = Played::new(4, Some(false));
+        played.crowd.lose_worker();
+        assert_eq!(played.decide(|number| 100 * number as u64), 2);
+        // nor is one compared with one
+        let mut played = Played::new(2, None);
+        played.crowd.lose_worker();
+        played.play(50, |_| 200);
+        assert!(!played.crowd.is_trying());
         let mut crowd = Crowd::new(4, Some(4));
         crowd.lose_worker();
         assert_eq!(crowd.allowed(), 3);

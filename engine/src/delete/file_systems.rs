@@ -53,3 +53,24 @@ impl FileSystem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_is_known_and_nothing_else() {
+        let known = [
+            (EXT, Some(true), Some(true)),
+            (TMPFS, Some(true), Some(true)),
+            (XFS, Some(false), Some(true)),
+            (BTRFS, Some(false), Some(false)),
+            (F2FS, None, None),
+            (RAMFS, None, None),
+        ];
+        for (number, splitting, threads) in known {
+            assert_eq!(FileSystem(number).gains_by_splitting(), splitting);
+            assert_eq!(FileSystem(number).gains_by_threads(), threads);
+        }
+    }
+}

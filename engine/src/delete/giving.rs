@@ -61,11 +61,11 @@ impl Worker<'_> {
             .give(Task::Below(directory, descriptor, names, given));
     }
 
-    /// Ends a trial that was not finished in its directory, where another one is begun.
+    /// Ends a trial that was not finished in its directory, where it has gone elsewhere.
     pub(super) fn forget_other_trial(&mut self, walk: &Walk) {
-        let inode = walk.levels.last().map(|level| level.inode);
         if let Some((directory, _)) = &self.trial {
-            if Some(directory.known.identity.inode) != inode {
+            let here = walk.shared.get(walk.levels.len() - 1);
+            if !here.is_some_and(|here| Arc::ptr_eq(here, directory)) {
                 self.trial = None;
             }
         }

@@ -88,7 +88,8 @@ impl Run {
             self.brake.limit_workers(crowd.allowed());
             self.crew.limit(crowd.allowed());
         }
-        self.splitting.suspend(crowd.is_trying());
+        let is_disturbed = crowd.is_trying() || crowd.allowed() < 2 || self.brake.holds_back();
+        self.splitting.suspend(is_disturbed);
         crowd.pause()
     }
 
@@ -140,12 +141,15 @@ pub fn run(asked: Arguments) -> ExitCode {
 
 /// Returns what is known of the file systems of all targets; `None` where they differ.
 fn known_of_all(tasks: &[Task], what: fn(FileSystem) -> Option<bool>) -> Option<bool> {
-    let mut known = tasks.iter().map(|task| match task {
+    agreed(tasks.iter().map(|task| match task {
         Task::Whole(target, _) => what(target.target().file_system),
         _ => None, // a target is begun as a whole
-    });
-    let first = known.next()?;
-    known.all(|other| other == first).then_some(first)?
+    }))
+}
+
+fn agreed(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let first = answers.next()?;
+    answers.all(|other| other == first).then_some(first)?
 }
 
 /// Opens the targets: none is begun before all are known to be what was confirmed. `None` where
@@ -248,4 +252,24 @@ fn allowed_descriptors(targets: u64) -> u64 {
     current
         .saturating_sub(2 * targets)
         .min(2 * MOST_DESCRIPTORS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agreed;
+
+    #[test]
+    fn several_targets_must_agree() {
+        let (yes, no) = (Some(true), Some(false));
+        for (answers, all) in [
+            (vec![], None),
+            (vec![no], no),
+            (vec![yes, yes], yes),
+            (vec![yes, no], None),
+            (vec![None, yes], None),
+            (vec![no, None], None),
+        ] {
+            assert_eq!(agreed(answers.into_iter()), all);
+        }
+    }
 }

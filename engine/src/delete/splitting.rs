@@ -20,7 +20,7 @@ pub struct Splitting {
     trust: Trust,
     /// Trials under way.
     trials: AtomicUsize,
-    /// Something else is tried, beside which nothing can be learnt here.
+    /// Something else is tried or decides how fast it goes: nothing can be learnt here.
     is_suspended: AtomicBool,
 }
 
@@ -30,6 +30,7 @@ pub struct SplittingTrial<'run> {
     /// Whether it was thought to pay when it began.
     paid: bool,
     trial: Trial,
+    has_decided: bool,
 }
 
 impl Splitting {
@@ -59,7 +60,7 @@ impl Splitting {
         !self.is_suspended.load(Relaxed) && self.trust.is_over()
     }
 
-    /// Begins no trial as long as something else is tried.
+    /// Begins no trial as long as nothing can be learnt from one.
     pub fn suspend(&self, is_suspended: bool) {
         self.is_suspended.store(is_suspended, Relaxed);
     }
@@ -75,6 +76,7 @@ impl Splitting {
             splitting: self,
             paid: self.pays(),
             trial: Trial::begin(&WINDOW, now, removed),
+            has_decided: false,
         }
     }
 }
@@ -93,10 +95,9 @@ impl SplittingTrial<'_> {
             return false;
         };
         let pays = self.paid != other_is_faster;
-        let splitting = self.splitting;
-        splitting
-            .trust
-            .renew(splitting.pays.swap(pays, Relaxed) != pays);
+        let paid = self.splitting.pays.swap(pays, Relaxed);
+        self.splitting.trust.renew(paid != pays);
+        self.has_decided = true;
         true
     }
 }
@@ -104,6 +105,9 @@ impl SplittingTrial<'_> {
 impl Drop for SplittingTrial<'_> {
     fn drop(&mut self) {
         self.splitting.trials.fetch_sub(1, Relaxed);
+        if !self.has_decided {
+            self.splitting.trust.postpone();
+        }
     }
 }
 
@@ -174,7 +178,9 @@ mod tests {
         let trial = splitting.try_it(Instant::now(), 0);
         assert!(splitting.is_tried());
         drop(trial);
-        assert!(!splitting.is_tried());
+        // one that came to no end is not begun at once again
+        assert!(!splitting.is_tried() && !splitting.is_doubtful());
+        let splitting = Splitting::new();
         splitting.suspend(true);
         assert!(!splitting.is_doubtful());
         splitting.suspend(false);

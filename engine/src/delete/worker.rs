@@ -117,6 +117,7 @@ impl<'run> Worker<'run> {
 
     fn walk(&mut self, mut walk: Walk) -> Outcome<()> {
         while !walk.levels.is_empty() {
+            self.forget_other_trial(&walk);
             self.give_directories(&mut walk);
             let top = walk.top();
             if top.waiting > 0 {
@@ -244,7 +245,6 @@ impl<'run> Worker<'run> {
     /// Removes the names of a chunk in the level it stands in; others may help.
     fn remove_all(&mut self, walk: &mut Walk, chunk: &Arc<Chunk>) -> Outcome<()> {
         let index = walk.levels.len() - 1;
-        self.forget_other_trial(walk);
         let mut failures = Vec::new();
         let (mut begin, mut end) = (0, chunk.files.len());
         while begin < end {
