@@ -20,7 +20,7 @@ OF_CHANCE = {
 }
 """By where the heap ends and what lies in it, and by how processes or threads interleave: the tree
 alone does not decide how often they are made."""
-CHANCE_NOTE = "~ about: where memory lies, how processes or threads take turns, has a part"
+CHANCE_NOTE = "~ about: where memory lies and which process or thread is first has a part"
 """What a table says whose numbers are from `predicted_text`."""
 
 

@@ -37,10 +37,9 @@ pub enum Permit {
     Never,
 }
 
-/// A worker's place among those at work: whoever has one keeps it as long as there is work and so
-/// many may be at work, for what the others have begun is done by then or waits.
+/// A worker's place among those at work, kept until it has no work or is one too many.
 #[derive(Default)]
-pub struct Turn {
+pub struct Seat {
     is_mine: bool,
 }
 
@@ -111,21 +110,21 @@ impl Brake {
     ///
     /// Returns `false` where everything is to end.
     #[inline]
-    pub fn permits(&self, turn: &mut Turn) -> bool {
-        !self.needs_look.load(Relaxed) || self.wait(turn, false) != Permit::Never
+    pub fn permits(&self, seat: &mut Seat) -> bool {
+        !self.needs_look.load(Relaxed) || self.wait(seat, false) != Permit::Never
     }
 
     /// The same before a removal, which a limited rate counts.
     #[inline]
-    pub fn permits_removal(&self, turn: &mut Turn) -> Permit {
+    pub fn permits_removal(&self, seat: &mut Seat) -> Permit {
         if self.needs_look.load(Relaxed) {
-            self.wait(turn, true)
+            self.wait(seat, true)
         } else {
             Permit::AtOnce
         }
     }
 
-    fn wait(&self, turn: &mut Turn, is_removal: bool) -> Permit {
+    fn wait(&self, seat: &mut Seat, is_removal: bool) -> Permit {
         let mut permit = Permit::AtOnce;
         let mut state = self.lock();
         loop {
@@ -137,10 +136,10 @@ impl Brake {
                 state = self.changed.wait(state).expect("no worker panics");
                 continue;
             }
-            if turn.is_mine && state.at_work > state.most {
+            if seat.is_mine && state.at_work > state.most {
                 permit = Permit::AfterWaiting;
-                self.leave_locked(&mut state, turn);
-                state = self.join_locked(state, turn);
+                self.leave_locked(&mut state, seat);
+                state = self.join_locked(state, seat);
                 continue;
             }
             let Some(per_s) = state.per_s.filter(|_| is_removal) else {
@@ -167,32 +166,32 @@ impl Brake {
     }
 
     /// Takes a place among those at work, when there is one.
-    pub fn join(&self, turn: &mut Turn) {
+    pub fn join(&self, seat: &mut Seat) {
         let state = self.lock();
-        drop(self.join_locked(state, turn));
+        drop(self.join_locked(state, seat));
     }
 
     /// Gives the place back, before waiting for work.
-    pub fn leave(&self, turn: &mut Turn) {
-        self.leave_locked(&mut self.lock(), turn);
+    pub fn leave(&self, seat: &mut Seat) {
+        self.leave_locked(&mut self.lock(), seat);
     }
 
     fn join_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        turn: &mut Turn,
+        seat: &mut Seat,
     ) -> MutexGuard<'a, State> {
         while !self.is_cancelled() && state.at_work >= state.most {
             state = self.changed.wait(state).expect("no worker panics");
         }
         state.at_work += 1;
-        turn.is_mine = true;
+        seat.is_mine = true;
         self.note_need(&state);
         state
     }
 
-    fn leave_locked(&self, state: &mut State, turn: &mut Turn) {
-        if std::mem::take(&mut turn.is_mine) {
+    fn leave_locked(&self, state: &mut State, seat: &mut Seat) {
+        if std::mem::take(&mut seat.is_mine) {
             state.at_work -= 1;
             self.note_need(state);
             self.changed.notify_all();
@@ -228,9 +227,9 @@ mod tests {
     #[test]
     fn without_limits_nothing_waits() {
         let brake = Brake::new(2, None, false);
-        let mut turn = Turn::default();
-        brake.join(&mut turn);
-        assert!(brake.permits(&mut turn));
+        let mut seat = Seat::default();
+        brake.join(&mut seat);
+        assert!(brake.permits(&mut seat));
         assert!(!brake.needs_look.load(Relaxed));
     }
 
@@ -240,9 +239,9 @@ mod tests {
         brake.pause(true);
         let other = Arc::clone(&brake);
         let waiting = std::thread::spawn(move || {
-            let mut turn = Turn::default();
-            other.join(&mut turn);
-            other.permits(&mut turn)
+            let mut seat = Seat::default();
+            other.join(&mut seat);
+            other.permits(&mut seat)
         });
         brake.cancel();
         assert!(!waiting.join().unwrap());
@@ -252,10 +251,10 @@ mod tests {
     fn a_rate_is_not_exceeded() {
         let began = Instant::now();
         let brake = Brake::new(1, Some(1_000), false);
-        let mut turn = Turn::default();
-        brake.join(&mut turn);
+        let mut seat = Seat::default();
+        brake.join(&mut seat);
         for _ in 0..200 {
-            assert_ne!(brake.permits_removal(&mut turn), Permit::Never);
+            assert_ne!(brake.permits_removal(&mut seat), Permit::Never);
         }
         // 200 removals at 1,000 a second, the first of which had nothing saved
         assert!(began.elapsed() >= Duration::from_millis(199));
@@ -272,13 +271,13 @@ mod tests {
                 let (brake, at_work, most) =
                     (Arc::clone(&brake), Arc::clone(&at_work), Arc::clone(&most));
                 std::thread::spawn(move || {
-                    let mut turn = Turn::default();
-                    brake.join(&mut turn);
+                    let mut seat = Seat::default();
+                    brake.join(&mut seat);
                     most.fetch_max(at_work.fetch_add(1, SeqCst) + 1, SeqCst);
                     std::thread::sleep(Duration::from_millis(20));
-                    assert!(brake.permits(&mut turn));
+                    assert!(brake.permits(&mut seat));
                     at_work.fetch_sub(1, SeqCst);
-                    brake.leave(&mut turn);
+                    brake.leave(&mut seat);
                 })
             })
             .collect();
@@ -293,19 +292,19 @@ mod tests {
     fn who_is_too_many_waits_until_somebody_leaves_or_more_may_work() {
         for more_may_work in [true, false] {
             let brake = Arc::new(Brake::new(2, None, false));
-            let mut first = Turn::default();
+            let mut first = Seat::default();
             brake.join(&mut first);
             let (other, (said, heard)) = (Arc::clone(&brake), std::sync::mpsc::channel());
             let second = std::thread::spawn(move || {
-                let mut turn = Turn::default();
-                other.join(&mut turn);
+                let mut seat = Seat::default();
+                other.join(&mut seat);
                 said.send("begun").unwrap();
                 while other.lock().most == 2 {
                     std::thread::yield_now();
                 }
-                assert!(other.permits(&mut turn)); // waits
+                assert!(other.permits(&mut seat)); // waits
                 said.send("gone on").unwrap();
-                other.leave(&mut turn);
+                other.leave(&mut seat);
             });
             assert_eq!(heard.recv().unwrap(), "begun");
             brake.limit_workers(1);
@@ -329,14 +328,14 @@ mod tests {
     fn cancelled_who_waits_for_a_place_ends_and_has_none() {
         let brake = Arc::new(Brake::new(2, None, false));
         brake.limit_workers(1);
-        let mut first = Turn::default();
+        let mut first = Seat::default();
         brake.join(&mut first);
         let other = Arc::clone(&brake);
         let waiting = std::thread::spawn(move || {
-            let mut turn = Turn::default();
-            other.join(&mut turn);
-            let may_go_on = other.permits(&mut turn);
-            other.leave(&mut turn);
+            let mut seat = Seat::default();
+            other.join(&mut seat);
+            let may_go_on = other.permits(&mut seat);
+            other.leave(&mut seat);
             may_go_on
         });
         brake.cancel();
@@ -350,10 +349,10 @@ mod tests {
         // of four a second not more than one is saved
         for (per_s, holds_back) in [(1_000_000, false), (4, true)] {
             let brake = Brake::new(1, Some(per_s), false);
-            let mut turn = Turn::default();
-            brake.join(&mut turn);
+            let mut seat = Seat::default();
+            brake.join(&mut seat);
             std::thread::sleep(Duration::from_millis(15));
-            brake.permits_removal(&mut turn);
+            brake.permits_removal(&mut seat);
             assert_eq!(brake.holds_back(), holds_back);
         }
         let brake = Brake::new(1, None, false);

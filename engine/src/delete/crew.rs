@@ -141,3 +141,24 @@ impl Crew {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_over_when_all_who_could_be_started_have_nothing_to_do() {
+        let crew = Crew::new(2);
+        crew.lose_worker();
+        assert_eq!((crew.workers(), crew.busy()), (1, 0));
+        assert!(crew.take().is_none());
+    }
+
+    #[test]
+    fn nobody_wants_work_where_no_more_may_have_some() {
+        let crew = Crew::new(2);
+        assert!(crew.wants_work());
+        crew.limit(0);
+        assert!(!crew.wants_work());
+    }
+}

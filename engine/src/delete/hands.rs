@@ -9,7 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 
-use super::brake::{Brake, Permit, Turn};
+use super::brake::{Brake, Permit, Seat};
 use super::file_systems::FileSystem;
 use super::names::{Chunk, Named};
 use crate::calls::Calls;
@@ -63,19 +63,19 @@ pub struct Hands<'run> {
     pub brake: &'run Brake,
     pub filters: &'run Filters,
     pub tally: &'run Tally,
-    pub turn: Turn,
+    pub seat: Seat,
 }
 
 impl Hands<'_> {
     /// Waits as long as there is a reason to.
     pub fn wait(&mut self) -> std::result::Result<(), Stopped> {
-        let is_permitted = self.brake.permits(&mut self.turn);
+        let is_permitted = self.brake.permits(&mut self.seat);
         is_permitted.then_some(()).ok_or(Stopped)
     }
 
     /// The same before a removal; tells whether time has passed.
     pub fn wait_to_remove(&mut self) -> std::result::Result<bool, Stopped> {
-        match self.brake.permits_removal(&mut self.turn) {
+        match self.brake.permits_removal(&mut self.seat) {
             Permit::AtOnce => Ok(false),
             Permit::AfterWaiting => Ok(true),
             Permit::Never => Err(Stopped),

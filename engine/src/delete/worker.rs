@@ -10,7 +10,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-use super::brake::Turn;
+use super::brake::Seat;
 use super::crew::Task;
 use super::directory::Directory;
 use super::hands::{Failure, Hands, Stopped, Tally};
@@ -60,7 +60,7 @@ impl<'run> Worker<'run> {
                 brake: &run.brake,
                 filters: &run.filters,
                 tally,
-                turn: Turn::default(),
+                seat: Seat::default(),
             },
             calls: &tally.calls,
             most_open,
@@ -81,7 +81,7 @@ impl<'run> Worker<'run> {
                     let Some(task) = crew.take() else {
                         return;
                     };
-                    brake.join(&mut self.hands.turn);
+                    brake.join(&mut self.hands.seat);
                     task
                 }
             };
@@ -104,12 +104,12 @@ impl<'run> Worker<'run> {
             next = match outcome {
                 Ok(()) => crew.take_now(),
                 Err(Stopped) => {
-                    brake.leave(&mut self.hands.turn);
+                    brake.leave(&mut self.hands.seat);
                     return;
                 }
             };
             if next.is_none() {
-                brake.leave(&mut self.hands.turn);
+                brake.leave(&mut self.hands.seat);
                 crew.finish();
             }
         }
