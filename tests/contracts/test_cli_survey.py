@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import Cli
 from tests.needs import needs_root, needs_tool
 from tests.trees import (
@@ -114,6 +116,15 @@ def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
     assert set(promised.split()) <= told.keys()
     assert told["max_entries_in_directory"] == 5
     assert told["pathologies"] == []
+
+
+@pytest.mark.parametrize("command", ("survey", "estimate", "delete --dry-run --strategy rm"))
+def test_one_is_not_told_as_if_it_were_many(cli: Cli, tmpfs: Path, command: str) -> None:
+    # Given a directory with one file / When it is looked at / Then there is "1 file", not "1 files"
+    (tmpfs / "root").mkdir()
+    (tmpfs / "root/only").touch()
+    shown = cli.run(*command.split(), tmpfs / "root").expect(0).stdout.decode()
+    assert not re.findall(r"\b1 (?:\w+ )?(?:entries|files|directories|names)\b", shown)
 
 
 def test_survey_shows_as_many_directories_as_asked(cli: Cli, tmpfs: Path) -> None:

@@ -160,6 +160,8 @@ def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.Monkey
     assert (arranged.more, arranged.more_directories) == (6, 6)
     assert arranged.child(MORE_KEY) is None
     assert arranged.rows(())[3].cells[-1] == "… 6 more directories"
+    arranged = _arranged(Listing(PathStr("/x"), children=children[:3]), View(), kept="d1")
+    assert arranged.rows(())[2].cells[-1] == "… 1 more directory"
 
 
 def test_the_search_looks_at_names_as_they_are_shown() -> None:

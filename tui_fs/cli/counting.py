@@ -10,7 +10,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import common_directory
-from tui_fs.model.units import count
+from tui_fs.model.units import counted
 from tui_fs.survey.scandir import ScandirSurvey
 
 
@@ -53,4 +53,5 @@ def watched(counting: Counting, place: str) -> Survey:
 
 def progress(entries: int, directories: int) -> str:
     """Return how far it is, in words."""
-    return f"counting  {count(entries)} entries in {count(directories)} directories"
+    found = counted(entries, "entry", "entries")
+    return f"counting  {found} in {counted(directories, 'directory', 'directories')}"

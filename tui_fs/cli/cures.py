@@ -15,7 +15,7 @@ from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_comm
 from tui_fs.model.codec import argv_fields, path_fields
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.model.units import bytes_iec, count
+from tui_fs.model.units import bytes_iec, counted
 
 _MEANINGS = {
     Standing.ASIDE: "put aside; can be put back",
@@ -178,8 +178,8 @@ def _warn(prospect: Prospect) -> None:
         note(f"tui-fs: process {one.pid} ({name}) {one.how}, and stays in the old directory.")
     unseen = prospect.occupants.unseen
     if unseen:
-        noun = "process" if unseen == 1 else "processes"
-        note(f"tui-fs: {count(unseen)} {noun} could not be looked into, and may stand in it.")
+        processes = counted(unseen, "process", "processes")
+        note(f"tui-fs: {processes} could not be looked into, and may stand in it.")
 
 
 def _note_warning(warning: str) -> None:
@@ -189,7 +189,7 @@ def _note_warning(warning: str) -> None:
 
 def _print_moved(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> None:
     if moved:
-        print(f"{count(moved)} entries that were made meanwhile were moved over.")
+        print(f"Made meanwhile, and moved over: {counted(moved, 'entry', 'entries')}.")
     for name, new_name in kept:
         print(f"{displayable(name)} was made twice; the other one is {displayable(new_name)}.")
 

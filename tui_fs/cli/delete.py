@@ -29,7 +29,7 @@ from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.target import command_lines, in_words, target_fields
-from tui_fs.model.units import bytes_iec, count, duration_span
+from tui_fs.model.units import bytes_iec, counted, duration_span
 from tui_fs.tracing.ladder import open_source
 
 
@@ -117,10 +117,12 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
 def _what(plan: Plan) -> str:
     expected, totals, predicted = plan.expected, plan.expected.totals, plan.predicted
     assert predicted is not None
+    files = counted(totals.non_directories, "file", "files")
+    directories = counted(totals.directories, "directory", "directories")
+    seconds = duration_span(predicted.seconds_low, predicted.seconds_high)
     return (
-        f"{in_words(plan.paths)}: {count(totals.non_directories)} files and "
-        f"{count(totals.directories)} directories, {bytes_iec(expected.freed_bytes_max)}, with "
-        f"{plan.strategy} in {duration_span(predicted.seconds_low, predicted.seconds_high)}"
+        f"{in_words(plan.paths)}: {files} and {directories}, "
+        f"{bytes_iec(expected.freed_bytes_max)}, with {plan.strategy} in {seconds}"
     )
 
 

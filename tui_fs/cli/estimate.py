@@ -17,7 +17,7 @@ from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
-from tui_fs.model.units import bytes_iec, count, duration_span
+from tui_fs.model.units import bytes_iec, count, counted, duration_span
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -50,7 +50,8 @@ def run(parsed: argparse.Namespace) -> int:
             }
         )
     else:
-        print(f"{in_words(paths)}: {count(entries)} entries, frees {found.expected.freed_words}")
+        held = counted(entries, "entry", "entries")
+        print(f"{in_words(paths)}: {held}, frees {found.expected.freed_words}")
         print(estimates_as_text(found, refused))
     return DONE
 
@@ -87,8 +88,8 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
         )
     else:
         print(
-            f"{in_words(paths)}: about {count(entries.expected)} entries, {count(entries.low)} to "
-            f"{count(entries.high)} nine times of ten"
+            f"{in_words(paths)}: about {counted(entries.expected, 'entry', 'entries')}, "
+            f"{count(entries.low)} to {count(entries.high)} nine times of ten"
         )
         print(estimates_as_text(found, refused))
     return DONE

@@ -49,7 +49,7 @@ def _targets(targets: list[dict[str, Any]]) -> list[str]:
         return []
     left = [f"left: {shown_path(target, 'path')}" for target in targets if target["gone"] is False]
     gone = sum(target["gone"] is True for target in targets)
-    return ["", f"{count(gone)} of {count(len(targets))} directories are gone", *left]
+    return ["", f"gone: {count(gone)} of {count(len(targets))} directories", *left]
 
 
 def _count(number: int | None, counts_are: str) -> str:

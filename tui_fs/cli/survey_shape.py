@@ -7,7 +7,7 @@ from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words
 from tui_fs.model.survey import Finding, LargeDirectory, Ranking, Severity, Survey
-from tui_fs.model.units import bytes_iec, count
+from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.collector import Collector
 
 _TITLES = {
@@ -65,7 +65,7 @@ def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
         ("allocated", bytes_iec(totals.allocated_bytes)),
         ("freed when deleted", freed_in_words(survey.freed_bytes_min, survey.freed_bytes_max)),
         ("deepest level", count(survey.max_depth)),
-        ("largest directory", f"{count(survey.max_entries_in_directory)} entries"),
+        ("largest directory", counted(survey.max_entries_in_directory, "entry", "entries")),
     ]
     lines = [displayable(survey.path), columns(rows, frozenset({1}))]
     for finding in _gravest_first(survey):

@@ -16,8 +16,8 @@ FTS_SORTED_ABOVE = 10_000
 NOT_SORTED = frozenset({"tmpfs", "nfs", "nfs4"})
 """But not on these file systems (dirent_inode_sort_may_be_useful)."""
 
-_FTSENT_BYTES = 264
-"""Before the name; measured with glibc on x86-64 by names of 8 and of 200 bytes."""
+_FTSENT_BYTES = 256
+"""Before the name; measured with glibc on x86-64 by names of 6, 8 and 200 bytes."""
 
 _HEAP_STEP_BYTES = 135_168
 """glibc grows the heap by 132 KiB, and gives it back when 128 KiB lie free at its top."""
@@ -49,7 +49,7 @@ def fts_entry_bytes(name_bytes: float) -> int:
 def entries_held(survey: Survey) -> int:
     """Return how many names fts holds at most: those of a directory and of all above it.
 
-    Of a directory above those count that come after the way down, by an order that nobody knows.
+    Of a directory above those count that come after the way down.
     """
     largest = survey.largest or ()
     most = min(survey.max_entries_in_directory, FTS_ENTRIES_AT_ONCE)
@@ -60,11 +60,18 @@ def entries_held(survey: Survey) -> int:
             if lower.path == one.path or lower.path.startswith(f"{one.path.rstrip('/')}/")
         )
         most = max(most, sum(above))
+    held = max(most, _held_on_the_way(survey)) + survey.max_depth
+    return min(survey.totals.entries, held)
+
+
+def _held_on_the_way(survey: Survey) -> int:
+    if survey.names_held is not None:
+        return survey.names_held
     # of a chain every directory is on the way: levels of the lowest are twice the mean
     full = max(1, survey.non_empty_directories)
     levels = 2 * survey.non_empty_levels / full
     on_the_way = levels * (survey.totals.entries / full) if levels > _DEEP_LEVELS else 0
-    return max(most + survey.max_depth, min(survey.totals.entries, int(on_the_way)))
+    return int(on_the_way)
 
 
 def heap_moves(survey: Survey, filesystem: str) -> int:
@@ -85,7 +92,9 @@ def heap_moves(survey: Survey, filesystem: str) -> int:
         left = survey.totals.entries - 1 - sum(one.entries for one in survey.largest)
         mean, least = left / others, min((one.entries for one in survey.largest), default=0)
         moves += others * heap_moves_of(mean, entry_bytes, is_one=least <= _ALIKE * mean)
-    return round(moves)
+    # what is held on a deep way down is not given back before the way up
+    grown = (survey.names_held or 0) * entry_bytes / _HEAP_STEP_BYTES
+    return round(max(moves, grown))
 
 
 def heap_moves_of(entries: float, entry_bytes: int, *, is_one: bool = True) -> float:

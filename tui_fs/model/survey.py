@@ -194,6 +194,8 @@ class Survey:
         non_empty_levels: how deep the non-empty directories lie below their root, added up.
         tall_directories: directories below a root that have four levels of directories below them.
         tall_full_directories: the same, where the lowest of these four holds something.
+        names_held: names that a tool which reads directories whole holds at most, on the way down
+            where the most lie; None where the tree is not deep or this is not known.
         unreadable: directories that could not be read; their content is not counted.
         writable_by_others: directories in which somebody other than this user and root may
             write.
@@ -224,6 +226,7 @@ class Survey:
     non_empty_levels: int = 0
     tall_directories: int = 0
     tall_full_directories: int = 0
+    names_held: int | None = None
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()
     unreadable: int = 0

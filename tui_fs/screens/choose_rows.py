@@ -137,7 +137,13 @@ class Arranged:
         return part / whole if whole else None
 
     def _more_row(self) -> BarRow:
-        noun = {0: " files", self.more: " directories"}.get(self.more_directories, "")
+        match self.more_directories:
+            case 0:
+                noun = " file" if self.more == 1 else " files"
+            case self.more:
+                noun = " directory" if self.more == 1 else " directories"
+            case _:
+                noun = ""
         text = f"… {count(self.more)} more{noun}"
         return BarRow(MORE_KEY, ("", "", "", text), flag="not listed", tone="muted")
 

@@ -21,7 +21,7 @@ from tui_fs.job.permission import who_forbids_deleting
 from tui_fs.job.set_aside import Record
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import displayable
-from tui_fs.model.units import bytes_iec, count, counted
+from tui_fs.model.units import bytes_iec, counted
 from tui_fs.screens.frame import FramedScreen, Settings, muted
 from tui_fs.screens.messages import DeleteAsked
 from widgets.bar_list import BarList, BarRow, Column
@@ -244,11 +244,10 @@ def _act_on(seen: Prospect, command: str, *options: str) -> str:
 
 
 def _unseen(occupants: Occupants) -> tuple[str, ...]:
-    number = occupants.unseen
-    if not number:
+    if not occupants.unseen:
         return ()
-    noun = "process" if number == 1 else "processes"
-    return (f"{count(number)} {noun} could not be looked into, and may stand in it.",)
+    processes = counted(occupants.unseen, "process", "processes")
+    return (f"{processes} could not be looked into, and may stand in it.",)
 
 
 def _who(occupants: Occupants) -> str:

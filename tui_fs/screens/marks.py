@@ -110,8 +110,9 @@ class Marks:
         sizes = self._known_sizes()
         entries = sum(size.entries for size in sizes)
         allocated_bytes = sum(size.allocated_bytes for size in sizes)
+        held = counted(entries, "entry", "entries")
         if all(size.is_whole for size in sizes):
-            return f"{words} · {count(entries)} entries · {bytes_iec(allocated_bytes)}"
+            return f"{words} · {held} · {bytes_iec(allocated_bytes)}"
         if not allocated_bytes:
             return f"{words} · the preview counts them"
-        return f"{words} · at least {count(entries)} entries · {bytes_iec(allocated_bytes)}"
+        return f"{words} · at least {held} · {bytes_iec(allocated_bytes)}"

@@ -33,7 +33,8 @@ _CONFIRMED_SHOWN = 3
 def about_glance(survey: Survey, seen: Glance) -> Text:
     """Return what a short look says of the whole, and what is counted of it, in three lines."""
     text = Text()
-    text.append(f"about {count(_rounded(seen.entries.expected))} entries", "bold")
+    entries = counted(_rounded(seen.entries.expected), "entry", "entries")
+    text.append(f"about {entries}", "bold")
     text.append(f" · {_range(seen.entries, count)}, nine times of ten\n")
     directories = counted(_rounded(seen.directories.expected), "directory", "directories")
     text.append(f"in about {directories} · frees about ")
@@ -64,8 +65,8 @@ def about_targets(survey: Survey, found: Forecast) -> Text:
     text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
     text.append("frees ")
     text.append(found.expected.freed_words, "bold")
-    text.append(f" · {count(found.expected.totals.entries)} names · apparent ")
-    text.append(f"{bytes_iec(totals.apparent_bytes)}\n")
+    names = counted(found.expected.totals.entries, "name", "names")
+    text.append(f" · {names} · apparent {bytes_iec(totals.apparent_bytes)}\n")
     text.append(
         f"deepest level {count(survey.max_depth)} · largest directory "
         f"{counted(survey.max_entries_in_directory, 'entry', 'entries')}"

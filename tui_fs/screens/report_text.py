@@ -8,7 +8,7 @@ from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_texts
 from tui_fs.model.codec import shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
-from tui_fs.model.units import bytes_iec, count, duration, duration_span, more_or_less
+from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 from widgets.call_table import CallRow
 
 _LABEL_CELLS = 13
@@ -41,7 +41,7 @@ def details(report: dict[str, Any]) -> Text:
     _line(text, "files", _deleted(report, "deleted_files", files_expected))
     _line(text, "directories", _deleted(report, "deleted_directories", expected["directories"]))
     if report["surviving_entries"]:
-        _line(text, "left", f"{count(report['surviving_entries'])} entries")
+        _line(text, "left", counted(report["surviving_entries"], "entry", "entries"))
     targets = report["targets"]
     if len(targets) > 1:
         gone = sum(target["gone"] is True for target in targets)

@@ -385,7 +385,7 @@ def _group(group: NamedGroup) -> Finding:
             "allocated_bytes": totals.allocated_bytes,
         },
         f"{counted(group.directories, 'directory', 'directories')} called "
-        f"{displayable(group.name)}: {count(totals.entries)} entries, "
+        f"{displayable(group.name)}: {counted(totals.entries, 'entry', 'entries')}, "
         f"{bytes_iec(totals.allocated_bytes)} together. This is the largest of them.",
         "They can be chosen together (N in the browser) and deleted in one job.",
     )

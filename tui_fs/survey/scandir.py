@@ -25,6 +25,7 @@ from tui_fs.survey.result import survey_of
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
+from tui_fs.survey.way_down import names_held
 
 Backend = Literal["engine", "scandir"]
 
@@ -142,7 +143,9 @@ class ScandirSurvey:
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
         backend = "scandir" if self._engine is None else "engine"
-        return replace(survey, roots=tuple(self._roots), backend=backend)
+        on_the_way = names_held(counted) if finished else None
+        roots = tuple(self._roots)
+        return replace(survey, roots=roots, backend=backend, names_held=on_the_way)
 
 
 def _predicate(filters: Filters) -> Predicate:

@@ -126,3 +126,38 @@ impl Worker<'_> {
         rest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Calls;
+    use crate::delete::hands::Tally;
+    use crate::delete::{opening, Arguments, Run};
+
+    #[test]
+    fn a_trial_ends_when_its_worker_goes_to_another_directory() {
+        let scratch = tempfile::tempdir().unwrap();
+        let target = scratch.path().canonicalize().unwrap().join("target");
+        std::fs::create_dir_all(target.join("below")).unwrap();
+        let asked = Arguments {
+            targets: vec![target.into()],
+            ..Arguments::default()
+        };
+        let run = Run::new(&asked, 2);
+        let tally = Tally::new(Calls::new(false));
+        let Ok(Task::Whole(directory, descriptor)) = opening::open(&asked, 0, &tally.calls) else {
+            panic!("a target is begun as a whole");
+        };
+        let mut worker = Worker::new(&run, &tally, 4);
+        let mut walk = Walk::begin(Arc::clone(&directory), descriptor, 4);
+        worker.trial = Some((directory, run.splitting.try_it(Instant::now(), 0)));
+        worker.forget_other_trial(&walk);
+        assert!(run.splitting.is_tried());
+        walk.add_name(c"below");
+        let at = walk.next_name();
+        let below = walk.open(at, &tally.calls).unwrap();
+        walk.enter(at, below, &tally.calls).unwrap();
+        worker.forget_other_trial(&walk);
+        assert!(!run.splitting.is_tried());
+    }
+}

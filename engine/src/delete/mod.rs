@@ -74,6 +74,20 @@ struct Run {
 }
 
 impl Run {
+    fn new(asked: &Arguments, workers: usize) -> Self {
+        Self {
+            crew: Crew::new(workers),
+            brake: Brake::new(workers, asked.per_s, asked.is_gentle),
+            crowd: Mutex::new(Crowd::new(workers, asked.threads)),
+            splitting: Splitting::new(),
+            filters: asked.filters.clone(),
+            failures: Failures::default(),
+            bytes_in_memory: Arc::default(),
+            answering: Mutex::default(),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
     fn cancel(&self) {
         self.brake.cancel();
         self.crew.end();
@@ -104,17 +118,7 @@ impl Run {
 pub fn run(asked: Arguments) -> ExitCode {
     ignore_broken_leases();
     let workers = asked.threads.unwrap_or_else(processors).min(256);
-    let run = Arc::new(Run {
-        crew: Crew::new(workers),
-        brake: Brake::new(workers, asked.per_s, asked.is_gentle),
-        crowd: Mutex::new(Crowd::new(workers, asked.threads)),
-        splitting: Splitting::new(),
-        filters: asked.filters.clone(),
-        failures: Failures::default(),
-        bytes_in_memory: Arc::default(),
-        answering: Mutex::default(),
-        is_broken: AtomicBool::new(false),
-    });
+    let run = Arc::new(Run::new(&asked, workers));
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
     let tallies: Vec<Tally> = (0..workers)
         .map(|_| Tally::new(Calls::new(asked.without_openat2)))
@@ -256,7 +260,37 @@ fn allowed_descriptors(targets: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::agreed;
+    use super::*;
+
+    #[test]
+    fn no_directory_is_split_for_a_trial_where_something_else_decides() {
+        let run = Run::new(&Arguments::default(), 2);
+        let is_tried_after = |change: &dyn Fn(&mut Crowd)| {
+            run.change_crowd(change);
+            run.splitting.is_doubtful()
+        };
+        assert!(is_tried_after(&|_| ()));
+        assert!(!is_tried_after(&|crowd| crowd.ask(Some(1))));
+        assert!(is_tried_after(&|crowd| crowd.ask(Some(2))));
+        run.brake.pause(true);
+        assert!(!is_tried_after(&|_| ()));
+        run.brake.pause(false);
+        assert!(is_tried_after(&|_| ()));
+        run.brake.limit_rate(Some(1));
+        assert!(!is_tried_after(&|_| ()));
+        run.brake.limit_rate(None);
+        let sight = Sight {
+            now: Instant::now(),
+            removed: 0,
+            busy: 2,
+            is_disturbed: false,
+        };
+        assert!(!is_tried_after(&|crowd| {
+            crowd.ask(None);
+            crowd.look(sight);
+        }));
+        assert!(run.crowd.lock().unwrap().is_trying());
+    }
 
     #[test]
     fn several_targets_must_agree() {

@@ -1,0 +1,73 @@
+"""What is held on a deep way down, compared with a naive walk that reads directories whole."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.unit.survey_trees import surveyed
+from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.way_down import names_held
+
+LEVELS = 40
+
+
+def deep_tree(root: Path, seed: int) -> Path:
+    """Make a chain with files before and after the way down, and a few directories beside it."""
+    dice = random.Random(seed)
+    here = root
+    here.mkdir()
+    for level in range(LEVELS):
+        for number in range(dice.randrange(12)):
+            (here / f"before-{number}").touch()
+        below = here / f"level-{level}"
+        below.mkdir()
+        for number in range(dice.randrange(12)):
+            (here / f"after-{number}").touch()
+        if dice.random() < 0.2:
+            (here / "beside").mkdir()
+        here = below
+    return here
+
+
+def held_by_a_naive_walk(directory: Path, held: int = 0) -> int:
+    """Return how many names are held at most, of directories read whole and entered in order."""
+    names = os.listdir(directory)
+    most = held + len(names)
+    for number, name in enumerate(names):
+        if (directory / name).is_dir():
+            left = held + len(names) - 1 - number
+            most = max(most, held_by_a_naive_walk(directory / name, left))
+    return most
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_held_is_what_is_listed_after_the_way_down(tmp_path: Path, seed: int) -> None:
+    # Given a chain / When surveyed, alone or beside another tree / Then as the naive walk
+    deep_tree(tmp_path / "root", seed)
+    expected = held_by_a_naive_walk(tmp_path / "root")
+    (tmp_path / "other").mkdir()
+    assert surveyed(tmp_path / "root").names_held == expected
+    assert surveyed(tmp_path / "other", tmp_path / "root").names_held == expected
+
+
+def test_where_nothing_is_deep_nobody_looks(tmp_path: Path) -> None:
+    # Given many names, one level down / When surveyed / Then it is not known
+    (tmp_path / "root" / "below").mkdir(parents=True)
+    for number in range(30):
+        (tmp_path / "root" / "below" / f"{number}").touch()
+    assert surveyed(tmp_path / "root").names_held is None
+
+
+def test_a_way_down_that_is_not_there_any_more_is_not_guessed(tmp_path: Path) -> None:
+    # Given a chain that is cut after it was counted / When looked at / Then it is not known
+    lowest = deep_tree(tmp_path / "root", 1)
+    survey = ScandirSurvey([str(tmp_path / "root")])
+    list(survey.run())
+    assert names_held(survey.collector) is not None
+    shutil.rmtree(lowest.parents[3])
+    assert names_held(survey.collector) is None
+    shutil.rmtree(tmp_path / "root")
+    assert names_held(survey.collector) is None

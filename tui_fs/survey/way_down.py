@@ -1,0 +1,77 @@
+"""The names that are held on the deepest way down, by a tool that reads each directory whole.
+
+Of every directory above it holds those that are listed after the way down; where that is depends on
+the file system. So the way with the most names is looked at once more, level by level.
+"""
+
+import os
+import time
+from array import array
+
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.table import NO_ROW, DirectoryTable
+from tui_fs.survey.walker import OPEN_FLAGS
+
+_DEEP_LEVELS = 10
+"""Directories that hold something and lie less deep, on the average, have few above them."""
+
+_MOST_ROWS = 1_000_000
+"""Of so many directories the way down is found within a second."""
+
+_MOST_ENTRIES = 100_000
+_LONGEST_S = 0.5
+
+
+def names_held(counted: Collector) -> int | None:
+    """Return how many names are held at most on the way down on which the most lie.
+
+    None where the tree is not deep, or where that cannot be found out in half a second.
+    """
+    table = counted.table
+    if counted.non_empty_levels <= _DEEP_LEVELS * counted.non_empty or len(table) > _MOST_ROWS:
+        return None
+    way = _fullest_way(table)
+    if any(table.entries(row) > _MOST_ENTRIES for row in way):
+        return None
+    try:
+        return _held_on([table.name(row) for row in way], time.monotonic() + _LONGEST_S)
+    except OSError:
+        return None  # not there any more, or not to be read: the survey has told of what it met
+
+
+def _fullest_way(table: DirectoryTable) -> list[int]:
+    """Return the rows from a root down, of the directory that has the most names above it."""
+    names, parent = array("Q", bytes(8 * len(table))), table.parent
+    fullest = 0
+    for row in range(len(table)):
+        above = parent[row]
+        names[row] = table.entries(row) + (names[above] if above != NO_ROW else 0)
+        if names[row] > names[fullest]:
+            fullest = row
+    way = []
+    row = fullest
+    while row != NO_ROW:
+        way.append(row)
+        row = parent[row]
+    return way[::-1]
+
+
+def _held_on(way: list[bytes], until_s: float) -> int | None:
+    """Return the most names held on a way: a root's path, and the names from there down."""
+    descriptor = os.open(way[0], OPEN_FLAGS)
+    try:
+        held = most = 0
+        for name in map(os.fsdecode, way[1:]):
+            if time.monotonic() > until_s:
+                return None
+            listed = os.listdir(descriptor)
+            most = max(most, held + len(listed))
+            if name not in listed:
+                return None
+            held += len(listed) - 1 - listed.index(name)
+            below = os.open(name, OPEN_FLAGS, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        return max(most, held + len(os.listdir(descriptor)))
+    finally:
+        os.close(descriptor)
