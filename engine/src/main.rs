@@ -16,7 +16,7 @@ const USAGE: &str = "\
 tui-fs-engine delete [OPTION...] -- TARGET...    see tui-fs-engine delete --help
 tui-fs-engine survey [OPTION...] -- ROOT...      counts, for tui-fs; options: --names-only
     --threads N --name GLOB --min-size BYTES --modified-before S --pin DEV:INO --private-group GID
-    --parent PID
+    --parent PID --inodes
 tui-fs-engine --version
 ";
 

@@ -354,6 +354,13 @@ def _conclude(cases: list[Case]) -> None:
         ("freed bytes within the bounds", [case.freed_is_right for case in cases]),
     ):
         print(f"{what}: {sum(right)} of {len(cases)}")
+    apart = [case.freed_bytes_max - case.freed_bytes_min for case in cases]
+    shares = [gap / max(1, case.freed_bytes) for gap, case in zip(apart, cases, strict=True)]
+    together = sum(gap == 0 for gap in apart)
+    print(
+        f"bounds of the freed bytes the same: {together} of {len(cases)}, else apart by at most "
+        f"{max(apart, default=0) / 1024:,.0f} KiB, {max(shares, default=0.0):.1%}"
+    )
 
 
 @contextlib.contextmanager

@@ -17,9 +17,10 @@ from tui_fs.linux.engine import find_engine
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.survey import Survey
 from tui_fs.survey import scandir
+from tui_fs.survey.engine import FORMAT
 from tui_fs.survey.scandir import ScandirSurvey
 
-_MESSAGE = b"i\x01\x00\x00\x00"
+_MESSAGE = b"i" + FORMAT.to_bytes(4, "little")
 """What marshal writes for the number of the format."""
 
 
@@ -46,7 +47,7 @@ def _printing(message: bytes) -> str:
         ("#!/bin/sh\nexit 3\n", "cannot count"),
         ("#!/bin/sh\necho 'tui-fs-engine: no such thing' >&2; exit 2\n", "count: no such thing"),
         ("#!/bin/sh\nprintf 'tui-fs-engine 9.9.9'\n", "cannot count"),
-        (_printing(b"i\x02\x00\x00\x00"), "is not the one"),
+        (_printing(b"i" + (FORMAT + 1).to_bytes(4, "little")), "is not the one"),
         (_printing(b"?"), "is not the one"),
         (_printing(b""), "cannot count"),
     ],

@@ -49,8 +49,8 @@ def test_what_is_held_is_what_is_listed_after_the_way_down(tmp_path: Path, seed:
     deep_tree(tmp_path / "root", seed)
     expected = held_by_a_naive_walk(tmp_path / "root")
     (tmp_path / "other").mkdir()
-    assert surveyed(tmp_path / "root").names_held == expected
-    assert surveyed(tmp_path / "other", tmp_path / "root").names_held == expected
+    assert surveyed(tmp_path / "root", looks_around=True).names_held == expected
+    assert surveyed(tmp_path / "other", tmp_path / "root", looks_around=True).names_held == expected
 
 
 def test_where_nothing_is_deep_nobody_looks(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_where_nothing_is_deep_nobody_looks(tmp_path: Path) -> None:
     (tmp_path / "root" / "below").mkdir(parents=True)
     for number in range(30):
         (tmp_path / "root" / "below" / f"{number}").touch()
-    assert surveyed(tmp_path / "root").names_held is None
+    assert surveyed(tmp_path / "root", looks_around=True).names_held is None
 
 
 def test_a_way_down_that_is_not_there_any_more_is_not_guessed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import time
 
 from tui_fs.cli.output import SCHEMA, columns
+from tui_fs.cost.space import metadata_bytes
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words
@@ -23,6 +24,7 @@ _ORDER = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, object]:
     """Return the fields of the CLI contract, `top` directories in each ranking."""
     totals = survey.totals
+    least, most = _metadata_bytes(survey)
     return {
         "schema": SCHEMA,
         **path_fields("path", survey.path),
@@ -36,6 +38,8 @@ def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, 
         "allocated_bytes": totals.allocated_bytes,
         "freed_bytes_min": survey.freed_bytes_min,
         "freed_bytes_max": survey.freed_bytes_max,
+        "metadata_bytes_min": least,
+        "metadata_bytes_max": most,
         "max_depth": survey.max_depth,
         "max_path_bytes": survey.max_path_bytes,
         "max_entries_in_directory": survey.max_entries_in_directory,
@@ -63,7 +67,7 @@ def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
         ("inodes", count(survey.inodes)),
         ("apparent size", bytes_iec(totals.apparent_bytes)),
         ("allocated", bytes_iec(totals.allocated_bytes)),
-        ("freed when deleted", freed_in_words(survey.freed_bytes_min, survey.freed_bytes_max)),
+        ("freed when deleted", _freed(survey)),
         ("deepest level", count(survey.max_depth)),
         ("largest directory", counted(survey.max_entries_in_directory, "entry", "entries")),
     ]
@@ -128,3 +132,16 @@ def _day(moment_s: int | None) -> str:
         return time.strftime("%Y-%m-%d", time.localtime(moment_s))
     except (OverflowError, OSError, ValueError):
         return f"{moment_s:,} s"
+
+
+def _freed(survey: Survey) -> str:
+    least, most = _metadata_bytes(survey)
+    blocks = (survey.freed_bytes_min + least, survey.freed_bytes_max + least)
+    return freed_in_words(*blocks, metadata_bytes_max=most - least)
+
+
+def _metadata_bytes(survey: Survey) -> tuple[int, int]:
+    """Return what comes back besides the blocks of entries, as far as the survey knows it."""
+    if survey.inode_bytes is None:
+        return 0, 0
+    return metadata_bytes(survey, "xfs", survey.totals.entries)

@@ -1,13 +1,31 @@
 """What comes back besides the blocks that the entries occupy."""
 
+from tui_fs.model.survey import Survey
+
 _BYTES_PER_ENTRY = {"xfs": 1024, "btrfs": 2048, "zfs": 2048, "bcachefs": 2048}
-"""At most: xfs gave back 513 bytes an entry (an inode) and btrfs 750 to 1,230 (50,000 empty and
-20,000 small files), ext4 and tmpfs not one."""
-_XFS_CHUNK_BYTES = 64 * 1024
+"""Where nothing better is known: xfs gave back 513 bytes an entry (an inode) and btrfs 750 to 1,230
+(50,000 empty and 20,000 small files), ext4 and tmpfs not one."""
+_NEIGHBOURS_BYTES = 64 * 1024
 """xfs makes and frees inodes by chunks of 64, so that neighbours of the tree may join in."""
+_LARGEST_CHUNK_BYTES = 64 * 2048
+"""64 inodes of the largest size."""
+_INDEX_SHARE = 256
+"""xfs keeps some 32 bytes for a chunk in trees of its own, which shrink: twice that, half empty."""
 
 
-def metadata_bytes_max(kind: str, entries: int) -> int:
-    """Return how much the metadata of so many entries may give back on a type of file system."""
-    each = _BYTES_PER_ENTRY.get(kind, 0)
-    return entries * each + (_XFS_CHUNK_BYTES if each else 0)
+def metadata_bytes(survey: Survey, kind: str, entries: int, kept: int = 0) -> tuple[int, int]:
+    """Return how much the metadata of a tree gives back, certainly and at most.
+
+    Args:
+        kind: type of the file system.
+        entries: how many are deleted, with filters fewer than the survey has counted.
+        kept: directories that are kept, each in a chunk of inodes.
+    """
+    if survey.inode_bytes is None:
+        each = _BYTES_PER_ENTRY.get(kind, 0)
+        return 0, entries * each + (_NEIGHBOURS_BYTES if each else 0)
+    least, most = survey.inode_bytes
+    if survey.matched is not None:
+        least, most = 0, min(most, entries * _LARGEST_CHUNK_BYTES)
+    index = most // _INDEX_SHARE + _NEIGHBOURS_BYTES
+    return max(0, least - kept * _LARGEST_CHUNK_BYTES), most + index

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tui_fs.cost.advice import recommended
 from tui_fs.cost.estimate import Basis, Candidate, estimate_all, with_rmdir
 from tui_fs.cost.feasible import Surroundings
-from tui_fs.cost.space import metadata_bytes_max
+from tui_fs.cost.space import metadata_bytes
 from tui_fs.cost.versions import installed_versions
 from tui_fs.job.aftermath import without_roots
 from tui_fs.job.calibrations import known_of
@@ -227,8 +227,8 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     """
     if survey.matched is not None:
         matched = survey.matched
-        metadata = metadata_bytes_max(filesystem, matched.entries)
-        return Expected(matched, 0, matched.allocated_bytes, survey.complete, metadata)
+        _, most = metadata_bytes(survey, filesystem, matched.entries)
+        return Expected(matched, 0, matched.allocated_bytes, survey.complete, most)
     kept = kept_bytes = 0
     if options.keep_root:
         kept = len(survey.roots)
@@ -237,8 +237,9 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
                 kept_bytes += os.lstat(root.path).st_blocks * 512
     totals = without_roots(survey.totals, kept)
     least = max(0, survey.freed_bytes_min - kept_bytes)
-    metadata = metadata_bytes_max(filesystem, totals.entries)
-    return Expected(totals, least, survey.freed_bytes_max, survey.complete, metadata)
+    inodes, most = metadata_bytes(survey, filesystem, totals.entries, kept)
+    allocated = survey.freed_bytes_max
+    return Expected(totals, least + inodes, allocated + inodes, survey.complete, most - inodes)
 
 
 def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:

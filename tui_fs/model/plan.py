@@ -20,7 +20,8 @@ class Expected:
         totals: with filters, only what matches them; without the target's own directory
             when that is kept.
         complete: the survey had counted everything.
-        metadata_bytes_max: what may come back beside the blocks of the entries.
+        freed_bytes_min, freed_bytes_max: blocks of the entries, and of metadata what is certain.
+        metadata_bytes_max: of metadata what may come back besides.
     """
 
     totals: Totals

@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,7 @@ class Crew:
 
     Args:
         number: of walkers; None for one a processor.
+        with_inodes: tell which inodes were seen.
 
     Raises:
         OSError: no process can be started.
@@ -63,20 +65,18 @@ class Crew:
         mounts: Collection[bytes] = (),
         matches: Predicate | None = None,
         number: int | None = None,
+        with_inodes: bool = False,
     ) -> None:
         self._selector = selectors.DefaultSelector()
         self._members: list[_Member] = []
         self._tasks = [Task(index) for index in range(len(roots))]
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
         wanted = number or min(WALKERS_AT_MOST, len(os.sched_getaffinity(0)))
-
+        asked = _Asked(roots, mounts, matches, with_inodes)
         try:
             for index in range(wanted):
                 try:
-                    member = _fork(
-                        partial(_walk, roots, self._shared, index, wanted, mounts, matches),
-                        roots,
-                    )
+                    member = _fork(partial(_walk, asked, self._shared, index, wanted), roots)
                 except OSError:
                     if not self._members:
                         raise
@@ -143,22 +143,34 @@ class Crew:
         self._shared.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all walkers are to do."""
+
+    roots: Sequence[OpenRoot]
+    mounts: Collection[bytes]
+    matches: Predicate | None
+    with_inodes: bool
+
+
 def _walk(
-    roots: Sequence[OpenRoot],
-    hunger: Hunger,
-    index: int,
-    walkers: int,
-    mounts: Collection[bytes],
-    matches: Predicate | None,
-    tasks: int,
-    batches: int,
+    asked: _Asked, hunger: Hunger, index: int, walkers: int, tasks: int, batches: int
 ) -> None:
     """Do what is asked until nobody asks any more."""
 
     def send(batch: Batch) -> None:
         _send(batches, batch)
 
-    walker = Walker(roots, send, hunger, index, walkers, mounts, matches)
+    walker = Walker(
+        asked.roots,
+        send,
+        hunger,
+        index,
+        walkers,
+        asked.mounts,
+        asked.matches,
+        with_inodes=asked.with_inodes,
+    )
     while (task := _receive(tasks)) is not None:
         walker.work(Task._make(task))
 

@@ -18,7 +18,7 @@ from tui_fs.model.survey import Root
 from tui_fs.survey.messages import Inbox
 from tui_fs.survey.records import Batch
 
-FORMAT = 1
+FORMAT = 2
 """The engine's first message; engine/src/survey/records.rs has the same number."""
 
 _AGAIN = "Install tui-fs again, so that both are of one version."
@@ -34,6 +34,7 @@ class EngineCrew:
         roots: what is to be surveyed, and what stood there when it was opened.
         filters: what to count besides.
         threads: of the engine; None for one a processor.
+        inodes: tell which inodes were seen.
 
     Raises:
         TuiFsError: it cannot be started.
@@ -45,11 +46,12 @@ class EngineCrew:
         roots: Sequence[Root],
         filters: Filters | None = None,
         threads: int | None = None,
+        inodes: bool = False,
     ) -> None:
         self._program = program
         try:
             self._process = subprocess.Popen(
-                _command(program, roots, filters, threads),
+                _command(program, roots, filters, threads, inodes),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -134,9 +136,15 @@ class EngineCrew:
 
 
 def _command(
-    program: str, roots: Sequence[Root], filters: Filters | None, threads: int | None
+    program: str,
+    roots: Sequence[Root],
+    filters: Filters | None,
+    threads: int | None,
+    inodes: bool,
 ) -> list[str]:
     command = [program, "survey", "--parent", str(os.getpid())]
+    if inodes:
+        command += ["--inodes"]
     if threads is not None:
         command += ["--threads", str(threads)]
     for gid in _private_groups(os.geteuid()):

@@ -20,6 +20,13 @@ from tui_fs.survey.crew import Crew
 from tui_fs.survey.engine import EngineCrew
 from tui_fs.survey.findings import Tree
 from tui_fs.survey.findings_place import place_findings, who_holds
+from tui_fs.survey.inode_space import (
+    SeenInodes,
+    grouped,
+    inode_bytes_at_most,
+    inode_bytes_freed,
+    keeps_inodes_by_chunks,
+)
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.tally import Predicate
@@ -38,7 +45,8 @@ class ScandirSurvey:
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
         walkers: processes that count, or threads of the engine; None for one a processor.
-        looks_around: find pathologies of the file system and who is at work in it too.
+        looks_around: find pathologies of the file system, who is at work in it, and what its
+            inodes will give back, too.
         family: a process that, with all it has started, is not told as being at work in it,
             as the walkers are not; 0 for none.
         backend: what reads the directories: the native engine or walkers in Python; None for the
@@ -70,6 +78,8 @@ class ScandirSurvey:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self.collector = Collector(filtered=self._filters is not None)
         mounts = read_mounts(mountinfo)
+        by_chunks = all(keeps_inodes_by_chunks(path, mounts) for path in self._paths)
+        self._with_inodes = looks_around and by_chunks
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._roots: list[Root] = []
         self._looks_around = looks_around
@@ -99,6 +109,10 @@ class ScandirSurvey:
         try:
             for path in self._paths:
                 roots.append(self._open(path))
+            if len({root.device for root in self._roots}) > 1:
+                self._with_inodes = False  # their numbers mean nothing together
+            if self._with_inodes:
+                self.collector.count_inodes(self._roots[0].device)
             crew = self._begin(roots)
         finally:
             for root in roots:
@@ -123,10 +137,11 @@ class ScandirSurvey:
 
     def _begin(self, roots: Sequence[OpenRoot]) -> Crew | EngineCrew:
         if self._engine is not None:
-            return EngineCrew(self._engine, self._roots, self._filters, self._walkers)
+            threads, inodes = self._walkers, self._with_inodes
+            return EngineCrew(self._engine, self._roots, self._filters, threads, inodes)
         mounts = [os.fsencode(mount) for mount in self._mounts]
         matches = None if self._filters is None else _predicate(self._filters)
-        return Crew(roots, mounts, matches, self._walkers)
+        return Crew(roots, mounts, matches, self._walkers, self._with_inodes)
 
     def _open(self, path: str) -> OpenRoot:
         descriptor = os.open(path, OPEN_FLAGS)
@@ -143,9 +158,29 @@ class ScandirSurvey:
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
         backend = "scandir" if self._engine is None else "engine"
-        on_the_way = names_held(counted) if finished else None
-        roots = tuple(self._roots)
-        return replace(survey, roots=roots, backend=backend, names_held=on_the_way)
+        survey = replace(survey, roots=tuple(self._roots), backend=backend)
+        if not finished or self._occupation is None:
+            return survey
+        inodes = self._inode_bytes(survey, self._occupation)
+        return replace(survey, names_held=names_held(counted), inode_bytes=inodes)
+
+    def _inode_bytes(self, survey: Survey, seen: Occupation) -> tuple[int, int] | None:
+        if not self._with_inodes:
+            return None
+        counted, path = self.collector, self._paths[0]
+        try:
+            if counted.inodes_seen is None:
+                return 0, inode_bytes_at_most(path, survey.inodes)
+            device = self._roots[0].device
+            staying = [file.inode for file in seen.held if file.device == device]
+            staying += [os.lstat(one.path).st_ino for one in seen.living]
+            outside = grouped(counted.inodes_linked_outside)
+            inodes = SeenInodes(counted.inodes_seen, grouped(staying), outside)
+            least, most = inode_bytes_freed(path, inodes)
+        except OSError:
+            return None  # not there any more, or not to be asked: then nothing is known of it
+        # Of a process that may not be looked into nobody can say what it holds, here as elsewhere.
+        return least if seen.complete and not seen.unnamed else 0, most
 
 
 def _predicate(filters: Filters) -> Predicate:

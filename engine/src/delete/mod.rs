@@ -287,6 +287,7 @@ mod tests {
         };
         assert!(!is_tried_after(&|crowd| {
             crowd.ask(None);
+            crowd.look(sight); // the first look in a while knows no rate
             crowd.look(sight);
         }));
         assert!(run.crowd.lock().unwrap().is_trying());

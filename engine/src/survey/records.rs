@@ -1,9 +1,14 @@
 //! What is told of directories: the records of tui_fs/survey/records.py, written as they are read.
 
+use std::collections::HashMap;
+
 use super::marshal;
 
 /// The first message; another number whenever what follows is not what it was.
-pub const FORMAT: i128 = 1;
+pub const FORMAT: i128 = 2;
+
+/// Inodes that are told together: numbers that differ in these bits only.
+const INODE_GROUP_BITS: u32 = 5;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -84,6 +89,8 @@ pub struct Batch {
     pub matched: [u128; 5],
     /// Names that were gone when looked at.
     pub vanished: u64,
+    /// Which inodes of each group were seen, a bit for each; those with several names left out.
+    inodes: HashMap<u64, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -114,6 +121,7 @@ impl Batch {
     fn is_empty(&self) -> bool {
         self.pieces.number + self.links.number + self.big_files.number == 0
             && self.vanished == 0
+            && self.inodes.is_empty()
             && self.matched == [0; 5]
     }
 
@@ -165,6 +173,11 @@ impl Batch {
         marshal::integer(out, file.identity as i128);
     }
 
+    pub fn add_inode(&mut self, inode: u64) {
+        let bit = 1 << (inode % (1 << INODE_GROUP_BITS));
+        *self.inodes.entry(inode >> INODE_GROUP_BITS).or_default() |= bit;
+    }
+
     /// Returns all as a message and forgets it; `None` if there is nothing to tell.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         (!self.is_empty()).then(|| self.message(false))
@@ -178,7 +191,7 @@ impl Batch {
     fn message(&mut self, is_last: bool) -> Vec<u8> {
         let whole = self.pieces.written.len() + self.links.written.len();
         let mut out = Vec::with_capacity(whole + self.big_files.written.len() + 128);
-        marshal::tuple(&mut out, 7);
+        marshal::tuple(&mut out, 8);
         self.pieces.move_to(&mut out);
         self.links.move_to(&mut out);
         self.big_files.move_to(&mut out);
@@ -187,6 +200,12 @@ impl Batch {
             marshal::integer(&mut out, number as i128);
         }
         marshal::integer(&mut out, std::mem::take(&mut self.vanished).into());
+        let mut groups = Vec::with_capacity(12 * self.inodes.len());
+        for (group, seen) in self.inodes.drain() {
+            groups.extend_from_slice(&group.to_le_bytes());
+            groups.extend_from_slice(&seen.to_le_bytes());
+        }
+        marshal::bytes(&mut out, &groups);
         marshal::none(&mut out);
         marshal::boolean(&mut out, is_last);
         out

@@ -1,0 +1,32 @@
+"""What the metadata of a tree gives back, by what the survey knows of its inodes."""
+
+from dataclasses import replace
+
+from tui_fs.cost.space import metadata_bytes
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Survey, Totals
+
+SURVEY = Survey(PathStr("/t"), Totals(files=999, directories=1))
+CHUNK = 64 * 512
+
+
+def test_where_nothing_is_known_of_inodes_nothing_is_certain() -> None:
+    # Given a survey without them / When asked / Then at most what was measured, and never less
+    assert metadata_bytes(SURVEY, "ext4", 1_000) == (0, 0)
+    assert metadata_bytes(SURVEY, "btrfs", 1_000)[0] == 0
+    least, most = metadata_bytes(SURVEY, "xfs", 1_000)
+    assert (least, most > 513 * 1_000) == (0, True)
+
+
+def test_chunks_of_inodes_come_back_for_certain_and_at_most() -> None:
+    # Given what is known of chunks
+    known = replace(SURVEY, inode_bytes=(15 * CHUNK, 16 * CHUNK))
+    # When all is deleted / Then both are told, and room for the index
+    least, most = metadata_bytes(known, "xfs", 1_000)
+    assert (least, most - 16 * CHUNK) == (15 * CHUNK, 2_048 + 65_536)
+    # When the target itself is kept / Then its chunk need not come back
+    assert metadata_bytes(known, "xfs", 999, kept=1)[0] == 11 * CHUNK
+    assert metadata_bytes(known, "xfs", 999, kept=9)[0] == 0
+    # When only some is selected / Then no chunk is certain, and not more go than are selected
+    some = replace(known, matched=Totals(files=1))
+    assert metadata_bytes(some, "xfs", 1) == (0, 64 * 2048 + 512 + 65_536)

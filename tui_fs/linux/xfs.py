@@ -1,0 +1,98 @@
+"""Where xfs keeps its inodes, from its own ioctls (ioctl_xfs_fsgeometry(2), ioctl_xfs_inumbers(2)).
+
+It makes inodes by chunks of 64, and gives a chunk back when none of its inodes is in use.
+"""
+
+import fcntl
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+INODES_PER_CHUNK = 64
+
+_XFS_IOC_FSGEOMETRY_V1 = 0x80705864
+_GEOMETRY = struct.Struct("=I8xI8xI84x")
+"""struct xfs_fsop_geom_v1: size of a block, allocation groups, size of an inode."""
+
+_XFS_IOC_AG_GEOMETRY = 0xC080583D
+_GROUP = struct.Struct("=I8xI112x")
+"""struct xfs_ag_geometry: its number, and how many inodes were made in it."""
+
+_XFS_IOC_INUMBERS = 0x80405880
+_REQUEST = struct.Struct("=QIIII5Q")
+"""struct xfs_bulk_ireq: first inode, flags, room for so many, how many there are, group."""
+_CHUNK = struct.Struct("=QQB7x")
+"""struct xfs_inumbers: first inode, a bit for each that is in use, how many these are."""
+_CHUNKS_AT_ONCE = 1_024
+
+
+class Chunk(NamedTuple):
+    """Inodes that come and go together.
+
+    Attributes:
+        in_use: a bit for each of the 64 that is, the lowest for the first.
+    """
+
+    first: int
+    in_use: int
+
+
+class Geometry(NamedTuple):
+    """How a file system was made.
+
+    Attributes:
+        groups: allocation groups.
+    """
+
+    block_bytes: int
+    groups: int
+    inode_bytes: int
+
+    @property
+    def gives_chunks_back(self) -> bool:
+        """Whether chunks come back: not where a block holds more than one."""
+        return self.block_bytes <= INODES_PER_CHUNK * self.inode_bytes
+
+
+def geometry(descriptor: int) -> Geometry:
+    """Return how the xfs of an open file was made.
+
+    Raises:
+        OSError: it is not on xfs.
+    """
+    answer = fcntl.ioctl(descriptor, _XFS_IOC_FSGEOMETRY_V1, bytes(_GEOMETRY.size))
+    return Geometry._make(_GEOMETRY.unpack(answer))
+
+
+def inodes_made(descriptor: int) -> int:
+    """Return how many inodes all chunks together have, in use or not.
+
+    Raises:
+        OSError: it is not on xfs, or older than Linux 5.2.
+    """
+    made = 0
+    for number in range(geometry(descriptor).groups):
+        answer = fcntl.ioctl(descriptor, _XFS_IOC_AG_GEOMETRY, _GROUP.pack(number, 0))
+        made += _GROUP.unpack(answer)[1]
+    return made
+
+
+def chunks(descriptor: int, first: int) -> list[Chunk]:
+    """Return the chunk in which an inode lies, or the next one, and those that come after it.
+
+    At most so many as fit into one answer; none where there are no more.
+
+    Raises:
+        OSError: it is not on xfs, or older than Linux 5.5, or not asked by root.
+    """
+    room = bytearray(_REQUEST.size + _CHUNKS_AT_ONCE * _CHUNK.size)
+    _REQUEST.pack_into(room, 0, first, 0, _CHUNKS_AT_ONCE, 0, 0, 0, 0, 0, 0, 0)
+    fcntl.ioctl(descriptor, _XFS_IOC_INUMBERS, room)
+    number = _REQUEST.unpack_from(room)[3]
+    return list(_read(room, number))
+
+
+def _read(room: bytearray, number: int) -> Iterator[Chunk]:
+    for index in range(number):
+        first, in_use, _ = _CHUNK.unpack_from(room, _REQUEST.size + index * _CHUNK.size)
+        yield Chunk(first, in_use)
