@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tui_fs.cost.space import metadata_bytes
 from tui_fs.model.paths import PathStr
+from tui_fs.model.space import freed_in_words
 from tui_fs.model.survey import Survey, Totals
 
 SURVEY = Survey(PathStr("/t"), Totals(files=999, directories=1))
@@ -30,3 +31,12 @@ def test_chunks_of_inodes_come_back_for_certain_and_at_most() -> None:
     # When only some is selected / Then no chunk is certain, and not more go than are selected
     some = replace(known, matched=Totals(files=1))
     assert metadata_bytes(some, "xfs", 1) == (0, 64 * 2048 + 512 + 65_536)
+
+
+def test_what_inodes_give_back_is_told_where_it_is_much() -> None:
+    # Given figures / When told / Then the inodes' part only where somebody would wonder
+    mib = 1 << 20
+    assert freed_in_words(31 * mib, 31 * mib, 9_000, 29 * mib) == "31.0 MiB (inodes 29.0 MiB)"
+    assert freed_in_words(900 * mib, 900 * mib, 9_000, 29 * mib) == "900.0 MiB"
+    told = freed_in_words(30 * mib, 31 * mib, 5 * mib, 29 * mib)
+    assert told == "30.0 MiB to 36.0 MiB (inodes 29.0 MiB; links outside, or held open; metadata)"

@@ -137,7 +137,7 @@ def _day(moment_s: int | None) -> str:
 def _freed(survey: Survey) -> str:
     least, most = _metadata_bytes(survey)
     blocks = (survey.freed_bytes_min + least, survey.freed_bytes_max + least)
-    return freed_in_words(*blocks, metadata_bytes_max=most - least)
+    return freed_in_words(*blocks, metadata_bytes_max=most - least, inode_bytes=least)
 
 
 def _metadata_bytes(survey: Survey) -> tuple[int, int]:

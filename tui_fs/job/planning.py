@@ -239,7 +239,9 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     least = max(0, survey.freed_bytes_min - kept_bytes)
     inodes, most = metadata_bytes(survey, filesystem, totals.entries, kept)
     allocated = survey.freed_bytes_max
-    return Expected(totals, least + inodes, allocated + inodes, survey.complete, most - inodes)
+    return Expected(
+        totals, least + inodes, allocated + inodes, survey.complete, most - inodes, inodes
+    )
 
 
 def _refuse_exchanged(targets: Sequence[Target], survey: Survey) -> None:

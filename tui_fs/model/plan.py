@@ -20,8 +20,9 @@ class Expected:
         totals: with filters, only what matches them; without the target's own directory
             when that is kept.
         complete: the survey had counted everything.
-        freed_bytes_min, freed_bytes_max: blocks of the entries, and of metadata what is certain.
-        metadata_bytes_max: of metadata what may come back besides.
+        freed_bytes_min, freed_bytes_max: blocks of the entries, and `inode_bytes`.
+        metadata_bytes_max: what may come back besides.
+        inode_bytes: what certainly comes back with the inodes themselves.
     """
 
     totals: Totals
@@ -29,6 +30,7 @@ class Expected:
     freed_bytes_max: int
     complete: bool
     metadata_bytes_max: int = 0
+    inode_bytes: int = 0
 
     @property
     def freed_bytes_most(self) -> int:
@@ -39,7 +41,7 @@ class Expected:
     def freed_words(self) -> str:
         """The space that comes back, for a person."""
         least, most = self.freed_bytes_min, self.freed_bytes_max
-        return freed_in_words(least, most, self.metadata_bytes_max)
+        return freed_in_words(least, most, self.metadata_bytes_max, self.inode_bytes)
 
 
 @dataclass(frozen=True, slots=True)

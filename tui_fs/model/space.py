@@ -50,12 +50,26 @@ class Cause:
     command: str = ""
 
 
-def freed_in_words(least_bytes: int, most_bytes: int, metadata_bytes_max: int = 0) -> str:
-    """Return the space that comes back: one figure where it is sure, else a range and why."""
+def freed_in_words(
+    least_bytes: int, most_bytes: int, metadata_bytes_max: int = 0, inode_bytes: int = 0
+) -> str:
+    """Return the space that comes back: one figure where it is sure, else a range and why.
+
+    Args:
+        metadata_bytes_max: what may come back besides.
+        inode_bytes: how much of the figures inodes give back.
+    """
     words, why = bytes_iec(most_bytes), []
-    if least_bytes < most_bytes:
+    worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)
+    if inode_bytes > worth_telling:
+        why.append(f"inodes {bytes_iec(inode_bytes)}")
+    is_range = least_bytes < most_bytes
+    if is_range:
         why.append("links outside, or held open")
-    if metadata_bytes_max > max(_WORTH_TELLING_BYTES, most_bytes // 20):
+    if metadata_bytes_max > worth_telling:
+        is_range = True
         words = bytes_iec(most_bytes + metadata_bytes_max)
         why.append("metadata")
-    return f"{bytes_iec(least_bytes)} to {words} ({'; '.join(why)})" if why else words
+    if is_range:
+        words = f"{bytes_iec(least_bytes)} to {words}"
+    return f"{words} ({'; '.join(why)})" if why else words
