@@ -146,6 +146,21 @@ def test_a_file_that_is_held_open_keeps_its_chunk(xfs: Path) -> None:
     assert held[1] == alone[1]
 
 
+def test_a_directory_in_which_a_process_stands_keeps_its_chunk(xfs: Path) -> None:
+    # Given a process that stands in a directory / When counted / Then one chunk less is certain
+    root = xfs / "root"
+    many_directories(root, 3, 3_000)
+    shared = {path.stat().st_ino // 64 for path in (xfs, xfs.parent)}
+    place = next(path for path in root.iterdir() if path.stat().st_ino // 64 not in shared)
+    alone = surveyed(root).inode_bytes
+    with subprocess.Popen(["sleep", "60"], cwd=place) as resident:
+        held = surveyed(root).inode_bytes
+        resident.kill()
+    assert alone is not None
+    assert held is not None
+    assert (alone[0] - held[0], held[1]) == (CHUNK_BYTES, alone[1])
+
+
 @pytest.mark.parametrize("place", ["ext4", "tmpfs"])
 def test_elsewhere_inodes_are_not_asked_for(place: str, request: pytest.FixtureRequest) -> None:
     # Given other file systems / When counted / Then nothing is told of inodes

@@ -291,7 +291,7 @@ def _inodes(*inodes: int) -> bytes:
 def test_inodes_are_kept_once_and_with_all_their_names() -> None:
     # Given inodes told twice, and links of which one has a name elsewhere
     collector = Collector(filtered=False)
-    collector.count_inodes(device=7)
+    collector.keep_inodes(device=7)
     links = (
         link(0, 40),
         link(0, 40),
@@ -309,7 +309,7 @@ def test_inodes_are_kept_once_and_with_all_their_names() -> None:
 def test_inodes_of_another_device_first_are_not_taken_for_ours() -> None:
     # Given a link on another device before any other / When asked / Then ours are known too
     collector = Collector(filtered=False)
-    collector.count_inodes(device=7)
+    collector.keep_inodes(device=7)
     collector.take(batch(root(files=2), links=(link(0, 50, device=8), link(0, 51))))
     assert collector.inodes_linked_outside == [51]
 
@@ -318,7 +318,7 @@ def test_more_inodes_than_can_be_kept_are_forgotten(monkeypatch: pytest.MonkeyPa
     # Given more groups than are kept / When told / Then none is known, and further ones are no harm
     monkeypatch.setattr(collector_module, "INODE_GROUPS_LIMIT", 2)
     collector = Collector(filtered=False)
-    collector.count_inodes(device=7)
+    collector.keep_inodes(device=7)
     collector.take(batch(root(files=3), inodes=_inodes(1, 100, 200)))
     collector.take(batch(inodes=_inodes(300)))
     assert collector.inodes_seen is None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.xfs import Chunk, Geometry
 from tui_fs.survey import inode_space
 from tui_fs.survey.inode_space import (
@@ -16,6 +17,7 @@ from tui_fs.survey.inode_space import (
     grouped,
     inode_bytes_at_most,
     inode_bytes_freed,
+    keeps_inodes_by_chunks,
 )
 
 INODE_BYTES = 512
@@ -124,3 +126,20 @@ def test_a_file_system_that_is_not_xfs_cannot_be_asked(tmpfs: Path) -> None:
     # Given another file system / When asked / Then it says so
     with pytest.raises(OSError, match="ioctl"):
         inode_bytes_freed(str(tmpfs), seen([1]))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("xfs /dev/a rw,noquota", True),
+        ("xfs /dev/a rw,ikeep", False),
+        ("ext4 /dev/a rw", False),
+    ],
+)
+def test_chunks_are_asked_for_where_they_come_back(
+    tmp_path: Path, line: str, expected: bool
+) -> None:
+    # Given a mount table / When asked of a path on it / Then only xfs that does not keep them
+    table = tmp_path / "mountinfo"
+    table.write_text(f"30 1 8:1 / / rw,relatime shared:1 - {line}\n")
+    assert keeps_inodes_by_chunks("/srv/t", read_mounts(str(table))) is expected

@@ -24,7 +24,7 @@ _ORDER = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, object]:
     """Return the fields of the CLI contract, `top` directories in each ranking."""
     totals = survey.totals
-    least, most = _metadata_bytes(survey)
+    least, most = metadata_bytes(survey)
     return {
         "schema": SCHEMA,
         **path_fields("path", survey.path),
@@ -135,13 +135,6 @@ def _day(moment_s: int | None) -> str:
 
 
 def _freed(survey: Survey) -> str:
-    least, most = _metadata_bytes(survey)
+    least, most = metadata_bytes(survey)
     blocks = (survey.freed_bytes_min + least, survey.freed_bytes_max + least)
     return freed_in_words(*blocks, metadata_bytes_max=most - least, inode_bytes=least)
-
-
-def _metadata_bytes(survey: Survey) -> tuple[int, int]:
-    """Return what comes back besides the blocks of entries, as far as the survey knows it."""
-    if survey.inode_bytes is None:
-        return 0, 0
-    return metadata_bytes(survey, "xfs", survey.totals.entries)

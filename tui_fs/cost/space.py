@@ -13,14 +13,18 @@ _INDEX_SHARE = 256
 """xfs keeps some 32 bytes for a chunk in trees of its own, which shrink: twice that, half empty."""
 
 
-def metadata_bytes(survey: Survey, kind: str, entries: int, kept: int = 0) -> tuple[int, int]:
+def metadata_bytes(
+    survey: Survey, kind: str = "", entries: int | None = None, kept: int = 0
+) -> tuple[int, int]:
     """Return how much the metadata of a tree gives back, certainly and at most.
 
     Args:
-        kind: type of the file system.
-        entries: how many are deleted, with filters fewer than the survey has counted.
+        kind: type of the file system; empty for no more than the survey itself knows.
+        entries: how many are deleted, if not all that the survey has counted.
         kept: directories that are kept, each in a chunk of inodes.
     """
+    if entries is None:
+        entries = survey.totals.entries
     if survey.inode_bytes is None:
         each = _BYTES_PER_ENTRY.get(kind, 0)
         return 0, entries * each + (_NEIGHBOURS_BYTES if each else 0)

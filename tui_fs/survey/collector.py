@@ -11,11 +11,11 @@ from tui_fs.model.survey import LargeDirectory, Ranking, Totals
 from tui_fs.survey.records import (
     DIRECTORY_FLAGS,
     INODE_GROUP,
-    INODES_PER_GROUP,
     NO_PARENT,
     Batch,
     BigFile,
     DirectoryFlag,
+    place_of,
 )
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
@@ -80,7 +80,7 @@ class Collector:
         self._matched = [0, 0, 0, 0, 0] if filtered else None
         self._matched_links: set[tuple[int, int]] = set()
 
-    def count_inodes(self, device: int) -> None:
+    def keep_inodes(self, device: int) -> None:
         """Keep the inodes of a device, which the walkers tell."""
         self.inodes_seen, self._inodes_on = {}, device
 
@@ -244,8 +244,7 @@ class Collector:
                 del self._links[key]
                 self.bytes_linked_outside -= allocated
                 if device == self._inodes_on:
-                    group, place = divmod(inode, INODES_PER_GROUP)
-                    self._take_inodes(group, 1 << place)
+                    self._take_inodes(*place_of(inode))
             else:
                 self._links[key] = missing - 1
         if is_matched and self._matched is not None:

@@ -34,7 +34,7 @@ class EngineCrew:
         roots: what is to be surveyed, and what stood there when it was opened.
         filters: what to count besides.
         threads: of the engine; None for one a processor.
-        inodes: tell which inodes were seen.
+        with_inodes: tell which inodes were seen.
 
     Raises:
         TuiFsError: it cannot be started.
@@ -46,12 +46,12 @@ class EngineCrew:
         roots: Sequence[Root],
         filters: Filters | None = None,
         threads: int | None = None,
-        inodes: bool = False,
+        with_inodes: bool = False,
     ) -> None:
         self._program = program
         try:
             self._process = subprocess.Popen(
-                _command(program, roots, filters, threads, inodes),
+                _command(program, roots, filters, threads, with_inodes),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -140,10 +140,10 @@ def _command(
     roots: Sequence[Root],
     filters: Filters | None,
     threads: int | None,
-    inodes: bool,
+    with_inodes: bool,
 ) -> list[str]:
     command = [program, "survey", "--parent", str(os.getpid())]
-    if inodes:
+    if with_inodes:
         command += ["--inodes"]
     if threads is not None:
         command += ["--threads", str(threads)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tui_fs.linux.mounts import Mount, mount_of
 from tui_fs.linux.xfs import INODES_PER_CHUNK, Chunk, chunks, geometry, inodes_made
-from tui_fs.survey.records import INODES_PER_GROUP
+from tui_fs.survey.records import INODES_PER_GROUP, place_of
 from tui_fs.survey.walker import OPEN_FLAGS
 
 _LONGEST_S = 0.7
@@ -56,8 +56,8 @@ def grouped(inodes: Iterable[int]) -> dict[int, int]:
     """Return inodes as bits of groups."""
     found: dict[int, int] = {}
     for inode in inodes:
-        group, place = divmod(inode, INODES_PER_GROUP)
-        found[group] = found.get(group, 0) | 1 << place
+        group, bit = place_of(inode)
+        found[group] = found.get(group, 0) | bit
     return found
 
 

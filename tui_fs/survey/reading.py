@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
-from tui_fs.survey.records import INODE_GROUP, INODES_PER_GROUP, DirectoryFlag, Piece
+from tui_fs.survey.records import INODE_GROUP, DirectoryFlag, Piece, place_of
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
 _BTRFS_SUBVOLUME_INODE = 256
@@ -135,8 +135,8 @@ class Reader:
     def note_inode(self, status: os.stat_result) -> None:
         """Note an inode, if inodes are asked for."""
         if self.inodes is not None:
-            group, place = divmod(status.st_ino, INODES_PER_GROUP)
-            self.inodes[group] = self.inodes.get(group, 0) | 1 << place
+            group, bit = place_of(status.st_ino)
+            self.inodes[group] = self.inodes.get(group, 0) | bit
 
     def inodes_told(self) -> bytes:
         """Return what was noted since the last time, as `Batch.inodes`."""

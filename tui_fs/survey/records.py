@@ -18,6 +18,12 @@ INODES_PER_GROUP = 32
 """Inodes with so many numbers in succession are told together."""
 
 
+def place_of(inode: int) -> tuple[int, int]:
+    """Return the group of an inode, and its bit in there."""
+    group, place = divmod(inode, INODES_PER_GROUP)
+    return group, 1 << place
+
+
 class DirectoryFlag:
     """What is special about a directory or about names in it: bits of an int.
 

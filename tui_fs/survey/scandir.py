@@ -112,7 +112,7 @@ class ScandirSurvey:
             if len({root.device for root in self._roots}) > 1:
                 self._with_inodes = False  # their numbers mean nothing together
             if self._with_inodes:
-                self.collector.count_inodes(self._roots[0].device)
+                self.collector.keep_inodes(self._roots[0].device)
             crew = self._begin(roots)
         finally:
             for root in roots:
@@ -137,8 +137,9 @@ class ScandirSurvey:
 
     def _begin(self, roots: Sequence[OpenRoot]) -> Crew | EngineCrew:
         if self._engine is not None:
-            threads, inodes = self._walkers, self._with_inodes
-            return EngineCrew(self._engine, self._roots, self._filters, threads, inodes)
+            return EngineCrew(
+                self._engine, self._roots, self._filters, self._walkers, self._with_inodes
+            )
         mounts = [os.fsencode(mount) for mount in self._mounts]
         matches = None if self._filters is None else _predicate(self._filters)
         return Crew(roots, mounts, matches, self._walkers, self._with_inodes)

@@ -7,8 +7,8 @@ use super::marshal;
 /// The first message; another number whenever what follows is not what it was.
 pub const FORMAT: i128 = 2;
 
-/// Inodes that are told together: numbers that differ in these bits only.
-const INODE_GROUP_BITS: u32 = 5;
+/// Inodes with so many numbers in succession are told together.
+const INODES_PER_GROUP: u64 = 32;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -174,8 +174,8 @@ impl Batch {
     }
 
     pub fn add_inode(&mut self, inode: u64) {
-        let bit = 1 << (inode % (1 << INODE_GROUP_BITS));
-        *self.inodes.entry(inode >> INODE_GROUP_BITS).or_default() |= bit;
+        let bit = 1 << (inode % INODES_PER_GROUP);
+        *self.inodes.entry(inode / INODES_PER_GROUP).or_default() |= bit;
     }
 
     /// Returns all as a message and forgets it; `None` if there is nothing to tell.
