@@ -221,6 +221,9 @@ def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
     second = [replace(one, seconds=1.2 * one.seconds) for one in first]
     assert fit([*second, *first], usual, 1.0, "").noise == pytest.approx(1.2)
     assert fit([*first, *first], usual, 1.0, "").noise == 1.0
+    # And a third one between does not make it noisier
+    third = [replace(one, seconds=1.2**0.5 * one.seconds) for one in first]
+    assert fit([*second, *first, *third], usual, 1.0, "").noise < 1.2
     # And what was not measured twice is not believed to be quiet
     assert fit(first, usual, 1.0, "").noise > 1.2
 

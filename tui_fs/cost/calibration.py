@@ -1,6 +1,7 @@
 """What deleting costs on one file system: fitted to small trees that were deleted there."""
 
 import enum
+import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -228,13 +229,18 @@ class _Samples:
 
     @property
     def noise(self) -> float:
-        """The median factor between the longest and the shortest of several times of the same."""
+        """The median factor by which two times of the same lie apart, of more the mean of pairs."""
         times: dict[tuple[StrategyName, Shape], list[float]] = {}
         for one in self._samples:
             if one.shape in (Shape.FLAT, Shape.FOREST, Shape.BLOCKS):
                 times.setdefault((one.strategy, one.shape), []).append(one.seconds)
-        factors = [max(them) / min(them) for them in times.values() if len(them) > 1]
+        factors = [_factor_between(them) for them in times.values() if len(them) > 1]
         return statistics.median(factors) if factors else _NOISE_OF_ONE_ROUND
+
+
+def _factor_between(times: Sequence[float]) -> float:
+    pairs = itertools.combinations(times, 2)
+    return statistics.geometric_mean(max(pair) / min(pair) for pair in pairs)
 
 
 def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices | None:
