@@ -15,11 +15,9 @@ import sysconfig
 import tempfile
 import time
 
+from tui_fs.job.launcher import ENVIRONMENT
+
 DIRECTORIES, FILES_EACH = 300, 1_000
-ENVIRONMENT = {
-    "LC_ALL": "C",
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-}
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Tools of versions without a formula: their calls are counted on tiny trees."""
 
 import os
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.needs import needs_root
 from tests.unit.test_cost_counted import OTHER
+from tui_fs.cost.calibration import Shape
 from tui_fs.cost.calls import predicted_calls
 from tui_fs.cost.counted import CallModel
 from tui_fs.job import small_trees
@@ -60,3 +62,23 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
     # Then what stands by the old name is whole
     assert {StrategyName.RM, StrategyName.FIND} <= timed
     assert (scratch / "tree" / "precious").exists()
+
+
+def test_rm_is_timed_more_often_than_what_is_measured_by_it(tmpfs: Path) -> None:
+    # Given time for everything
+    needs_root("counting with the kernel's counters")
+    allow_more_descriptors(2_000)
+    scratch = tmpfs / "scratch"
+    scratch.mkdir(mode=0o700)
+    descriptor = os.open(scratch, os.O_RDONLY)
+    try:
+        # When everything is timed
+        samples = list(SmallTrees(descriptor, str(scratch), lambda: True).samples())
+    finally:
+        os.close(descriptor)
+    # Then so often each, the costly counters once, and nothing stays
+    times = Counter((one.strategy, one.shape) for one in samples)
+    assert times[StrategyName.RM, Shape.FLAT] == times[StrategyName.RM, Shape.BLOCKS] == 5
+    assert times[StrategyName.FIND, Shape.FLAT] == times[StrategyName.RM, Shape.LINKS] == 2
+    assert times[StrategyName.XARGS, Shape.COUNTED] == 1
+    assert [path.name for path in scratch.iterdir()] == ["empty"]

@@ -11,15 +11,12 @@ import pytest
 from tests.conftest import Cli
 from tests.needs import needs_kernel_counters, needs_root, needs_tool
 from tests.trees import flat, many_directories
+from tui_fs.job.launcher import ENVIRONMENT
 
 REMOVALS = ("unlinkat", "unlink", "rmdir")
 OTHERS = ("getdents64", "openat", "newfstatat", "lstat", "execve")
 TOLERANCE = 0.01
 _PIN = re.compile(r"\d+:\d+")
-ENVIRONMENT = {
-    "LC_ALL": "C",
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-}
 # Above 10,000 entries rm sorts a directory by inode, which changes its calls.
 SORTED_FILES = 12_000
 

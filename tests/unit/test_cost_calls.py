@@ -10,7 +10,7 @@ from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Options, StrategyName
-from tui_fs.model.survey import LargeDirectory, LikePaths, Survey, Totals
+from tui_fs.model.survey import LikePaths, Survey, Totals
 
 TEN_TIMES_100 = Survey(
     path=PathStr("/mnt/t"),
@@ -321,26 +321,6 @@ def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
     options = Options(batch_size=5000)
     assert batches_of(survey, options) == 6
     assert batches_of(survey, options, is_inside=True) == 5
-
-
-def test_the_heap_moves_once_where_a_large_directory_is_sorted() -> None:
-    # Given three directories of 12,000 names / When predicted for ext4 and for tmpfs
-    large = tuple(LargeDirectory(PathStr(f"/mnt/t/{n}"), 12_000, 0) for n in "abc")
-    survey = replace(
-        TEN_TIMES_100,
-        totals=Totals(files=36_000, directories=4),
-        non_empty_directories=4,
-        max_entries_in_directory=12_000,
-        non_directory_name_bytes=36_000 * 8,
-        largest=(*large, LargeDirectory(PathStr("/mnt/t"), 3, 0)),
-    )
-    moves = {
-        kind: predicted_calls(survey, StrategyName.RM, Options(), filesystem=kind)["brk"]
-        for kind in ("ext4", "tmpfs")
-    }
-    # Then tmpfs, where nothing is sorted, costs all three; 30 and 81 were counted
-    assert moves["ext4"] == pytest.approx(30, abs=5)
-    assert moves["tmpfs"] == pytest.approx(81, abs=5)
 
 
 def test_rmdir_is_a_process_of_its_own() -> None:

@@ -22,7 +22,7 @@ def test_what_nobody_counts_does_not_stand_beside_counts() -> None:
 
 def test_a_number_that_the_tree_alone_does_not_decide_is_called_about() -> None:
     assert predicted_text(StrategyName.RSYNC, "poll", 7_163) == "~7,163"
-    assert predicted_text(StrategyName.RM, "brk", 101) == "~101"
+    assert predicted_text(StrategyName.RSYNC, "brk", 101) == "101"
     assert predicted_text(StrategyName.RM, "poll", 4) == "4"
     assert predicted_text(StrategyName.PARALLEL, "brk", 3) == "3"
     assert predicted_text(StrategyName.RSYNC, "unlink", 120_000) == "120,000"

@@ -16,7 +16,7 @@ from tui_fs.cost.calls_rm_find import (
 )
 from tui_fs.cost.calls_rmtree import of_rmtree
 from tui_fs.cost.calls_rsync import of_rsync
-from tui_fs.cost.calls_xargs import batches_of, of_xargs, path_bytes_of
+from tui_fs.cost.calls_xargs import batches_of, of_xargs
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
 
@@ -74,7 +74,7 @@ def predicted_calls(
     calls = _calls_of_a_run(survey, strategy, options, filesystem, runs, is_inside=is_inside)
     start = _calls_of_a_run(Survey(survey.path), strategy, options, filesystem, 1, is_inside=False)
     if strategy is StrategyName.RM and options.keep_root:
-        start = of_rm_keeping_root(Survey(survey.path), filesystem, 1)
+        start = of_rm_keeping_root(Survey(survey.path), 1)
     roots = _calls_of_a_root(strategy, options, way_of(survey, is_inside=is_inside))
     for name in {*start, *roots}:
         calls[name] += (runs - 1) * start[name] + (targets - runs) * roots[name]
@@ -117,14 +117,12 @@ def _calls_of_a_run(
     match strategy:
         case StrategyName.RM:
             if not options.keep_root:
-                return of_rm(survey, filesystem)
-            return of_rm_keeping_root(survey, filesystem, rm_processes_keeping_root(survey))
+                return of_rm(survey)
+            return of_rm_keeping_root(survey, rm_processes_keeping_root(survey))
         case StrategyName.FIND:
-            calls = of_find(survey, filesystem)
+            calls = of_find(survey)
         case StrategyName.XARGS:
-            batches = batches_of(survey, options, runs, is_inside=is_inside)
-            written = path_bytes_of(survey, is_inside=is_inside) + survey.totals.non_directories
-            calls = of_xargs(survey, options, filesystem, batches, written)
+            calls = of_xargs(survey, options, runs, is_inside=is_inside)
         case StrategyName.RSYNC:
             calls = of_rsync(survey)
             if not options.keep_root:

@@ -10,7 +10,14 @@ where these do not suffice (lib/i-ring.h).
 import math
 from collections import Counter
 
-from tui_fs.cost.heap import fts_entry_bytes, heap_moves, heap_moves_of, mean_name_bytes
+from tui_fs.cost.heap import (
+    FTS_ENTRIES_AT_ONCE,
+    RM_STEPS,
+    fts_entry_bytes,
+    heap_growth,
+    heap_steps,
+    mean_name_bytes,
+)
 from tui_fs.model.survey import Survey
 
 Calls = Counter[str]
@@ -22,7 +29,7 @@ RM_ARGV_BYTES = 32
 """What ``rm -f --`` takes of that, with a usual path of rm."""
 
 
-def of_rm(survey: Survey, filesystem: str) -> Calls:
+def of_rm(survey: Survey) -> Calls:
     """``rm -rf --one-file-system``: reads every directory that holds something once more."""
     directories, full = survey.totals.directories, survey.non_empty_directories
     upwards = survey.tall_full_directories
@@ -35,7 +42,7 @@ def of_rm(survey: Survey, filesystem: str) -> Calls:
             "newfstatat": 3 + 2 * directories + full + upwards,
             "fcntl": 2 * directories + 3 * full,
             "access": 1,
-            "brk": 3 + heap_moves(survey, filesystem),
+            "brk": 3 + heap_growth(survey),
             "execve": 1,
             "fstatfs": 1 if survey.totals.non_directories else 0,
             "getrandom": 1,
@@ -63,14 +70,14 @@ def rm_processes_keeping_root(survey: Survey) -> int:
     return math.ceil(entries / max(1, (COMMAND_BYTES - RM_ARGV_BYTES) // each_bytes))
 
 
-def of_rm_keeping_root(survey: Survey, filesystem: str, processes: int) -> Calls:
+def of_rm_keeping_root(survey: Survey, processes: int) -> Calls:
     """``find -maxdepth 1 -execdir rm -rf … {} +``: rm asks the status of each argument.
 
     Args:
         processes: how many rm are started.
     """
     if survey.totals.directories == 1 and not processes:
-        return of_find(survey, filesystem) + Counter(mmap=1, prlimit64=1) - Counter(unlinkat=1)
+        return of_find(survey) + Counter(mmap=1, prlimit64=1) - Counter(unlinkat=1)
     directories, full = survey.totals.directories, survey.non_empty_directories
     top = survey.top_directories
     upwards = max(0, survey.tall_full_directories - top)
@@ -89,7 +96,7 @@ def of_rm_keeping_root(survey: Survey, filesystem: str, processes: int) -> Calls
             + upwards,
             "fcntl": 1 + top + 2 * directories + 3 * full,
             "access": 2 + processes,
-            "brk": 3 + 3 * processes + _heap_moves_keeping_root(survey, filesystem, processes),
+            "brk": 3 + 3 * processes + _heap_growth_keeping_root(survey, processes),
             **dict.fromkeys(("clone", "lseek", "wait4"), processes),
             "execve": 1 + processes,
             "fchdir": 3 + processes,
@@ -112,7 +119,7 @@ def of_rm_keeping_root(survey: Survey, filesystem: str, processes: int) -> Calls
     )
 
 
-def of_find(survey: Survey, filesystem: str) -> Calls:
+def of_find(survey: Survey) -> Calls:
     """``find -depth -delete``: asks the status of directories only."""
     directories, full = survey.totals.directories, survey.non_empty_directories
     upwards = survey.tall_directories
@@ -125,7 +132,7 @@ def of_find(survey: Survey, filesystem: str) -> Calls:
             "newfstatat": 6 + 3 * directories + upwards,
             "fcntl": 4 * directories + full - 1,
             "access": 2,
-            "brk": 3 + heap_moves(survey, filesystem),
+            "brk": 3 + heap_growth(survey),
             "execve": 1,
             "fchdir": 1,
             "fstatfs": 1,
@@ -146,13 +153,15 @@ def of_find(survey: Survey, filesystem: str) -> Calls:
     )
 
 
-def _heap_moves_keeping_root(survey: Survey, filesystem: str, processes: int) -> int:
-    """find holds the names of the target itself, and each rm those that it was given."""
+def _heap_growth_keeping_root(survey: Survey, processes: int) -> int:
+    """find holds the names of the target itself, each rm those that it was given, and below."""
     top = survey.top_directories + survey.top_non_directories
     entry_bytes = fts_entry_bytes(mean_name_bytes(survey))
-    moves = heap_moves_of(top, entry_bytes)
-    if processes and top:
-        moves += processes * heap_moves_of(top / processes, entry_bytes)
-    if survey.totals.entries - 1 > top:
-        moves += 0.9 * heap_moves(survey, filesystem)
-    return round(moves)
+    listed = math.ceil(heap_steps(min(top, FTS_ENTRIES_AT_ONCE), entry_bytes))
+    if not processes:
+        return listed
+    # an argument is ./name
+    argument_bytes = fts_entry_bytes(mean_name_bytes(survey) + 2)
+    given = processes * int(heap_steps(top / processes, argument_bytes) + RM_STEPS)
+    below = max(0, heap_growth(survey) - listed)
+    return listed + given + below

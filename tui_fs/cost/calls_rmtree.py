@@ -15,8 +15,9 @@ from tui_fs.model.survey import Survey
 _ENTRIES_AN_ARENA = 6_600
 """Entries of one directory whose objects fill an arena of Python's allocator (1 MiB)."""
 
-_ENTRIES_ON_HEAP = 16_384
-"""A list of more is mapped by itself, and grows by an eighth at a time (listobject.c)."""
+_ENTRIES_ON_HEAP = 131_072
+"""A list of more than 1 MiB is mapped by itself (as the launcher sets it), and grows by an eighth
+at a time (listobject.c)."""
 
 
 def of_rmtree(survey: Survey, options: Options) -> Calls:

@@ -6,9 +6,10 @@ of 4 KiB, and every rm is a process that asks the status of each of its argument
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 
 from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES, Calls
-from tui_fs.cost.heap import fts_entry_bytes, heap_moves, heap_moves_of, heap_steps, mean_name_bytes
+from tui_fs.cost.heap import RM_STEPS, fts_entry_bytes, heap_growth, heap_steps, mean_name_bytes
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import LikePaths, Survey
 
@@ -28,17 +29,33 @@ def batches_of(survey: Survey, options: Options, runs: int = 1, *, is_inside: bo
         runs: how many xargs share the files; each is taken to have some.
         is_inside: the tools run in the target, and the paths begin with ``.``.
     """
-    files = survey.totals.non_directories
-    if not files:
-        return 0
     cut = _cut_of(survey, is_inside=is_inside)
-    like_paths = survey.like_paths or (LikePaths(files, survey.non_directory_path_bytes),)
-    batches = 0.0
-    for like in like_paths:
-        mean_bytes = like.path_bytes / like.number - cut + 1
-        fitting = max(1, int((COMMAND_BYTES - RM_ARGV_BYTES) / mean_bytes))
-        batches += like.number / min(options.batch_size, fitting)
-    return max(runs, math.ceil(batches - _ROUNDING))
+    batches = sum(like.number / size for like, _, size in _like_batches(survey, options, cut))
+    return max(runs, math.ceil(batches - _ROUNDING)) if batches else 0
+
+
+def _like_batches(
+    survey: Survey, options: Options, cut: int
+) -> Iterator[tuple[LikePaths, float, int]]:
+    """Yield files of like length of path, their mean path as an argument, and a batch of them."""
+    if not survey.totals.non_directories:
+        return
+    whole = LikePaths(survey.totals.non_directories, survey.non_directory_path_bytes)
+    for like in survey.like_paths or (whole,):
+        path_bytes = like.path_bytes / like.number - cut
+        fitting = max(1, int((COMMAND_BYTES - RM_ARGV_BYTES) / (path_bytes + 1)))
+        yield like, path_bytes, min(options.batch_size, fitting)
+
+
+def _heap_growth_of_batches(survey: Survey, options: Options, cut: int) -> int:
+    """Each rm holds its arguments, whole paths, as fts does the names of a directory."""
+    growth = 0
+    for like, path_bytes, size in _like_batches(survey, options, cut):
+        full, rest = divmod(like.number, size)
+        for batches, names in ((full, size), (1, rest)):
+            steps = heap_steps(names, fts_entry_bytes(path_bytes)) + RM_STEPS
+            growth += batches * int(steps)
+    return growth
 
 
 def path_bytes_of(survey: Survey, *, is_inside: bool) -> int:
@@ -52,26 +69,23 @@ def _cut_of(survey: Survey, *, is_inside: bool) -> int:
     return max(0, len(survey.path.encode(errors="surrogateescape")) - 1) if is_inside else 0
 
 
-def of_xargs(
-    survey: Survey, options: Options, filesystem: str, batches: int, written: int
-) -> Calls:
+def of_xargs(survey: Survey, options: Options, runs: int = 1, *, is_inside: bool = False) -> Calls:
     """Twice find (names, then emptied directories), one xargs, and an rm for each batch.
 
     Args:
-        written: the bytes that go through the pipe.
+        runs, is_inside: see `batches_of`.
     """
     totals, parents = survey.totals, survey.parent_directories
+    batches = batches_of(survey, options, runs, is_inside=is_inside)
+    written = path_bytes_of(survey, is_inside=is_inside) + totals.non_directories
     directories, full = totals.directories, survey.non_empty_directories
     upwards = 2 * survey.tall_directories
     pipe_writes = math.ceil(written / _PIPE_BUFFER_BYTES)
     waits = batches * (_WAITS_SIDE_BY_SIDE if options.processes > 1 and batches > 1 else 1)
-    names = totals.non_directories / batches if batches else 0
     entry_bytes = fts_entry_bytes(mean_name_bytes(survey))
-    # rm holds its arguments, whole paths, as fts does the names of a directory
-    path_bytes = written / totals.non_directories - 1 if totals.non_directories else 0
-    moves = heap_moves(survey, filesystem)
-    moves += batches * int(heap_steps(names, fts_entry_bytes(path_bytes)))
-    moves += round(heap_moves_of(survey.top_directories, entry_bytes))  # of the second find
+    growth = heap_growth(survey)
+    growth += _heap_growth_of_batches(survey, options, _cut_of(survey, is_inside=is_inside))
+    growth += math.ceil(heap_steps(survey.top_directories, entry_bytes))  # of the second find
     return Counter(
         {
             "unlinkat": totals.entries,
@@ -84,7 +98,7 @@ def of_xargs(
             **dict.fromkeys(("clone", "dup2", "pipe2"), batches),
             "wait4": round(waits),
             "access": 5 + batches,
-            "brk": 10 + 3 * batches + moves,
+            "brk": 9 + 3 * batches + growth,
             "fchdir": 2,
             "fstatfs": 2,
             "getrandom": 3 + batches,

@@ -45,8 +45,8 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
     StrategyName.PARALLEL: (_START, "non_directories", "directories"),  # it reads 256 KiB at once
 }
-_OF_CHANCE = OF_CHANCE[StrategyName.RSYNC]
-"""How rsync's three processes interleave: taken as the same for all trees."""
+_NOT_OF_THE_TREE = OF_CHANCE[StrategyName.RSYNC] | {"brk", "mmap", "munmap", "mremap"}
+"""How rsync's processes interleave, and memory, which tiny trees hardly need: the same for all."""
 
 _LEAST_PIVOT = 1e-9
 _PIPE_BUFFER_BYTES = 4_096
@@ -160,7 +160,7 @@ def fit(strategy: StrategyName, samples: Sequence[CountedRun]) -> CallModel:
     shares: dict[str, dict[str, float]] = {}
     for name in names:
         used = set(_FEATURES[strategy])
-        if strategy is StrategyName.RSYNC and name in _OF_CHANCE:
+        if strategy is StrategyName.RSYNC and name in _NOT_OF_THE_TREE:
             used = {_START}
         elif name != "getdents64":
             used.discard(_FURTHER_READS)

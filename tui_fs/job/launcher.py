@@ -27,11 +27,18 @@ from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.tracing.perf import above_the_counters
 
 _MESSAGE_BYTES = 1 << 16
-_ENVIRONMENT = {
+ENVIRONMENT = {
+    "GLIBC_TUNABLES": (
+        "glibc.malloc.trim_threshold=1099511627776:glibc.malloc.mmap_threshold=1048576"
+    ),
     "LC_ALL": "C",
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
-"""All that a tool sees: no variable of the person's may change what it does."""
+"""All that a tool sees: no variable of the person's may change what it does.
+
+Its heap grows and is kept (docs/decisions/0020): else where the heap happens to end would decide
+whether it is given back and taken again for every directory.
+"""
 
 _NOT_STARTED = 127
 _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
@@ -374,7 +381,7 @@ def _become(
         os.close(at_gate)
         if os.read(gate, 1) != b"g":
             os._exit(_NOT_STARTED)
-        os.execve(argv[0], argv, _ENVIRONMENT)
+        os.execve(argv[0], argv, ENVIRONMENT)
     except OSError as error:
         os.write(2, f"tui-fs: cannot execute {argv[0]}: {error.strerror}\n".encode())
     finally:

@@ -10,17 +10,12 @@ from tui_fs.model.units import count
 REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
 
 OF_CHANCE = {
-    StrategyName.RM: frozenset({"brk"}),
-    StrategyName.FIND: frozenset({"brk"}),
-    StrategyName.XARGS: frozenset({"brk", "wait4"}),
-    StrategyName.RSYNC: frozenset(
-        {"brk", "futex", "mmap", "munmap", "poll", "read", "wait4", "write"}
-    ),
+    StrategyName.XARGS: frozenset({"wait4"}),
+    StrategyName.RSYNC: frozenset({"futex", "poll", "read", "wait4", "write"}),
     StrategyName.PARALLEL: frozenset({"close", "fcntl"}),
 }
-"""By where the heap ends and what lies in it, and by how processes or threads interleave: the tree
-alone does not decide how often they are made."""
-CHANCE_NOTE = "~ about: where memory lies and which process or thread is first has a part"
+"""By how processes or threads interleave: the tree alone does not decide how many there are."""
+CHANCE_NOTE = "~ about: which process or thread is first has a part"
 """What a table says whose numbers are from `predicted_text`."""
 
 

@@ -1,0 +1,128 @@
+"""How often the tools' heaps grow, and what else follows from memory, against what was counted."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.test_cost_calls import EMPTY, TEN_TIMES_100
+from tui_fs.cost.calls import batches_of, predicted_calls
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.survey import LargeDirectory, LikePaths, Survey, Totals
+
+
+def flat_survey(names: int, letters: int) -> Survey:
+    """Return one directory of files."""
+    return replace(
+        EMPTY,
+        totals=Totals(files=names, directories=1),
+        max_entries_in_directory=names,
+        non_empty_directories=1,
+        non_directory_path_bytes=names * letters,
+        non_directory_name_bytes=names * letters,
+        top_non_directories=names,
+    )
+
+
+def test_the_heap_holds_the_largest_directory_and_is_kept_for_the_next() -> None:
+    # Given three directories of 12,000 names / When predicted / Then it grows for one
+    large = tuple(LargeDirectory(PathStr(f"/mnt/t/{n}"), 12_000, 0) for n in "abc")
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=36_000, directories=4),
+        non_empty_directories=4,
+        max_entries_in_directory=12_000,
+        non_directory_name_bytes=36_000 * 8,
+        largest=(*large, LargeDirectory(PathStr("/mnt/t"), 3, 0)),
+    )
+    for kind in ("ext4", "tmpfs"):
+        calls = predicted_calls(survey, StrategyName.RM, Options(), filesystem=kind)
+        assert calls["brk"] == 3 + math.ceil(12_000 * 288 / 135_168)
+
+
+def test_long_paths_fill_the_heap_of_each_rm_of_xargs() -> None:
+    # Given 10,000 names with short paths, and as many whose paths have 1,500 bytes
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=20_000, directories=11),
+        non_directory_path_bytes=10_000 * 50 + 10_000 * 1_500,
+        like_paths=(LikePaths(10_000, 10_000 * 50), LikePaths(10_000, 10_000 * 1_500)),
+    )
+    # When a hundred are given at once (of the long ones as many as a command line holds)
+    calls = predicted_calls(survey, StrategyName.XARGS, Options(batch_size=100))
+    # Then each rm of the long ones grows its heap once, and none of the short ones
+    batches = batches_of(survey, Options(batch_size=100))
+    long_batches = math.ceil(10_000 / 87)
+    assert batches == 100 + long_batches
+    assert calls["brk"] == pytest.approx(9 + 3 * batches + long_batches, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("names", "letters", "growth"),
+    [(440, 10, 0), (460, 10, 1), (920, 10, 2), (1_260, 50, 3), (1_080, 100, 2), (1_100, 100, 3)],
+)
+def test_the_heap_of_an_rm_grows_where_it_was_seen_to(
+    names: int, letters: int, growth: int
+) -> None:
+    # Given arguments of one rm / When predicted / Then brk is called as it was, 3 times at least
+    survey = replace(
+        EMPTY,
+        totals=Totals(files=names, directories=1),
+        non_directory_path_bytes=names * letters,
+        non_directory_name_bytes=names * letters,
+    )
+    calls = predicted_calls(survey, StrategyName.XARGS, Options(batch_size=5_000))
+    find = predicted_calls(survey, StrategyName.FIND, Options())
+    # beside it there are a second find and xargs, of 3 each
+    assert calls["brk"] == find["brk"] + 6 + 3 + growth
+
+
+@pytest.mark.parametrize(("levels", "names", "moves"), [(400, 1, 223), (400, 300, 292)])
+def test_rsync_keeps_a_list_for_each_level(levels: int, names: int, moves: int) -> None:
+    # Given directories inside each other, as measured / When predicted / Then as was counted
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=levels * names, directories=levels),
+        non_empty_directories=levels,
+        max_depth=levels,
+        max_entries_in_directory=names + 1,
+    )
+    calls = predicted_calls(survey, StrategyName.RSYNC, Options())
+    assert calls["brk"] == pytest.approx(moves, abs=8)
+    assert calls["mmap"] == 48
+
+
+@pytest.mark.parametrize(
+    ("files", "told", "reads"),
+    [(360_000, 5_400_000, 343), (360_000, 7_200_000, 453), (120_000, 24_840_000, 1_560)],
+    ids=["flat", "100 x 1000", "long names"],
+)
+def test_rsync_reads_what_it_is_told_through_a_ring(files: int, told: int, reads: int) -> None:
+    # Given messages of 15, 20 and 207 bytes / When predicted / Then as was counted
+    root = len(TEN_TIMES_100.path) + 1
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=files),
+        non_directory_path_bytes=told - 4 * files + root * files,
+    )
+    calls = predicted_calls(survey, StrategyName.RSYNC, Options())
+    assert calls["read"] == pytest.approx(reads + 1, rel=0.03)  # and that of rmdir
+
+
+def test_each_rm_that_keeps_the_root_holds_what_it_was_given() -> None:
+    # Given 120,000 names of 11 letters, for which brk was called 500 times / When predicted
+    calls = predicted_calls(flat_survey(120_000, 11), StrategyName.RM, Options(keep_root=True))
+    # Then as often, nearly
+    assert calls["brk"] == pytest.approx(500, abs=8)
+
+
+def test_python_maps_no_list_below_the_limit_that_the_launcher_sets() -> None:
+    # Given 120,000 names, for which mremap was not called, and ten times as many
+    small, large = (
+        predicted_calls(flat_survey(names, 11), StrategyName.RMTREE, Options())
+        for names in (120_000, 1_200_000)
+    )
+    # When predicted / Then the list of the first is in the heap, the other's is mapped
+    assert "mremap" not in small
+    assert large["mremap"] > 10
