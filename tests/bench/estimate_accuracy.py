@@ -1,10 +1,11 @@
 """How right the estimate is: predicted beside measured, for tree shapes, file systems, strategies.
 
 Run ``python tests/bench/estimate_accuracy.py`` as root, alone on the machine. It mounts scratch
-file systems below ``--dir`` (ext4 and xfs on loop devices, tmpfs), measures each once as the
-program does before an estimate, and then makes every tree anew for every strategy, has `tui-fs
-delete` delete it, and compares the report with what was predicted before the start. What jobs
-teach the model is forgotten between them. ``--json FILE`` keeps the cases, one in a line.
+file systems below ``--dir`` (ext4 and xfs on loop devices, tmpfs), measures each once for every
+shape, as the program does before the first estimate, and then makes the tree anew for every
+strategy, has `tui-fs delete` delete it, and compares the report with what was predicted before the
+start. What jobs teach the model is forgotten between them. ``--json FILE`` keeps the cases, one in
+a line.
 """
 
 import argparse
@@ -225,11 +226,13 @@ def main() -> None:
         os.environ["XDG_STATE_HOME"] = f"{place}/state"
         for filesystem in chosen.filesystem or FILESYSTEMS:
             with _mounted(filesystem, place) as mounted:
-                (mounted / "t").mkdir()
-                calibrate(str(mounted / "t"))
-                (mounted / "t").rmdir()
-                shutil.copytree(f"{place}/state/tui-fs", f"{place}/pristine", dirs_exist_ok=True)
                 for shape in chosen.shape or SHAPES:
+                    (mounted / "t").mkdir()
+                    calibrate(str(mounted / "t"))
+                    (mounted / "t").rmdir()
+                    shutil.copytree(
+                        f"{place}/state/tui-fs", f"{place}/pristine", dirs_exist_ok=True
+                    )
                     for strategy in chosen.strategy or STRATEGIES:
                         case = _measure(chosen, filesystem, mounted, shape, strategy)
                         shutil.rmtree(f"{place}/state/tui-fs")

@@ -64,7 +64,7 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
     assert (scratch / "tree" / "precious").exists()
 
 
-def test_rm_is_timed_more_often_than_what_is_measured_by_it(tmpfs: Path) -> None:
+def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> None:
     # Given time for everything
     needs_root("counting with the kernel's counters")
     allow_more_descriptors(2_000)
@@ -78,7 +78,13 @@ def test_rm_is_timed_more_often_than_what_is_measured_by_it(tmpfs: Path) -> None
         os.close(descriptor)
     # Then so often each, the costly counters once, and nothing stays
     times = Counter((one.strategy, one.shape) for one in samples)
-    assert times[StrategyName.RM, Shape.FLAT] == times[StrategyName.RM, Shape.BLOCKS] == 5
-    assert times[StrategyName.FIND, Shape.FLAT] == times[StrategyName.RM, Shape.LINKS] == 2
+    assert times[StrategyName.RM, Shape.FLAT] == times[StrategyName.FIND, Shape.FOREST] == 3
+    assert times[StrategyName.PARALLEL, Shape.BESIDE] == times[StrategyName.RM, Shape.LARGE] == 3
     assert times[StrategyName.XARGS, Shape.COUNTED] == 1
     assert [path.name for path in scratch.iterdir()] == ["empty"]
+    # And each tells how many processes xargs has started: others start none
+    batches = {(one.strategy, one.shape): one.batches for one in samples if one.batches}
+    assert {strategy for strategy, _ in batches} == {StrategyName.XARGS}
+    flat = next(one for one in samples if one.shape is Shape.FLAT)
+    assert batches[StrategyName.XARGS, Shape.FLAT] == flat.names // Options().batch_size
+    assert batches[StrategyName.XARGS, Shape.BATCHES] == 100

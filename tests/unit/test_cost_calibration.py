@@ -276,14 +276,15 @@ def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
     assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
 
 
-def test_what_was_not_in_memory_costs_its_reading() -> None:
-    # Given trees of rm in memory, and the same ones read from the disk
+@pytest.mark.parametrize("times_as_large", [1, 4])
+def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
+    # Given trees of rm in memory, and such ones read from the disk, of the same size or larger
     times = {
         Shape.EMPTY: (0.0, 0, 0),
         Shape.FLAT: (1.0, 1000, 0),
         Shape.FOREST: (2.0, 500, 500),
-        Shape.COLD_FLAT: (3.0, 1000, 0),
-        Shape.COLD_FOREST: (4.5, 500, 500),
+        Shape.COLD_FLAT: (3.0 * times_as_large, 1000 * times_as_large, 0),
+        Shape.COLD_FOREST: (4.5 * times_as_large, 500 * times_as_large, 500 * times_as_large),
     }
     samples = [
         Sample(StrategyName.RM, shape, seconds, names, directories, names)

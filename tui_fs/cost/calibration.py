@@ -209,7 +209,7 @@ def fit(
         block_s or typical.block_s,  # nothing is free: then the noise was larger
         byte_s or typical.byte_s,
         link_s,
-        *_cold(every),
+        *_cold(every, rm),
         every.noise,
         is_whole,
     )
@@ -262,16 +262,14 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices |
     return Prices(start_s, name_s, _rest(forest.seconds, known, forest.directories), beside_s)
 
 
-def _cold(every: _Samples) -> tuple[float | None, float | None]:
-    """Compare trees that were not in memory with the same ones that were."""
-    rm = StrategyName.RM
-    warm, cold = every.of(rm, Shape.FLAT), every.of(rm, Shape.COLD_FLAT)
-    warm_forest, cold_forest = every.of(rm, Shape.FOREST), every.of(rm, Shape.COLD_FOREST)
-    if warm is None or cold is None or warm_forest is None or cold_forest is None:
+def _cold(every: _Samples, rm: Prices) -> tuple[float | None, float | None]:
+    """Compare trees that were not in memory with what rm takes for those that are."""
+    flat, forest = (every.of(StrategyName.RM, one) for one in (Shape.COLD_FLAT, Shape.COLD_FOREST))
+    if flat is None or forest is None:
         return None, None
-    name_s = _rest(cold.seconds, warm.seconds, cold.names)
-    known = warm_forest.seconds + cold_forest.names * name_s
-    return name_s, _rest(cold_forest.seconds, known, cold_forest.directories)
+    name_s = _rest(flat.seconds, rm.start_s + flat.names * rm.name_s, flat.names)
+    known = rm.start_s + forest.names * (rm.name_s + name_s) + forest.directories * rm.directory_s
+    return name_s, _rest(forest.seconds, known, forest.directories)
 
 
 def _batch_s(every: _Samples, typical: Calibration) -> float:

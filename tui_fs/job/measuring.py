@@ -35,7 +35,7 @@ from tui_fs.model.target import Target
 from tui_fs.safety.policy import read_policy
 from tui_fs.tracing.perf import allow_more_descriptors
 
-LIMIT_S = 6.0
+LIMIT_S = 8.0
 """After so long no further tree is timed."""
 COLD_LIMIT_S = 10.0
 COUNTING_LIMIT_S = 15.0
@@ -95,7 +95,7 @@ def _measure(
 
     trees = SmallTrees(scratch.descriptor, scratch.path, goes_on)
     samples = list(trees.samples())
-    is_whole = goes_on()
+    is_whole = trees.is_whole
     if is_cold:
         deadline += COLD_LIMIT_S
         samples += trees.cold_samples()

@@ -18,18 +18,16 @@ from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.tracing.ladder import likely_source, open_source
 
-_MOST_FILES, _FEWEST_FILES = 2_000, 100
-_BUILDING_S = 0.06
+_MOST_FILES, _FEWEST_FILES = 5_000, 100
+"""What 2,000 files need lies in a processor's own cache from one tree to the next, and costs a
+quarter less than in any deletion that is waited for (docs/decisions/0016)."""
+_BUILDING_S = 0.1
 """On a slow file system the trees are as small as can be made in this time."""
-_LARGER = {StrategyName.RSYNC: 4, StrategyName.PARALLEL: 3}
-"""rsync sleeps 20 ms at a time while it waits for its processes to end (its msleep(20)); the engine
-needs all processors, of which others take a share at any moment.
-"""
+_ROUNDS = 3
 _NAMES_OF_AN_INODE = 4
 _BESIDE = 16
 """Directories enough that every thread has its own to the end."""
 _LARGE_BYTES = 32 << 20
-_MORE_ROUNDS_OF_RM = 3
 _ORDINARY = Options()
 _ONE_BY_ONE = Options(batch_size=1)
 _TREE = "tree"
@@ -57,9 +55,13 @@ class SmallTrees:
     Args:
         path: of that directory, which nobody else can exchange.
         goes_on: asked before each tree.
+
+    Attributes:
+        is_whole: no tree was left out because it did not go on.
     """
 
     def __init__(self, directory: int, path: str, goes_on: Callable[[], bool]) -> None:
+        self.is_whole = True
         self._directory = directory
         self._path = path
         self._goes_on = goes_on
@@ -67,43 +69,35 @@ class SmallTrees:
         os.mkdir(_EMPTY, 0o700, dir_fd=directory)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield what was measured, the most telling first, twice where the time permits.
+        """Yield what was measured, the most telling first, three times where the time permits.
 
-        rm, by which all else is measured, five times: the one in the middle of five tells more
-        than the shorter of two. Processes under counters once, which take two seconds to close.
+        Processes under counters once, and last: the kernel takes two seconds to give them up.
         """
-        size, rm = self._size(), StrategyName.RM
+        size, rm, xargs = self._size(), StrategyName.RM, StrategyName.XARGS
+        few = _Contents(0, max(_FEWEST_FILES, size // 100))
         for strategy in StrategyName:
             list(self._run(strategy, Shape.EMPTY, _Contents()))  # its programs are in memory now
-        for is_first in (True, False):
+        for _ in range(_ROUNDS):
             for strategy in StrategyName:
-                files = size * _LARGER.get(strategy, 1)
-                # directories take long to make, and it has another kind of tree besides
-                forest = size if strategy is StrategyName.PARALLEL else files
                 yield from self._run(strategy, Shape.EMPTY, _Contents())
-                yield from self._run(strategy, Shape.FLAT, _Contents(0, files))
-                yield from self._run(strategy, Shape.FOREST, _Contents(forest // 4, 1))
+                yield from self._run(strategy, Shape.FLAT, _Contents(0, size))
+                # directories take long to make
+                yield from self._run(strategy, Shape.FOREST, _Contents(size // 8, 1))
                 if strategy is StrategyName.PARALLEL:
-                    beside = _Contents(_BESIDE, files // _BESIDE)
+                    beside = _Contents(_BESIDE, size // _BESIDE)
                     yield from self._run(strategy, Shape.BESIDE, beside)
-            few = _Contents(0, max(_FEWEST_FILES, size // 20))
-            yield from self._run(StrategyName.XARGS, Shape.BATCHES, few, _ONE_BY_ONE)
-            if is_first:
-                for _ in range(_MORE_ROUNDS_OF_RM):
-                    yield from self._run(rm, Shape.FLAT, _Contents(0, size))
-                    yield from self._run(rm, Shape.FOREST, _Contents(size // 4, 1))
-                    yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
-                if self._counts:
-                    yield from self._run(StrategyName.XARGS, Shape.COUNTED, few, _ONE_BY_ONE)
+            yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
             yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
             links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
             yield from self._run(rm, Shape.LINKS, links)
             yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
+        if self._counts:
+            yield from self._run(xargs, Shape.COUNTED, few, _ONE_BY_ONE)
 
     def cold_samples(self) -> Iterator[Sample]:
         """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
         for _ in range(2):
-            flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 4, 1)
+            flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 8, 1)
             yield from self._run(StrategyName.RM, Shape.COLD_FLAT, flat)
             yield from self._run(StrategyName.RM, Shape.COLD_FOREST, forest)
 
@@ -126,7 +120,10 @@ class SmallTrees:
     ) -> Iterator[Sample]:
         """Delete a tree, newly made of `contents`; nothing where the strategy cannot run."""
         _, reasons = tools_of(STRATEGIES[strategy])
-        if reasons or not self._goes_on():
+        if reasons:
+            return
+        if not self._goes_on():
+            self.is_whole = False
             return
         allocated = self._build(contents)
         if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
@@ -135,15 +132,16 @@ class SmallTrees:
             self._delete(strategy, _OTHER)  # its programs are in memory again
         seconds, _ = self._delete(strategy, _TREE, options, is_counted=shape is Shape.COUNTED)
         files = contents.all_files
+        names = files * contents.names
         yield Sample(
             strategy,
             shape,
             seconds,
-            names=files * contents.names,
+            names=names,
             directories=contents.directories,
             inodes=files,
             allocated_bytes=allocated,
-            batches=math.ceil(files * contents.names / options.batch_size),
+            batches=math.ceil(names / options.batch_size) if strategy is StrategyName.XARGS else 0,
         )
 
     def _build(self, contents: _Contents) -> int:
