@@ -85,6 +85,6 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
     # And each tells how many processes xargs has started: others start none
     batches = {(one.strategy, one.shape): one.batches for one in samples if one.batches}
     assert {strategy for strategy, _ in batches} == {StrategyName.XARGS}
-    flat = next(one for one in samples if one.shape is Shape.FLAT)
-    assert batches[StrategyName.XARGS, Shape.FLAT] == flat.names // Options().batch_size
+    assert batches[StrategyName.XARGS, Shape.FLAT] == 1
     assert batches[StrategyName.XARGS, Shape.BATCHES] == 100
+    assert batches[StrategyName.XARGS, Shape.COUNTED] == 200

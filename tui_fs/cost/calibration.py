@@ -134,12 +134,25 @@ class Calibration:
 
 
 BLOCK_BYTES = 4_096
-_LEAST_OF_RM, _LEAST_OF_RM_FOR_RSYNC, _MOST_OF_RM = 0.9, 1.1, 2.5
-_LEAST_OF_RM_FOR_PARALLEL = 0.1
-"""Eight threads at most, each no faster than rm."""
-_MOST_OF_RM_FOR_PARALLEL = 1.0
-"""It gives up what takes longer than one thread does. Where a small tree took longer, others held
-a processor: on xfs the kernel itself, with what it had put off."""
+_OF_RM = {
+    StrategyName.RM: (1.0, 1.0),
+    StrategyName.FIND: (0.9, 1.3),
+    StrategyName.XARGS: (0.9, 1.8),
+    StrategyName.RSYNC: (1.1, 1.6),
+    StrategyName.RMTREE: (0.9, 2.5),
+    StrategyName.PARALLEL: (0.1, 1.0),
+}
+"""What a name costs is so much of what it costs with rm: the kernel does the same for each.
+
+Beyond, something else has held up this one strategy. rsync asks the status of each file besides,
+and waits in steps of 20 ms. Of parallel's threads, eight at most, each is no faster than rm, and it
+gives up what takes longer than one thread does.
+"""
+_DIRECTORY_OF_RM = {name: (least, max(most, 2.5)) for name, (least, most) in _OF_RM.items()} | {
+    StrategyName.RM: (1.0, 1.0),
+    StrategyName.PARALLEL: _OF_RM[StrategyName.PARALLEL],
+}
+"""Some strategies read each directory several times."""
 _MOST_OF_A_BLOCK = 2.0
 """A file's one block costs no more than twice its name: beyond, the machine was held up (5
 microseconds on a quiet ext4, 33 and 69 on a busy one, beside 12 for a name)."""
@@ -177,11 +190,11 @@ def fit(
             elsewhere.start_s, elsewhere.name_s * ratio, elsewhere.directory_s * ratio
         )
         beside_s = found.beside_s
-        prices[name.value] = Prices(  # the kernel does for each what it does for rm
+        prices[name.value] = Prices(
             found.start_s,
-            _between(found.name_s, rm.name_s, name),
-            _between(found.directory_s, rm.directory_s, name),
-            None if beside_s is None else _between(beside_s, rm.name_s, name),
+            _between(found.name_s, rm.name_s, _OF_RM[name]),
+            _between(found.directory_s, rm.directory_s, _DIRECTORY_OF_RM[name]),
+            None if beside_s is None else _between(beside_s, rm.name_s, _OF_RM[name]),
         )
     block_s = byte_s = link_s = 0.0
     if (blocks := every.of(StrategyName.RM, Shape.BLOCKS)) is not None:
@@ -198,7 +211,9 @@ def fit(
     counted_s = typical.counted_process_s
     plain, counted = (every.of(StrategyName.XARGS, one) for one in (Shape.BATCHES, Shape.COUNTED))
     if plain is not None and counted is not None:
-        counted_s = _rest(counted.seconds, plain.seconds, counted.batches)
+        start_s = prices[StrategyName.XARGS.value].start_s
+        uncounted_s = (plain.seconds - start_s) * counted.batches / max(1, plain.batches)
+        counted_s = _rest(counted.seconds, start_s + uncounted_s, counted.batches)
     return Calibration(
         typical.kind,
         measured_at,
@@ -285,16 +300,8 @@ def _batch_s(every: _Samples, typical: Calibration) -> float:
     return _rest(many.seconds, known, many.batches - share * few.batches)
 
 
-def _between(price_s: float, rm_s: float, name: StrategyName) -> float:
-    """Keep a price near that of rm: beyond, something else has held up this one strategy.
-
-    rsync asks the status of each file besides, and its own times are coarse (20 ms).
-    """
-    least = {
-        StrategyName.RSYNC: _LEAST_OF_RM_FOR_RSYNC,
-        StrategyName.PARALLEL: _LEAST_OF_RM_FOR_PARALLEL,
-    }.get(name, _LEAST_OF_RM)
-    most = _MOST_OF_RM_FOR_PARALLEL if name is StrategyName.PARALLEL else _MOST_OF_RM
+def _between(price_s: float, rm_s: float, of_rm: tuple[float, float]) -> float:
+    least, most = of_rm
     return min(max(price_s, least * rm_s), most * rm_s)
 
 

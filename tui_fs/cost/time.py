@@ -14,9 +14,10 @@ UNCERTAINTY_UNMEASURED = 2.5
 """Between caches warm and cold, a fast disk and a busy one, lies more than this factor."""
 UNCERTAINTY_ELSEWHERE = 2.0
 """Measured on another file system of the same type."""
-NOISE_BORNE = 1.15
-"""Times of the same that lie no further apart say nothing against what was measured."""
-UNCERTAINTY_MEASURED = 1.4
+NOISE_BORNE = 1.3
+"""Times of the same that lie no further apart say nothing against what was measured, which is the
+middle of three."""
+UNCERTAINTY_MEASURED = 2**0.5
 """Nine of ten trees of a second or more took no more than this factor off (docs/testing.md)."""
 
 GROWTH_PER_DOUBLING = 0.03

@@ -28,7 +28,8 @@ _NAMES_OF_AN_INODE = 4
 _BESIDE = 16
 """Directories enough that every thread has its own to the end."""
 _LARGE_BYTES = 32 << 20
-_ORDINARY = Options()
+_ORDINARY = Options(batch_size=_MOST_FILES)
+"""One process of xargs: the price of several, which is noisy, is no part of that of a name."""
 _ONE_BY_ONE = Options(batch_size=1)
 _TREE = "tree"
 _OTHER = "other"
@@ -92,7 +93,8 @@ class SmallTrees:
             yield from self._run(rm, Shape.LINKS, links)
             yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
         if self._counts:
-            yield from self._run(xargs, Shape.COUNTED, few, _ONE_BY_ONE)
+            counted = _Contents(0, 2 * few.files)
+            yield from self._run(xargs, Shape.COUNTED, counted, _ONE_BY_ONE)
 
     def cold_samples(self) -> Iterator[Sample]:
         """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
