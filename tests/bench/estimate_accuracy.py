@@ -4,8 +4,9 @@ Run ``python tests/bench/estimate_accuracy.py`` as root, alone on the machine. I
 file systems below ``--dir`` (ext4 and xfs on loop devices, tmpfs), measures each once for every
 shape, as the program does before the first estimate, and then makes the tree anew for every
 strategy, has `tui-fs delete` delete it, and compares the report with what was predicted before the
-start. What jobs teach the model is forgotten between them. ``--json FILE`` keeps the cases, one in
-a line.
+start. What jobs teach the model is forgotten between them. Before each deletion it looks how long
+the start of some processes takes, which is the same work each time: times cannot be told better
+than the machine repeats itself. ``--json FILE`` keeps the cases, one in a line.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +44,7 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
     "parallel": ("parallel",),
 }
 REMOVING = ("unlink", "unlinkat", "rmdir")
+STARTS = 200
 SMALLER_FOR_BATCHES_OF_1 = 20
 LARGER_ON_TMPFS = 3
 
@@ -68,6 +71,7 @@ class Case:
     freed_bytes: int
     freed_bytes_min: int
     freed_bytes_max: int
+    starts_s: float
 
     @property
     def error(self) -> float:
@@ -277,6 +281,7 @@ def _measure(
         entries *= LARGER_ON_TMPFS
     SHAPES[shape](target, entries, chosen.seed)
     subprocess.run(["sync", "-f", str(mounted)], check=True)
+    starts_s = _seconds_of_starts()
     name, *options = STRATEGIES[strategy]
     command = [PROGRAM, "delete", str(target), "--strategy", name, *options, "--yes", "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -285,10 +290,21 @@ def _measure(
         return None
     if ended.returncode != 0:
         sys.exit(f"{command} ended with {ended.returncode}: {ended.stderr}")
-    return _case(filesystem, shape, strategy, json.loads(ended.stdout.splitlines()[-1]))
+    report = json.loads(ended.stdout.splitlines()[-1])
+    return _case(filesystem, shape, strategy, report, starts_s)
 
 
-def _case(filesystem: str, shape: str, strategy: str, report: dict[str, Any]) -> Case:
+def _seconds_of_starts() -> float:
+    """Return how long `STARTS` processes take, one after the other, that do nothing."""
+    began = time.perf_counter()
+    for _ in range(STARTS):
+        subprocess.run(["/bin/true"], check=True)
+    return time.perf_counter() - began
+
+
+def _case(
+    filesystem: str, shape: str, strategy: str, report: dict[str, Any], starts_s: float
+) -> Case:
     predicted, expected = report["predicted"], report["expected"]
     calls = {name: counted["calls"] for name, counted in report["syscalls"].items()}
     foretold = countable(predicted["syscalls"], predicted["uncounted_syscalls"])
@@ -318,6 +334,7 @@ def _case(filesystem: str, shape: str, strategy: str, report: dict[str, Any]) ->
         report["freed_bytes"],
         expected["freed_bytes_min"],
         expected["freed_bytes_max"] + expected["metadata_bytes_max"],
+        starts_s,
     )
 
 
@@ -346,6 +363,11 @@ def _conclude(cases: list[Case]) -> None:
             f"time, {len(timed)} cases of a second or more: median error {median:.1%}, "
             f"inside low to high {inside:.1%}, high/low at most {widest:.2f}"
         )
+    starts = sorted(case.starts_s for case in cases)
+    print(
+        f"the machine: {STARTS} processes started in {statistics.median(starts):.2f} s, "
+        f"{starts[0]:.2f} to {starts[-1]:.2f} before one case or another"
+    )
     wrong = collections.Counter(case.worst_call.split(" ")[0] for case in cases if case.worst_call)
     print(f"the call that is furthest off, where one is: {dict(wrong)}")
     for what, right in (
