@@ -267,6 +267,17 @@ def test_a_very_deep_chain_takes_few_descriptors(tmpfs: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.parametrize("looks_at_the_clock", range(500, 15_001, 1_450))
+def test_a_way_whose_end_was_not_seen_may_go_on(tmpfs: Path, looks_at_the_clock: int) -> None:
+    # Given a chain, and time for some part of it, however the look comes to its end
+    chain(tmpfs / "t", 4_000)
+    # When looked at
+    first = next(looks([str(tmpfs / "t")], 1.0, 1, ticking(1 / looks_at_the_clock)))
+    # Then no level that was seen is missing, and nobody claims that it ends soon
+    assert first.max_depth < first.entries.low <= 4_001 <= first.entries.high
+    assert first.max_depth <= first.directories.low <= 4_001 <= first.directories.high
+
+
 def test_names_of_any_bytes_are_read(tmp_path: Path) -> None:
     # Given directories with names that are no text / When looked at / Then they are entered
     for name in (b"\xff\xfe", b"a\nb", b"-rf", "ü".encode()):

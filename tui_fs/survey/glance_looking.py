@@ -134,7 +134,9 @@ class Looking:
             scale = weight * max(1.0, reading.directories / max(1, len(chosen)))
             if scale > weight:
                 whole.has_left_out()
-            takes = _ALL_OF if read < _READ_WHOLE else 0
+            # The only way is not left to chance: what is below it would be missed altogether.
+            is_only_way = not waiting and len(children) == 1
+            takes = _ALL_OF if read < _READ_WHOLE or is_only_way else 0
             for group in by_kind(children):
                 if len(group) <= takes:
                     waiting += [(child, scale) for child in group]
@@ -296,11 +298,17 @@ def _leave_out_mounts(node: Node, reading: Reading) -> int:
 def _give_up(whole: Sums, nodes: list[tuple[Node, float]]) -> None:
     """Count directories, with their weights, for which there is no time.
 
-    As much as they look like; but a way that has gone on for long may go on as long again.
+    As much as they look like; but a way that has gone on for long may go on as long again, below
+    the directory that is looked at or from the top.
     """
-    entries = max(sum(weight * node.guess for node, weight in nodes), whole.values[Sum.ENTRIES])
-    directories = max(sum(weight for _, weight in nodes), whole.values[Sum.DIRECTORIES])
-    whole.add_unknown(entries, directories)
+    entries = directories = 0.0
+    for node, weight in nodes:
+        is_far_down = node.depth > node.guess
+        entries += weight * max(node.guess, node.depth)
+        directories += weight * (node.depth if is_far_down else 1)
+    whole.add_unknown(
+        max(entries, whole.values[Sum.ENTRIES]), max(directories, whole.values[Sum.DIRECTORIES])
+    )
 
 
 def _count_closed(sums: Sums, is_directory: bool = True) -> None:

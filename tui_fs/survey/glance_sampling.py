@@ -103,6 +103,10 @@ class Sample:
         met += sum(len(pool.unlooked) for pool in self._pools)
         whole.seen[Sum.ENTRIES] += met
         whole.seen[Sum.DIRECTORIES] += met
+        # What was read below a directory that is to be read once more is forgotten, but was there.
+        levels = self.looking.max_depth
+        whole.seen[Sum.ENTRIES] = max(whole.seen[Sum.ENTRIES], levels + 1.0)
+        whole.seen[Sum.DIRECTORIES] = max(whole.seen[Sum.DIRECTORIES], float(levels))
         return whole
 
     def _add_unread(self, whole: Sums, unread: list[Stratum], ratio: float) -> None:
