@@ -298,16 +298,16 @@ def _leave_out_mounts(node: Node, reading: Reading) -> int:
 def _give_up(whole: Sums, nodes: list[tuple[Node, float]]) -> None:
     """Count directories, with their weights, for which there is no time.
 
-    As much as they look like; but a way that has gone on for long may go on as long again, below
-    the directory that is looked at or from the top.
+    As much as they look like; but a way that has gone on for long may go on as long again: below
+    the directory that is looked at, and from the top if it is the only one.
     """
-    entries = directories = 0.0
-    for node, weight in nodes:
-        is_far_down = node.depth > node.guess
-        entries += weight * max(node.guess, node.depth)
-        directories += weight * (node.depth if is_far_down else 1)
+    (first, weight), *others = nodes
+    way = first.depth if not others and weight == 1.0 else 0
+    entries = sum(weight * node.guess for node, weight in nodes)
+    directories = sum(weight for _, weight in nodes)
     whole.add_unknown(
-        max(entries, whole.values[Sum.ENTRIES]), max(directories, whole.values[Sum.DIRECTORIES])
+        max(entries, whole.values[Sum.ENTRIES], way),
+        max(directories, whole.values[Sum.DIRECTORIES], way),
     )
 
 
