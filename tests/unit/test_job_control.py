@@ -1,9 +1,12 @@
 """Commands to a running job over its socket."""
 
+import contextlib
+import json
 import os
-import select
+import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,24 +24,28 @@ Obey = Callable[[Command, int], str | None]
 
 @contextmanager
 def serving(folder: JobFolder, obey: Obey) -> Iterator[None]:
-    """Answer one command, as the supervisor does when its socket becomes readable."""
-    server = ControlServer(folder, obey)
+    """Take commands, as the supervisor does while its tools run."""
     stop_reading, stop_writing = os.pipe()
+    with selectors.DefaultSelector() as selector:
+        server = ControlServer(folder, obey, selector)
+        selector.register(stop_reading, selectors.EVENT_READ)
 
-    def serve() -> None:
-        readable, _, _ = select.select([server.fileno(), stop_reading], [], [])
-        if server.fileno() in readable:
-            server.answer()
+        def serve() -> None:
+            while True:
+                for key, _ in selector.select():
+                    if key.fd == stop_reading:
+                        return
+                    key.data()
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        os.close(stop_writing)
-        thread.join()
-        os.close(stop_reading)
-        server.close()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            os.close(stop_writing)
+            thread.join()
+            os.close(stop_reading)
+            server.close()
 
 
 @pytest.fixture
@@ -122,18 +129,16 @@ def test_a_job_that_does_not_run_does_not_answer(folder: JobFolder) -> None:
 
 def test_a_job_that_has_ended_does_not_answer(folder: JobFolder) -> None:
     # Given the socket of a supervisor that is gone / When told / Then JobFailed
-    ControlServer(folder, lambda *_: None).close()
+    with serving(folder, lambda *_: None):
+        pass
     with pytest.raises(JobFailed, match="not running"):
         send(folder, Command("pause"))
 
 
 def test_only_the_owner_may_connect(folder: JobFolder) -> None:
     # Given a job / When its socket is looked at / Then mode 0600
-    server = ControlServer(folder, lambda *_: None)
-    try:
+    with serving(folder, lambda *_: None):
         assert os.stat(folder.socket).st_mode & 0o777 == 0o600
-    finally:
-        server.close()
 
 
 def test_a_socket_works_at_any_length_of_path(
@@ -150,20 +155,81 @@ def test_a_socket_works_at_any_length_of_path(
 def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -> None:
     # Given somebody who connects and goes without a word
     obeyed: list[Command] = []
+    with serving(folder, _noting(obeyed)):
+        with socket.socket(socket.AF_UNIX) as silent:
+            _connect(silent, folder)
+        # When another sends a command / Then it alone is carried out
+        send(folder, Command("pause"))
+    assert obeyed == [Command("pause")]
 
+
+def test_one_who_is_slow_to_speak_is_heard_and_keeps_nobody_waiting(folder: JobFolder) -> None:
+    # Given somebody whose machine stands still after connecting
+    obeyed: list[Command] = []
+    with serving(folder, _noting(obeyed)), socket.socket(socket.AF_UNIX) as slow:
+        slow.settimeout(5)
+        _connect(slow, folder)
+        # When others are served meanwhile, and it speaks at last / Then all are obeyed
+        began = time.monotonic()
+        send(folder, Command("pause"))
+        assert time.monotonic() - began < 0.3
+        time.sleep(0.5)
+        slow.sendall(b"resume\n")
+        assert json.loads(slow.recv(100)) == {"ok": True, "problem": None}
+    assert obeyed == [Command("pause"), Command("resume")]
+
+
+def test_those_who_never_speak_are_not_kept_without_end(folder: JobFolder) -> None:
+    # Given many who connect and say nothing / When another sends a command / Then it is obeyed
+    with serving(folder, lambda *_: None), contextlib.ExitStack() as silent:
+        those = [silent.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(20)]
+        for one in those:
+            _connect(one, folder)
+            send(folder, Command("pause"))
+        # and the first of them has been given up
+        those[0].settimeout(5)
+        assert those[0].recv(100) == b""
+
+
+def test_a_command_without_an_answer_was_not_carried_out_for_certain(folder: JobFolder) -> None:
+    # Given a job that ends while it obeys / When told / Then nobody says that it was carried out
+    def listen() -> None:
+        connection, _ = listening.accept()
+        connection.recv(100)
+        connection.close()
+
+    with socket.socket(socket.AF_UNIX) as listening, _address(folder) as address:
+        listening.bind(address)
+        listening.listen()
+        thread = threading.Thread(target=listen)
+        thread.start()
+        with pytest.raises(JobFailed, match="without an answer"):
+            send(folder, Command("pause"))
+        thread.join()
+
+
+def test_a_job_that_cannot_be_reached_is_not_said_to_have_ended(folder: JobFolder) -> None:
+    # Given a job so busy that no more connections are taken
+    with contextlib.ExitStack() as others, _address(folder) as address:
+        listening = others.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(address)
+        listening.listen(0)
+        _connect(others.enter_context(socket.socket(socket.AF_UNIX)), folder)
+        # When told / Then it cannot be told, which is not the same as not running
+        with pytest.raises(JobFailed, match="cannot be told"):
+            send(folder, Command("pause"))
+
+
+def _noting(obeyed: list[Command]) -> Obey:
     def obey(command: Command, _: int) -> None:
         obeyed.append(command)
 
-    server = ControlServer(folder, obey)
-    try:
-        with socket.socket(socket.AF_UNIX) as silent, _address(folder) as address:
-            silent.connect(address)
-        # When the server answers, and is asked again with nobody there / Then it goes on
-        server.answer()
-        server.answer()
-    finally:
-        server.close()
-    assert obeyed == []
+    return obey
+
+
+def _connect(one: socket.socket, folder: JobFolder) -> None:
+    with _address(folder) as address:
+        one.connect(address)
 
 
 @contextmanager

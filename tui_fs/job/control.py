@@ -3,9 +3,12 @@
 import contextlib
 import json
 import os
+import selectors
 import socket
 import struct
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from tui_fs.job.store import JobFolder
 from tui_fs.model.command import Command, read_command
@@ -13,48 +16,71 @@ from tui_fs.model.errors import BadInput, JobFailed
 
 _LONGEST_COMMAND_BYTES = 64
 _ANSWER_TIMEOUT_S = 5.0
+_MOST_SILENT = 8
 _PEER_CREDENTIALS = "3i"  # struct ucred: pid, uid, gid
 
 
 class ControlServer:
-    """Takes one-line commands, one a connection, without ever blocking.
+    """Takes one-line commands, one a connection, without ever waiting for anybody.
 
     Args:
         obey: carries out a command for a uid and returns None, or why it cannot.
+        selector: whose key's data is called when there is something to take.
     """
 
-    def __init__(self, folder: JobFolder, obey: Callable[[Command, int], str | None]) -> None:
+    def __init__(
+        self,
+        folder: JobFolder,
+        obey: Callable[[Command, int], str | None],
+        selector: selectors.BaseSelector,
+    ) -> None:
         self._obey = obey
+        self._selector = selector
+        self._silent: deque[socket.socket] = deque()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with _Directory(folder) as address:
             self._socket.bind(address)
         os.chmod(folder.socket, 0o600)
         self._socket.listen(8)
         self._socket.setblocking(False)
+        selector.register(self._socket, selectors.EVENT_READ, self._accept)
 
-    def fileno(self) -> int:
-        """Return the descriptor that becomes readable when somebody connects."""
-        return self._socket.fileno()
+    def close(self) -> None:
+        """Take no more commands."""
+        while self._silent:
+            self._forget(self._silent[0])
+        self._selector.unregister(self._socket)
+        self._socket.close()
 
-    def answer(self) -> None:
-        """Take and answer one command."""
+    def _accept(self) -> None:
+        """Wait for what one more says; of too many who say nothing the first has to go."""
         try:
             connection, _ = self._socket.accept()
         except BlockingIOError:
             return  # the other side has gone again
-        with connection:
-            connection.settimeout(0.2)
-            try:
-                line = connection.recv(_LONGEST_COMMAND_BYTES)
-            except OSError:
-                return  # it said nothing in time
-            answer = self._answer_to(connection, line)
+        connection.setblocking(False)
+        self._selector.register(connection, selectors.EVENT_READ, partial(self._hear, connection))
+        self._silent.append(connection)
+        if len(self._silent) > _MOST_SILENT:
+            self._forget(self._silent[0])
+
+    def _hear(self, connection: socket.socket) -> None:
+        if connection not in self._silent:
+            return  # it had to go in this very round
+        line = b""
+        with contextlib.suppress(OSError):  # it has gone
+            line = connection.recv(_LONGEST_COMMAND_BYTES)
+        try:
+            answer = self._answer_to(connection, line) if line else b""
             with contextlib.suppress(OSError):  # it does not wait for the answer
                 connection.sendall(answer)
+        finally:
+            self._forget(connection)
 
-    def close(self) -> None:
-        """Take no more commands."""
-        self._socket.close()
+    def _forget(self, connection: socket.socket) -> None:
+        self._silent.remove(connection)
+        self._selector.unregister(connection)
+        connection.close()
 
     def _answer_to(self, connection: socket.socket, line: bytes) -> bytes:
         credentials = connection.getsockopt(
@@ -75,7 +101,7 @@ def send(folder: JobFolder, command: Command) -> None:
     """Send a command to a job.
 
     Raises:
-        JobFailed: nobody listens, so the job is not running.
+        JobFailed: nobody listens, so the job is not running, or nobody answers.
         BadInput: the job understood, but cannot do that now.
     """
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -84,8 +110,19 @@ def send(folder: JobFolder, command: Command) -> None:
         try:
             with _Directory(folder) as address:
                 client.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise JobFailed(
+                f"Job {folder.job_id} does not answer: it is not running.",
+                f"tui-fs attach {folder.job_id} shows how it ended.",
+            ) from error
+        except OSError as error:
+            raise JobFailed(
+                f"Job {folder.job_id} cannot be told: {error.strerror}.",
+                f"tui-fs attach {folder.job_id} shows whether it still runs.",
+            ) from error
+        try:
             client.sendall(f"{command}\n".encode("ascii"))
-            answer = json.loads(client.makefile().readline() or "{}")
+            answer = json.loads(client.makefile().readline())
         except TimeoutError as error:
             raise JobFailed(
                 f"Job {folder.job_id} has not answered within {_ANSWER_TIMEOUT_S:.0f} s.",
@@ -93,8 +130,8 @@ def send(folder: JobFolder, command: Command) -> None:
             ) from error
         except (OSError, ValueError, RecursionError) as error:
             raise JobFailed(
-                f"Job {folder.job_id} does not answer: it is not running.",
-                f"tui-fs attach {folder.job_id} shows how it ended.",
+                f"Job {folder.job_id} hung up without an answer.",
+                f"tui-fs attach {folder.job_id} shows whether it still runs.",
             ) from error
     if not isinstance(answer, dict):
         raise JobFailed(f"Job {folder.job_id} answers in a way that cannot be understood.")

@@ -88,14 +88,13 @@ class Supervisor:
             self._refuse(why)
             tell_ready()
             return
-        server = ControlServer(self._folder, self._obey)
+        server = ControlServer(self._folder, self._obey, self._selector)
         source, launcher = ready.source, ready.launcher
         self._launcher, self._source, self._staged = launcher, source, ready.staged
         self._output, self._held = ready.output, ready.held
         self._targets = TargetWatch(self._plan, ready.staged, ready.held)
         mounts = MountWatch()
         self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
-        self._selector.register(server, selectors.EVENT_READ, server.answer)
         pipes = launcher.out, launcher.err
         self._pipes = ToolPipes(*pipes, self._output, self._selector, self._note, self._now)
         # the directory that holds a target is on its file system: no target is a mount point
