@@ -1,6 +1,6 @@
 """What watching costs: a strategy's wall time under tui-fs against the bare command.
 
-Run ``python tests/bench/counters_overhead.py --dir DIR`` with DIR on the file system to
+Run ``python -m tests.bench.counters_overhead --dir DIR`` with DIR on the file system to
 measure, alone on the machine. Both ways delete identical trees, in turns whose order changes;
 printed are the wall times, their medians, and the ratio of the medians and of each pair.
 """

@@ -1,6 +1,6 @@
 """Delete ten million names of one directory and a chain of a million with the engine.
 
-``python tests/bench/engine_bounds.py --dir DIR``: DIR on a tmpfs with room for so many inodes
+``python -m tests.bench.engine_bounds --dir DIR``: DIR on a tmpfs with room for so many inodes
 (``mount -t tmpfs -o size=20g,nr_inodes=11m tmpfs DIR``). Prints seconds and peak memory; the exit
 code is 0 if all was deleted and the memory stayed within its bound.
 """
@@ -11,8 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.engine.running import peak_memory_kib
 from tests.trees import chain, flat

@@ -1,6 +1,6 @@
 """How right the estimate is: predicted beside measured, for tree shapes, file systems, strategies.
 
-Run ``python tests/bench/estimate_accuracy.py`` as root, alone on the machine. It mounts scratch
+Run ``python -m tests.bench.estimate_accuracy`` as root, alone on the machine. It mounts scratch
 file systems below ``--dir`` (ext4 and xfs on loop devices, tmpfs), measures each once for every
 shape, as the program does before the first estimate, and then makes the tree anew for every
 strategy, has `tui-fs delete` delete it, and compares the report with what was predicted before the
@@ -11,10 +11,8 @@ than the machine repeats itself. ``--json FILE`` keeps the cases, one in a line.
 
 import argparse
 import collections
-import contextlib
 import json
 import os
-import random
 import shutil
 import statistics
 import subprocess
@@ -22,11 +20,14 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from tests.bench.accuracy_trees import SHAPES
+from tests.bench.scratch_mount import mounted
 from tui_fs.job.calibrating import calibrate
 from tui_fs.model.calls import OF_CHANCE, countable
 from tui_fs.model.strategy import StrategyName
@@ -34,6 +35,7 @@ from tui_fs.model.strategy import StrategyName
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "tui-fs")
 FILESYSTEMS = ("ext4", "xfs", "tmpfs")
 IMAGE_BYTES = 8 << 30
+INODES = 2_000_000
 STRATEGIES: dict[str, tuple[str, ...]] = {
     "rm": ("rm",),
     "find": ("find",),
@@ -95,125 +97,6 @@ class Case:
         return self.freed_bytes_min <= self.freed_bytes <= self.freed_bytes_max
 
 
-def flat(root: Path, entries: int, seed: int) -> None:
-    """One directory."""
-    del seed
-    _files(root, entries)
-
-
-def hundred(root: Path, entries: int, seed: int) -> None:
-    """100 directories of 1,000 files, for 100,000 entries."""
-    del seed
-    for number in range(100):
-        _files(root / f"d{number:03}", entries // 100)
-
-
-def small_directories(root: Path, entries: int, seed: int) -> None:
-    """Directories of 20 files."""
-    del seed
-    for number in range(entries // 20):
-        _files(root / f"d{number:06}", 20)
-
-
-def chain(root: Path, entries: int, seed: int) -> None:
-    """2,000 directories inside each other, files in each; its paths end below PATH_MAX."""
-    del seed
-    held = os.open(root, os.O_RDONLY)
-    for _ in range(1900):
-        _files_at(held, entries // 1900, "f{:05}")
-        os.mkdir("d", dir_fd=held)
-        below = os.open("d", os.O_RDONLY, dir_fd=held)
-        os.close(held)
-        held = below
-    os.close(held)
-
-
-def long_names(root: Path, entries: int, seed: int) -> None:
-    """Names of 200 bytes."""
-    del seed
-    for number in range(10):
-        _files(root / f"d{number}", entries // 10, "n" * 192 + "{:08}")
-
-
-def hard_links(root: Path, entries: int, seed: int) -> None:
-    """As rsnapshot: four generations of the same files."""
-    del seed
-    each = entries // 40
-    for number in range(10):
-        first = root / "daily.0" / f"d{number}"
-        _files(first, each, content=b"x" * 100)
-        for generation in range(1, 4):
-            other = root / f"daily.{generation}" / f"d{number}"
-            other.mkdir(parents=True)
-            held, there = os.open(first, os.O_RDONLY), os.open(other, os.O_RDONLY)
-            for name in os.listdir(held):
-                os.link(name, name, src_dir_fd=held, dst_dir_fd=there)
-            os.close(held)
-            os.close(there)
-
-
-def mixed_sizes(root: Path, entries: int, seed: int) -> None:
-    """Most files small, some up to 100 MB, 2 GB together."""
-    chance = random.Random(seed)
-    left, written = entries, 0
-    chunk = bytes(1 << 20)
-    for number in range(entries // 200):
-        directory = root / f"d{number:05}"
-        directory.mkdir(parents=True)
-        for name in range(200):
-            size = int(10 ** chance.uniform(1, 4.6))
-            if written < 1 << 30 and chance.random() < 0.002:
-                size = int(10 ** chance.uniform(6, 8))
-            written += size
-            with open(directory / f"{name:04}", "wb", buffering=0) as file:
-                for at in range(0, size, len(chunk)):
-                    file.write(chunk[: min(len(chunk), size - at)])
-            left -= 1
-
-
-def seeded(root: Path, entries: int, seed: int) -> None:
-    """A random tree: directories anywhere, of any number of files, symbolic links, long names."""
-    chance = random.Random(seed)
-    directories = [root]
-    left = entries
-    while left > 0:
-        directory = chance.choice(directories[-50:]) / f"{chance.randrange(10**9)}"
-        number = min(left, int(chance.lognormvariate(4, 1.8)) + 1)
-        _files(directory, number, "a" * chance.randrange(60) + "{:06}")
-        for link in range(number // 20):
-            os.symlink("nowhere", directory / f"link-{link}")
-        directories.append(directory)
-        left -= number + 1
-
-
-SHAPES: dict[str, Callable[[Path, int, int], None]] = {
-    "flat": flat,
-    "100 x 1000": hundred,
-    "n x 20": small_directories,
-    "chain 1900": chain,
-    "long names": long_names,
-    "hard links": hard_links,
-    "mixed sizes": mixed_sizes,
-    "seeded": seeded,
-}
-
-
-def _files(directory: Path, number: int, name: str = "file-{:06}", content: bytes = b"") -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    held = os.open(directory, os.O_RDONLY)
-    _files_at(held, number, name, content)
-    os.close(held)
-
-
-def _files_at(held: int, number: int, name: str, content: bytes = b"") -> None:
-    for which in range(number):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        descriptor = os.open(name.format(which), flags, 0o644, dir_fd=held)
-        if content:
-            os.write(descriptor, content)
-        os.close(descriptor)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -229,16 +112,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="t-", dir=chosen.dir) as place:
         os.environ["XDG_STATE_HOME"] = f"{place}/state"
         for filesystem in chosen.filesystem or FILESYSTEMS:
-            with _mounted(filesystem, place) as mounted:
+            with mounted(place, filesystem, IMAGE_BYTES, INODES) as point:
                 for shape in chosen.shape or SHAPES:
-                    (mounted / "t").mkdir()
-                    calibrate(str(mounted / "t"))
-                    (mounted / "t").rmdir()
+                    (point / "t").mkdir()
+                    calibrate(str(point / "t"))
+                    (point / "t").rmdir()
                     shutil.copytree(
                         f"{place}/state/tui-fs", f"{place}/pristine", dirs_exist_ok=True
                     )
                     for strategy in chosen.strategy or STRATEGIES:
-                        case = _measure(chosen, filesystem, mounted, shape, strategy)
+                        case = _measure(chosen, filesystem, point, shape, strategy)
+                        _wait_for_supervisors(place)
                         shutil.rmtree(f"{place}/state/tui-fs")
                         shutil.copytree(f"{place}/pristine", f"{place}/state/tui-fs")
                         if case is None:
@@ -270,9 +154,9 @@ def _print_table(cases: list[Case]) -> None:
 
 
 def _measure(
-    chosen: argparse.Namespace, filesystem: str, mounted: Path, shape: str, strategy: str
+    chosen: argparse.Namespace, filesystem: str, point: Path, shape: str, strategy: str
 ) -> Case | None:
-    target = mounted / "t"
+    target = point / "t"
     target.mkdir()
     entries: int = chosen.entries
     if strategy == "xargs 1":
@@ -280,7 +164,7 @@ def _measure(
     elif filesystem == "tmpfs":
         entries *= LARGER_ON_TMPFS
     SHAPES[shape](target, entries, chosen.seed)
-    subprocess.run(["sync", "-f", str(mounted)], check=True)
+    subprocess.run(["sync", "-f", str(point)], check=True)
     starts_s = _seconds_of_starts()
     name, *options = STRATEGIES[strategy]
     command = [PROGRAM, "delete", str(target), "--strategy", name, *options, "--yes", "--json"]
@@ -292,6 +176,16 @@ def _measure(
         sys.exit(f"{command} ended with {ended.returncode}: {ended.stderr}")
     report = json.loads(ended.stdout.splitlines()[-1])
     return _case(filesystem, shape, strategy, report, starts_s)
+
+
+def _wait_for_supervisors(place: str) -> None:
+    """Wait until nobody learns any more from a job that has ended."""
+    while any(place in word for words in _command_lines() for word in words):
+        time.sleep(0.02)
+
+
+def _command_lines() -> list[list[str]]:
+    return [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
 
 
 def _seconds_of_starts() -> float:
@@ -386,29 +280,6 @@ def _conclude(cases: list[Case]) -> None:
         f"bounds of the freed bytes the same: {together} of {len(cases)}, else apart by at most "
         f"{max(apart, default=0) / 1024:,.0f} KiB, {max(shares, default=0.0):.1%}"
     )
-
-
-@contextlib.contextmanager
-def _mounted(filesystem: str, place: str) -> Iterator[Path]:
-    point = Path(place) / filesystem
-    point.mkdir()
-    image = Path(place) / f"{filesystem}.img"
-    if filesystem == "tmpfs":
-        options = "size=6g,nr_inodes=4m,mode=0755"
-        command = ["mount", "-t", "tmpfs", "-o", options, "tui-fs-bench", str(point)]
-    else:
-        with open(image, "wb") as file:
-            file.truncate(IMAGE_BYTES)
-        extra = ["-F", "-N", "2000000"] if filesystem == "ext4" else ["-f"]
-        subprocess.run([f"mkfs.{filesystem}", "-q", *extra, str(image)], check=True)
-        options = "loop,noinit_itable" if filesystem == "ext4" else "loop"
-        command = ["mount", "-o", options, str(image), str(point)]
-    subprocess.run(command, check=True)
-    try:
-        yield point
-    finally:
-        subprocess.run(["umount", str(point)], check=True)
-        image.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

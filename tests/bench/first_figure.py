@@ -1,6 +1,6 @@
 """How honest and how quick a first figure is: a dozen shapes of trees, looked at with cold caches.
 
-Run as root ``python tests/bench/first_figure.py --dir DIR`` with some 20 GB free in DIR, alone on
+Run as root ``python -m tests.bench.first_figure --dir DIR`` with some 20 GB free in DIR, alone on
 the machine. Each tree is built on a file system of its own in an image there (or in memory), and
 looked at several times with different seeds, each time by a new process after all caches were
 dropped. Printed are the truth, the interval, whether the truth lies in it, and the wall time of
@@ -17,15 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from tests.bench.scratch_mount import mounted
 from tui_fs.survey import glance as glance_module
 from tui_fs.survey.glance import looks
 from tui_fs.survey.scandir import ScandirSurvey
 
+IMAGE_BYTES = 40 << 30
 _CONTENT_OF_EACH = 50
 """One file of so many has content."""
 
@@ -210,7 +211,7 @@ def main() -> None:
     for number, shape in enumerate(asked.shape or SHAPES):
         with (
             tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=asked.dir) as place,
-            _mounted(place, asked.filesystem, asked.entries) as ground,
+            mounted(place, asked.filesystem, IMAGE_BYTES, 2 * asked.entries) as ground,
         ):
             top = f"{ground}/tree"
             os.mkdir(top)
@@ -248,7 +249,7 @@ def _look_anew(asked: argparse.Namespace, top: str, seed: int) -> tuple[float, d
         os.sync()
         with open("/proc/sys/vm/drop_caches", "w") as file:
             file.write("3")
-    words = [sys.executable, os.path.abspath(__file__), "--look", top, "--seed", str(seed)]
+    words = [sys.executable, "-m", "tests.bench.first_figure", "--look", top, "--seed", str(seed)]
     words += ["--limit", str(asked.limit), "--looks", str(asked.looks)]
     words += ["--tell-inodes"] if asked.tell_inodes else []
     began_s = time.monotonic()
@@ -269,26 +270,6 @@ def _look(asked: argparse.Namespace) -> None:
         },
         sys.stdout,
     )
-
-
-@contextmanager
-def _mounted(place: str, filesystem: str, entries: int) -> Iterator[str]:
-    ground = f"{place}/ground"
-    os.mkdir(ground)
-    if filesystem == "tmpfs":
-        options = f"size=80%,nr_inodes={2 * entries}"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", ground], check=True)
-    else:
-        image = f"{place}/image"
-        with open(image, "wb") as file:
-            file.truncate(40 << 30)
-        special = ["-F", "-N", str(entries * 3 // 2)] if filesystem == "ext4" else ["-f"]
-        subprocess.run([f"mkfs.{filesystem}", "-q", *special, image], check=True)
-        subprocess.run(["mount", "-o", "loop", image, ground], check=True)
-    try:
-        yield ground
-    finally:
-        subprocess.run(["umount", ground], check=True)
 
 
 if __name__ == "__main__":

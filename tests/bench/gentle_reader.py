@@ -1,6 +1,6 @@
 """How much a deletion takes from somebody who reads the same disk, with --gentle and without.
 
-    python tests/bench/gentle_reader.py --dir DIR
+    python -m tests.bench.gentle_reader --dir DIR
 
 makes a slow disk below DIR (as root), fills it with a tree and a file to read, and in each
 round, with cold caches, measures the reader's throughput alone, beside a plain deletion and
@@ -17,7 +17,6 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import sysconfig
 import tempfile
 import threading
@@ -25,8 +24,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.bench.slow_disk import slow_disk
 from tests.trees import many_directories

@@ -1,7 +1,7 @@
 """How long the browser takes to answer a key while it counts.
 
-    python tests/bench/keys_while_counting.py --dir DIR --build
-    python tests/bench/keys_while_counting.py --dir DIR [--keys N] [--columns C] [--lines L]
+    python -m tests.bench.keys_while_counting --dir DIR --build
+    python -m tests.bench.keys_while_counting --dir DIR [--keys N] [--columns C] [--lines L]
 
 The first makes the tree in DIR, which must be empty, and ends: 100,000 subdirectories in `many`,
 and 900 directories of 1,000 files each. It needs about 1,000,000 inodes.

@@ -1,6 +1,6 @@
 """What makes a walker fast: the ways to stat and to add up that decision 0013 chose, and others.
 
-Run ``python tests/bench/stat_ways.py --dir DIR`` with DIR on the file system to measure, alone on
+Run ``python -m tests.bench.stat_ways --dir DIR`` with DIR on the file system to measure, alone on
 the machine. It builds directories of files there and looks at all of them, in one process, caches
 warm, the ways in turns; printed are medians, least and most, and ratios of medians:
 

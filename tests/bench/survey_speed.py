@@ -1,6 +1,6 @@
 """What counting costs: `tui-fs survey` against `du -s`, whole commands in turns, caches warm.
 
-Run ``python tests/bench/survey_speed.py --dir DIR`` with DIR on the file system to measure,
+Run ``python -m tests.bench.survey_speed --dir DIR`` with DIR on the file system to measure,
 alone on the machine, as root if other caches shall not be in the way. For each shape the
 median wall times and their ratio are printed, the totals compared byte for byte, and the peak
 of the resident memory of all processes of the survey together (looked at every 5 ms in a run of

@@ -1,6 +1,6 @@
 """What a name costs rm in small trees and in larger ones, of which estimates are made.
 
-Run ``python tests/bench/tree_sizes.py --dir DIR`` with DIR on the file system to measure, alone on
+Run ``python -m tests.bench.tree_sizes --dir DIR`` with DIR on the file system to measure, alone on
 the machine. Trees of one directory are deleted by the bare command, all sizes in turns and in
 another order each time. Printed are, for each size, the median time and what a name costs beside
 an empty tree. With ``--alone`` each size has its turns one after the other, as a calibration would.

@@ -148,9 +148,13 @@ Beyond, something else has held up this one strategy. rsync asks the status of e
 and waits in steps of 20 ms. Of parallel's threads, eight at most, each is no faster than rm, and it
 gives up what takes longer than one thread does.
 """
-_DIRECTORY_OF_RM = {name: (least, max(most, 2.5)) for name, (least, most) in _OF_RM.items()} | {
+_DIRECTORY_OF_RM = {
     StrategyName.RM: (1.0, 1.0),
-    StrategyName.PARALLEL: _OF_RM[StrategyName.PARALLEL],
+    StrategyName.FIND: (0.9, 2.5),
+    StrategyName.XARGS: (0.9, 2.5),
+    StrategyName.RSYNC: (1.1, 2.5),
+    StrategyName.RMTREE: (0.9, 2.5),
+    StrategyName.PARALLEL: (0.1, 1.0),
 }
 """Some strategies read each directory several times."""
 _MOST_OF_A_BLOCK = 2.0
@@ -288,7 +292,7 @@ def _cold(every: _Samples, rm: Prices) -> tuple[float | None, float | None]:
 
 
 def _batch_s(every: _Samples, typical: Calibration) -> float:
-    """Compare many batches of few names with few batches of many."""
+    """Compare many batches of few names with as few as there can be, of many."""
     many = every.of(StrategyName.XARGS, Shape.BATCHES)
     few = every.of(StrategyName.XARGS, Shape.FLAT)
     empty = every.of(StrategyName.XARGS, Shape.EMPTY)
