@@ -4,9 +4,11 @@ Run ``python -m tests.bench.estimate_accuracy`` as root, alone on the machine. I
 file systems below ``--dir`` (ext4 and xfs on loop devices, tmpfs), measures each once for every
 shape, as the program does before the first estimate, and then makes the tree anew for every
 strategy, has `tui-fs delete` delete it, and compares the report with what was predicted before the
-start. What jobs teach the model is forgotten between them. Before each deletion it looks how long
-the start of some processes takes, which is the same work each time: times cannot be told better
-than the machine repeats itself. ``--json FILE`` keeps the cases, one in a line.
+start. What jobs teach the model is forgotten between them. On a virtual machine whose processors
+others hold for more than a twentieth of the time that it wants them, it waits, and measures anew,
+four times at most. Before each deletion it looks how long the start of some processes takes, which
+is the same work each time: times cannot be told better than the machine repeats itself.
+``--json FILE`` keeps the cases, one in a line.
 """
 
 import argparse
@@ -28,6 +30,7 @@ import psutil
 
 from tests.bench.accuracy_trees import SHAPES
 from tests.bench.scratch_mount import mounted
+from tests.bench.stolen import MOST_STOLEN, STARTS, Stolen, seconds_of_starts_when_quiet
 from tui_fs.job.calibrating import calibrate
 from tui_fs.model.calls import OF_CHANCE, countable
 from tui_fs.model.strategy import StrategyName
@@ -46,7 +49,7 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
     "parallel": ("parallel",),
 }
 REMOVING = ("unlink", "unlinkat", "rmdir")
-STARTS = 200
+TRIES = 4
 SMALLER_FOR_BATCHES_OF_1 = 20
 LARGER_ON_TMPFS = 3
 
@@ -74,6 +77,7 @@ class Case:
     freed_bytes_min: int
     freed_bytes_max: int
     starts_s: float
+    stolen: float
 
     @property
     def error(self) -> float:
@@ -114,17 +118,11 @@ def main() -> None:
         for filesystem in chosen.filesystem or FILESYSTEMS:
             with mounted(place, filesystem, IMAGE_BYTES, INODES) as point:
                 for shape in chosen.shape or SHAPES:
-                    (point / "t").mkdir()
-                    calibrate(str(point / "t"))
-                    (point / "t").rmdir()
-                    shutil.copytree(
-                        f"{place}/state/tui-fs", f"{place}/pristine", dirs_exist_ok=True
-                    )
+                    _calibrate(point, place)
                     for strategy in chosen.strategy or STRATEGIES:
-                        case = _measure(chosen, filesystem, point, shape, strategy)
-                        _wait_for_supervisors(place)
-                        shutil.rmtree(f"{place}/state/tui-fs")
-                        shutil.copytree(f"{place}/pristine", f"{place}/state/tui-fs")
+                        case = _measured_undisturbed(
+                            chosen, filesystem, point, shape, strategy, place
+                        )
                         if case is None:
                             print(f"{filesystem:6}{shape:12}{strategy:11} not feasible", flush=True)
                             continue
@@ -153,6 +151,36 @@ def _print_table(cases: list[Case]) -> None:
                 print(f"| {filesystem} {shape} | " + " | ".join(cells) + " |")
 
 
+def _calibrate(point: Path, place: str) -> None:
+    """Measure the file system, and keep what was learned for each deletion."""
+    state, pristine = f"{place}/state/tui-fs", f"{place}/pristine"
+    (point / "t").mkdir()
+    for _ in range(TRIES):
+        seconds_of_starts_when_quiet()
+        stolen = Stolen()
+        calibrate(str(point / "t"))
+        if stolen.share <= MOST_STOLEN:
+            break
+    (point / "t").rmdir()
+    shutil.rmtree(pristine, ignore_errors=True)
+    shutil.copytree(state, pristine)
+
+
+def _measured_undisturbed(
+    chosen: argparse.Namespace, filesystem: str, point: Path, shape: str, strategy: str, place: str
+) -> Case | None:
+    """Measure anew what others have disturbed, however right or wrong it came out."""
+    case: Case | None = None
+    for _ in range(TRIES):
+        case = _measure(chosen, filesystem, point, shape, strategy)
+        _wait_for_supervisors(place)
+        shutil.rmtree(f"{place}/state/tui-fs")
+        shutil.copytree(f"{place}/pristine", f"{place}/state/tui-fs")
+        if case is None or case.stolen <= MOST_STOLEN:
+            break
+    return case
+
+
 def _measure(
     chosen: argparse.Namespace, filesystem: str, point: Path, shape: str, strategy: str
 ) -> Case | None:
@@ -165,17 +193,19 @@ def _measure(
         entries *= LARGER_ON_TMPFS
     SHAPES[shape](target, entries, chosen.seed)
     subprocess.run(["sync", "-f", str(point)], check=True)
-    starts_s = _seconds_of_starts()
+    starts_s = seconds_of_starts_when_quiet()
     name, *options = STRATEGIES[strategy]
     command = [PROGRAM, "delete", str(target), "--strategy", name, *options, "--yes", "--json"]
+    stolen = Stolen()
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    share = stolen.share
     if ended.returncode == 2 and "cannot do this" in ended.stderr:
         subprocess.run(["rm", "-rf", str(target)], check=True)  # deeper than rmtree goes
         return None
     if ended.returncode != 0:
         sys.exit(f"{command} ended with {ended.returncode}: {ended.stderr}")
     report = json.loads(ended.stdout.splitlines()[-1])
-    return _case(filesystem, shape, strategy, report, starts_s)
+    return _case(filesystem, shape, strategy, report, starts_s, share)
 
 
 def _wait_for_supervisors(place: str) -> None:
@@ -188,16 +218,13 @@ def _command_lines() -> list[list[str]]:
     return [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
 
 
-def _seconds_of_starts() -> float:
-    """Return how long `STARTS` processes take, one after the other, that do nothing."""
-    began = time.perf_counter()
-    for _ in range(STARTS):
-        subprocess.run(["/bin/true"], check=True)
-    return time.perf_counter() - began
-
-
 def _case(
-    filesystem: str, shape: str, strategy: str, report: dict[str, Any], starts_s: float
+    filesystem: str,
+    shape: str,
+    strategy: str,
+    report: dict[str, Any],
+    starts_s: float,
+    stolen: float,
 ) -> Case:
     predicted, expected = report["predicted"], report["expected"]
     calls = {name: counted["calls"] for name, counted in report["syscalls"].items()}
@@ -229,6 +256,7 @@ def _case(
         expected["freed_bytes_min"],
         expected["freed_bytes_max"] + expected["metadata_bytes_max"],
         starts_s,
+        stolen,
     )
 
 
@@ -262,6 +290,8 @@ def _conclude(cases: list[Case]) -> None:
         f"the machine: {STARTS} processes started in {statistics.median(starts):.2f} s, "
         f"{starts[0]:.2f} to {starts[-1]:.2f} before one case or another"
     )
+    disturbed = sum(case.stolen > MOST_STOLEN for case in cases)
+    print(f"others held over {MOST_STOLEN:.0%} of the processors in {disturbed} of {len(cases)}")
     wrong = collections.Counter(case.worst_call.split(" ")[0] for case in cases if case.worst_call)
     print(f"the call that is furthest off, where one is: {dict(wrong)}")
     for what, right in (

@@ -4,8 +4,8 @@ Run as root ``python -m tests.bench.first_figure --dir DIR`` with some 20 GB fre
 the machine. Each tree is built on a file system of its own in an image there (or in memory), and
 looked at several times with different seeds, each time by a new process after all caches were
 dropped. Printed are the truth, the interval, whether the truth lies in it, and the wall time of
-the whole process. The used inodes of the file system, which here would give the tree away, are
-not told to the look. ``--keep-caches`` leaves them warm, ``--looks N`` also goes on looking.
+the whole process. What of the file system is used, which here would give the tree away, is not
+told to the look. ``--keep-caches`` leaves them warm, ``--looks N`` also goes on looking.
 """
 
 import argparse
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1.0, help="seconds for a figure")
     parser.add_argument("--looks", type=int, default=1, help="figures of each look, print the last")
     parser.add_argument("--keep-caches", action="store_true")
-    parser.add_argument("--tell-inodes", action="store_true", help="tell the look the used inodes")
+    parser.add_argument("--tell-used", action="store_true", help="tell the look what is used")
     parser.add_argument("--look", help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -251,15 +251,15 @@ def _look_anew(asked: argparse.Namespace, top: str, seed: int) -> tuple[float, d
             file.write("3")
     words = [sys.executable, "-m", "tests.bench.first_figure", "--look", top, "--seed", str(seed)]
     words += ["--limit", str(asked.limit), "--looks", str(asked.looks)]
-    words += ["--tell-inodes"] if asked.tell_inodes else []
+    words += ["--tell-used"] if asked.tell_used else []
     began_s = time.monotonic()
     said = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
     return time.monotonic() - began_s, json.loads(said)
 
 
 def _look(asked: argparse.Namespace) -> None:
-    if not asked.tell_inodes:
-        setattr(glance_module, "_used_inodes", lambda _: math.inf)  # noqa: B010
+    if not asked.tell_used:
+        setattr(glance_module, "_used", lambda _: (math.inf, math.inf))  # noqa: B010
     *_, seen = islice(looks([asked.look], asked.limit, asked.seed), asked.looks)
     intervals = (seen.entries, seen.directories, seen.allocated_bytes)
     json.dump(

@@ -5,6 +5,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
 from tui_fs.model.glance import Glance, Interval
@@ -19,8 +20,8 @@ KNOWN_WELL = 0.05
 LOOK_INTERVAL_S = 1.0
 _SURE_OF_LINKS = 60
 """Of so many files without a further name, at most a twentieth of all have one (3 / n)."""
-
-
+_LIKE_NONE_SEEN_BYTES = 64 << 10
+"""What a file may hold on the average that is like none of those looked at."""
 _SIZES_ALIKE = 1.3
 _UNSEEN_LARGE = 2
 """Where sizes differ, the truth lay above the interval of a sample in 2 of 24 looks (12 shapes)."""
@@ -93,7 +94,7 @@ def _opened(paths: Sequence[str], mountinfo: str) -> list[Root]:
 def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
     sums = sample.estimate()
     looked = sample.looking
-    inodes = _used_inodes(roots)
+    inodes, used_bytes = _used(roots)
     # Every directory is an inode, but a file may have many names. Where none of those looked at
     # had a second one, few have.
     has_links = looked.files_linked or looked.files_looked_at < _SURE_OF_LINKS
@@ -105,6 +106,10 @@ def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
     if by_name > allocated.high and looked.files_linked:
         # the further names may all lie elsewhere
         allocated = Interval(allocated.low, allocated.expected, by_name)
+    others = entries.high * (1 - directories.expected / max(1, entries.expected))
+    unseen = _unseen_bytes(others, looked.files_looked_at)
+    high = min(allocated.expected + unseen, used_bytes)
+    allocated = replace(allocated, high=max(allocated.high, math.ceil(high)))
     is_all_read = sums.is_exact
     if is_all_read:
         entries = _exactly(sums, Sum.ENTRIES)
@@ -145,20 +150,26 @@ def _with_tail(known: Interval) -> Interval:
     return Interval(known.low, known.expected, _UNSEEN_LARGE * known.high)
 
 
+def _unseen_bytes(files: float, looked_at: int) -> float:
+    """Return what files may hold that nobody has looked at: at most 3 / n of all are unlike n."""
+    share = min(1.0, 3 / max(1, looked_at))
+    return share * max(0.0, files - looked_at) * _LIKE_NONE_SEEN_BYTES
+
+
 def _exactly(sums: Sums, which: Sum) -> Interval:
     value = round(sums.values[which])
     return Interval(value, value, value)
 
 
-def _used_inodes(roots: Sequence[Root]) -> float:
-    """Return how many inodes the file systems have given out, infinity if they do not count."""
-    used = 0.0
+def _used(roots: Sequence[Root]) -> tuple[float, float]:
+    """Return the inodes and bytes that the file systems have given out, infinity if unknown."""
+    inodes = bytes_ = 0.0
     for root in {root.device: root for root in roots}.values():
         room = os.fstatvfs(root.descriptor)
-        if not room.f_files or root.family == OTHER:
-            return math.inf
-        used += room.f_files - room.f_ffree
-    return used
+        is_told = root.family != OTHER
+        inodes += room.f_files - room.f_ffree if room.f_files and is_told else math.inf
+        bytes_ += (room.f_blocks - room.f_bfree) * room.f_frsize if is_told else math.inf
+    return inodes, bytes_
 
 
 def _rests_on(sums: Sums, read: int, directories: Interval) -> str:

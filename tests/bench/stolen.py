@@ -1,0 +1,45 @@
+"""Whether the machine was there: on a virtual one others may hold its processors meanwhile."""
+
+import subprocess
+import time
+
+import psutil
+
+MOST_STOLEN = 0.05
+"""Of the time in which this machine wanted its processors."""
+STARTS = 200
+_LONGEST_WAIT_S = 120.0
+_PAUSE_S = 2.0
+
+
+class Stolen:
+    """The share of the processors' busy time, since this was made, in which others held them."""
+
+    def __init__(self) -> None:
+        self._before = psutil.cpu_times()
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1; always 0 on a machine that is told nothing of it."""
+        now = psutil.cpu_times()
+        passed_s = {name: getattr(now, name) - getattr(self._before, name) for name in now._fields}
+        busy_s = sum(passed_s[name] for name in ("user", "nice", "system", "irq", "softirq"))
+        stolen_s = float(passed_s.get("steal", 0.0))
+        return stolen_s / max(0.01, float(busy_s) + stolen_s)
+
+
+def seconds_of_starts_when_quiet() -> float:
+    """Wait until others leave the machine alone, for two minutes at most.
+
+    Returns:
+        How long `STARTS` processes took at last, one after the other, that do nothing.
+    """
+    until_s = time.monotonic() + _LONGEST_WAIT_S
+    while True:
+        stolen, began_s = Stolen(), time.monotonic()
+        for _ in range(STARTS):
+            subprocess.run(["/bin/true"], check=True)
+        taken_s = time.monotonic() - began_s
+        if stolen.share <= MOST_STOLEN or time.monotonic() > until_s:
+            return taken_s
+        time.sleep(_PAUSE_S)
