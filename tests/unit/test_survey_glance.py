@@ -17,7 +17,9 @@ from tests.unit.survey_trees import TREES, Tree, grown, naive
 from tui_fs.model.glance import Glance, Interval
 from tui_fs.survey import glance_tree
 from tui_fs.survey.glance import glance, looks
-from tui_fs.survey.glance_tree import HELD_DESCRIPTORS
+from tui_fs.survey.glance_looking import give_up
+from tui_fs.survey.glance_statistics import Sum, Sums
+from tui_fs.survey.glance_tree import HELD_DESCRIPTORS, Node, Root
 
 LONG_S = 30.0
 
@@ -31,6 +33,12 @@ def ticking(step_s: float = 0.001) -> Callable[[], float]:
 def looked(path: str | bytes | Path, limit_s: float = LONG_S, seed: int = 0) -> Glance:
     """Look with a clock that makes the work, not the machine, take the time."""
     return next(looks([os.fsdecode(path)], limit_s, seed, ticking()))
+
+
+def used_bytes(directory: Path) -> int:
+    """Return what the file system of a directory has given out."""
+    room = os.statvfs(directory)
+    return (room.f_blocks - room.f_bfree) * room.f_frsize
 
 
 def holds(interval: Interval, true: int) -> bool:
@@ -276,6 +284,42 @@ def test_a_way_whose_end_was_not_seen_may_go_on(tmpfs: Path, looks_at_the_clock:
     # Then no level that was seen is missing, and nobody claims that it ends soon
     assert first.max_depth < first.entries.low <= 4_001 <= first.entries.high
     assert first.max_depth <= first.directories.low <= 4_001 <= first.directories.high
+
+
+@pytest.mark.parametrize("limit_s", [0.01, 0.03, 0.1])
+def test_files_nobody_has_looked_at_may_hold_something(tmpfs: Path, limit_s: float) -> None:
+    # Given files of which one in 500 has content, and time to look at 128, 256 or 3,000
+    flat(tmpfs / "t", 20_000)
+    for name in sorted(os.listdir(tmpfs / "t"))[::500]:
+        (tmpfs / "t" / name).write_bytes(bytes(20_000))
+    truth = naive(os.fsencode(tmpfs / "t")).totals.allocated_bytes
+    # When looked at / Then the true bytes are inside, even where none that was seen had any
+    seen = [looked(tmpfs / "t", limit_s, seed).allocated_bytes for seed in range(10)]
+    assert sum(holds(one, truth) for one in seen) >= 9
+    assert any(one.expected == 0 for one in seen)
+    # and no more than the file system has given out
+    assert all(one.high <= used_bytes(tmpfs) for one in seen)
+
+
+def test_bytes_are_known_where_every_file_was_looked_at(tmpfs: Path) -> None:
+    # Given a small tree / When looked at / Then its bytes are known to a hundredth
+    many_directories(tmpfs / "t", 5, 20)
+    (tmpfs / "t" / "full").write_bytes(bytes(20_000))
+    seen = glance([str(tmpfs / "t")], LONG_S).allocated_bytes
+    assert (seen.expected, seen.is_within(0.01)) == (20_480, True)
+
+
+def test_only_a_single_way_from_the_top_is_thought_to_go_on_as_far_again() -> None:
+    # Given a directory 300 levels down, of which there is one, or which stands for ten
+    root = Root(b"/t", -1, 0, "ext")
+    node = Node(root, b"d", None, 300, 4)
+    told = []
+    for nodes in ([(node, 1.0)], [(node, 10.0)], [(node, 1.0), (node, 1.0)]):
+        whole = Sums()
+        # When there is no time for it / Then it may go on as far again only if it is the only way
+        give_up(whole, nodes)
+        told.append(whole.values[Sum.DIRECTORIES])
+    assert told == [300.0, 10.0, 2.0]
 
 
 def test_names_of_any_bytes_are_read(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
 from tui_fs.model.glance import Glance, Interval
 from tui_fs.model.survey import Totals
-from tui_fs.survey.glance_directory import FAMILIES, OTHER
+from tui_fs.survey.glance_directory import EXT, FAMILIES, OTHER, TMPFS
+from tui_fs.survey.glance_looking import Looking
 from tui_fs.survey.glance_sampling import Sample
 from tui_fs.survey.glance_statistics import Sum, Sums, interval
 from tui_fs.survey.glance_tree import Root, open_directory
@@ -22,6 +23,7 @@ _SURE_OF_LINKS = 60
 """Of so many files without a further name, at most a twentieth of all have one (3 / n)."""
 _LIKE_NONE_SEEN_BYTES = 64 << 10
 """What a file may hold on the average that is like none of those looked at."""
+_WITHOUT_SHARED_BLOCKS = (EXT, TMPFS)
 _SIZES_ALIKE = 1.3
 _UNSEEN_LARGE = 2
 """Where sizes differ, the truth lay above the interval of a sample in 2 of 24 looks (12 shapes)."""
@@ -101,15 +103,8 @@ def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
     names = math.inf if has_links else inodes / (1 - 3 / looked.files_looked_at)
     entries = interval(sums, Sum.ENTRIES, names)
     directories = interval(sums, Sum.DIRECTORIES, inodes)
-    allocated = _with_tail(interval(sums, Sum.ALLOCATED))
-    by_name = round(sums.values[Sum.ALLOCATED_BY_NAME])
-    if by_name > allocated.high and looked.files_linked:
-        # the further names may all lie elsewhere
-        allocated = Interval(allocated.low, allocated.expected, by_name)
     others = entries.high * (1 - directories.expected / max(1, entries.expected))
-    unseen = _unseen_bytes(others, looked.files_looked_at)
-    high = min(allocated.expected + unseen, used_bytes)
-    allocated = replace(allocated, high=max(allocated.high, math.ceil(high)))
+    allocated = _allocated(sums, looked, others, used_bytes)
     is_all_read = sums.is_exact
     if is_all_read:
         entries = _exactly(sums, Sum.ENTRIES)
@@ -143,17 +138,23 @@ def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
     )
 
 
-def _with_tail(known: Interval) -> Interval:
-    """Return the interval of bytes with room for the few large files that no sample meets."""
-    if known.high <= _SIZES_ALIKE * known.low:
-        return known
-    return Interval(known.low, known.expected, _UNSEEN_LARGE * known.high)
+def _allocated(sums: Sums, looked: Looking, files: float, cap: float) -> Interval:
+    """Return the interval of bytes with room for what no sample meets: few files hold most of them.
 
-
-def _unseen_bytes(files: float, looked_at: int) -> float:
-    """Return what files may hold that nobody has looked at: at most 3 / n of all are unlike n."""
-    share = min(1.0, 3 / max(1, looked_at))
-    return share * max(0.0, files - looked_at) * _LIKE_NONE_SEEN_BYTES
+    Args:
+        files: how many there may be.
+        cap: what the bytes certainly do not exceed.
+    """
+    known = interval(sums, Sum.ALLOCATED, cap)
+    high = float(known.high)
+    if high > _SIZES_ALIKE * known.low:
+        high *= _UNSEEN_LARGE
+    if looked.files_linked:
+        high = max(high, sums.values[Sum.ALLOCATED_BY_NAME])  # further names may all lie elsewhere
+    # of all files at most 3 / n are like none of n
+    unseen = min(1.0, 3 / max(1, looked.files_looked_at)) * max(0.0, files - looked.files_looked_at)
+    high = max(high, known.expected + unseen * _LIKE_NONE_SEEN_BYTES)
+    return replace(known, high=max(known.expected, math.ceil(min(high, cap))))
 
 
 def _exactly(sums: Sums, which: Sum) -> Interval:
@@ -162,13 +163,17 @@ def _exactly(sums: Sums, which: Sum) -> Interval:
 
 
 def _used(roots: Sequence[Root]) -> tuple[float, float]:
-    """Return the inodes and bytes that the file systems have given out, infinity if unknown."""
+    """Return the inodes and bytes the file systems have given out, infinity if that is no bound.
+
+    Files that share their blocks are allocated more together than is given out.
+    """
     inodes = bytes_ = 0.0
     for root in {root.device: root for root in roots}.values():
         room = os.fstatvfs(root.descriptor)
-        is_told = root.family != OTHER
-        inodes += room.f_files - room.f_ffree if room.f_files and is_told else math.inf
-        bytes_ += (room.f_blocks - room.f_bfree) * room.f_frsize if is_told else math.inf
+        has_inodes = room.f_files and root.family != OTHER
+        inodes += room.f_files - room.f_ffree if has_inodes else math.inf
+        has_bytes = room.f_blocks and root.family in _WITHOUT_SHARED_BLOCKS
+        bytes_ += (room.f_blocks - room.f_bfree) * room.f_frsize if has_bytes else math.inf
     return inodes, bytes_
 
 

@@ -118,7 +118,7 @@ class Looking:
             each, weight = waiting.pop()
             read = self.directories_read - read_before
             if read and (self._is_over(1.0) or read >= _READ_AT_MOST):
-                _give_up(whole, [(each, weight), *waiting])
+                give_up(whole, [(each, weight), *waiting])
                 break
             sums, reading = self.read(each)
             whole.add(sums, weight)
@@ -129,7 +129,7 @@ class Looking:
             children, _ = self.look(each, chosen, whole, weight)
             if not children:
                 if reading.directories > len(names) + 0.5:
-                    _give_up(whole, [(each, weight * reading.directories)])
+                    give_up(whole, [(each, weight * reading.directories)])
                 continue
             scale = weight * max(1.0, reading.directories / max(1, len(chosen)))
             if scale > weight:
@@ -295,7 +295,7 @@ def _leave_out_mounts(node: Node, reading: Reading) -> int:
     return covered
 
 
-def _give_up(whole: Sums, nodes: list[tuple[Node, float]]) -> None:
+def give_up(whole: Sums, nodes: list[tuple[Node, float]]) -> None:
     """Count directories, with their weights, for which there is no time.
 
     As much as they look like; but a way that has gone on for long may go on as long again: below
