@@ -104,7 +104,8 @@ def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
     entries = interval(sums, Sum.ENTRIES, names)
     directories = interval(sums, Sum.DIRECTORIES, inodes)
     others = entries.high * (1 - directories.expected / max(1, entries.expected))
-    allocated = _allocated(sums, looked, others, used_bytes)
+    shares_blocks = any(root.family not in _WITHOUT_SHARED_BLOCKS for root in roots)
+    allocated = _allocated(sums, looked, others, used_bytes, shares_blocks)
     is_all_read = sums.is_exact
     if is_all_read:
         entries = _exactly(sums, Sum.ENTRIES)
@@ -138,13 +139,16 @@ def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
     )
 
 
-def _allocated(sums: Sums, looked: Looking, files: float, cap: float) -> Interval:
+def _allocated(
+    sums: Sums, looked: Looking, files: float, used_bytes: float, shares_blocks: bool
+) -> Interval:
     """Return the interval of bytes with room for what no sample meets: few files hold most of them.
 
     Args:
         files: how many there may be.
-        cap: what the bytes certainly do not exceed.
+        shares_blocks: files that share their blocks may have more together than are used.
     """
+    cap = math.inf if shares_blocks else used_bytes
     known = interval(sums, Sum.ALLOCATED, cap)
     high = float(known.high)
     if high > _SIZES_ALIKE * known.low:
@@ -153,7 +157,7 @@ def _allocated(sums: Sums, looked: Looking, files: float, cap: float) -> Interva
         high = max(high, sums.values[Sum.ALLOCATED_BY_NAME])  # further names may all lie elsewhere
     # of all files at most 3 / n are like none of n
     unseen = min(1.0, 3 / max(1, looked.files_looked_at)) * max(0.0, files - looked.files_looked_at)
-    high = max(high, known.expected + unseen * _LIKE_NONE_SEEN_BYTES)
+    high = max(high, min(known.expected + unseen * _LIKE_NONE_SEEN_BYTES, used_bytes))
     return replace(known, high=max(known.expected, math.ceil(min(high, cap))))
 
 
@@ -163,17 +167,14 @@ def _exactly(sums: Sums, which: Sum) -> Interval:
 
 
 def _used(roots: Sequence[Root]) -> tuple[float, float]:
-    """Return the inodes and bytes the file systems have given out, infinity if that is no bound.
-
-    Files that share their blocks are allocated more together than is given out.
-    """
+    """Return inodes and bytes that the file systems have given out, infinity if not told."""
     inodes = bytes_ = 0.0
     for root in {root.device: root for root in roots}.values():
         room = os.fstatvfs(root.descriptor)
-        has_inodes = room.f_files and root.family != OTHER
-        inodes += room.f_files - room.f_ffree if has_inodes else math.inf
-        has_bytes = room.f_blocks and root.family in _WITHOUT_SHARED_BLOCKS
-        bytes_ += (room.f_blocks - room.f_bfree) * room.f_frsize if has_bytes else math.inf
+        is_told = root.family != OTHER
+        inodes += room.f_files - room.f_ffree if room.f_files and is_told else math.inf
+        used_blocks = room.f_blocks - room.f_bfree if room.f_blocks and is_told else math.inf
+        bytes_ += used_blocks * room.f_frsize
     return inodes, bytes_
 
 
