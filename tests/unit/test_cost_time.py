@@ -12,6 +12,7 @@ from tui_fs.cost.calls import predicted_calls
 from tui_fs.cost.time import (
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
+    LEVEL_S,
     NAME_BYTE_S,
     NOISE_BORNE,
     SECONDS_A_COUNTED_CALL,
@@ -265,6 +266,16 @@ def test_longer_names_cost_more() -> None:
     tree = survey(1000, 0)
     longer = replace(tree, non_directory_name_bytes=200_000)
     assert expected(longer) - expected(tree) == pytest.approx(200_000 * NAME_BYTE_S)
+
+
+def test_only_xargs_pays_for_the_levels_of_its_paths() -> None:
+    # Given 1,000 files 500 levels down / When predicted / Then xargs walks each level of each path
+    tree = survey(1000, 0)
+    deep = replace(tree, non_directory_levels=500_000)
+    assert expected(deep, XARGS) - expected(tree, XARGS) == pytest.approx(500_000 * LEVEL_S)
+    # And those that go by descriptors do not
+    for strategy in set(StrategyName) - {XARGS}:
+        assert expected(deep, strategy) == expected(tree, strategy)
 
 
 @given(

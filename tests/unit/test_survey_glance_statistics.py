@@ -117,6 +117,32 @@ def test_a_guess_above_the_cap_is_known_no_better() -> None:
     assert told.expected - told.low == pytest.approx(free.expected - free.low, rel=0.1)
 
 
+def test_what_rests_on_one_large_file_may_not_be_there() -> None:
+    # Given bytes of which nine tenths are what one file of a directory read says of ten others
+    read = Sums()
+    read.values[Sum.ALLOCATED], read.seen[Sum.ALLOCATED] = 100.0, 20.0
+    read.largest_bytes = 90.0
+    whole = Sums()
+    whole.add(read, 10.0)
+    whole.vary(Sum.ALLOCATED, 100.0**2, 20.0)
+    # When asked for the range / Then it reaches down to what is known without that file
+    told = interval(whole, Sum.ALLOCATED)
+    assert 20 < told.low <= 20 + 1_000 - 20 - 900
+    # and where no file says that much, it does not
+    whole.largest_bytes = 9.0
+    assert interval(whole, Sum.ALLOCATED).low > 800
+
+
+def test_a_directory_of_directories_does_not_tell_how_large_those_are() -> None:
+    # Given a large directory that holds nothing but directories nobody has read
+    whole = Sums()
+    whole.values[Sum.ENTRIES] = whole.values[Sum.DIRECTORIES] = 1.0
+    whole.values[Sum.ALLOCATED] = 4_000_000.0
+    # When they are added / Then they do not each take as much
+    whole.add_unknown(1_000_000.0, 100_000.0)
+    assert whole.values[Sum.ALLOCATED] < 4_000_000 + 100_000 * 4_096
+
+
 def test_what_is_only_guessed_may_be_twenty_times_as_much() -> None:
     # Given a chain of 100 and nobody knows how far it goes / Then it may well be 2,000
     sums = holding(100.0)

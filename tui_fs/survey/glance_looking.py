@@ -235,7 +235,7 @@ class Looking:
         sums.vary(Sum.ENTRIES, reading.variance, _WINDOWS_FREEDOM)
         sums.is_exact = reading.is_read_to_end
         known = len(reading.others) if reading.is_read_to_end else min(others, len(reading.others))
-        sums.seen = [1.0 + known, 1.0, 0.0]
+        sums.seen = [1.0 + known, 1.0, values[Sum.ALLOCATED]]
         if reading.entries > 0:
             self.max_depth = max(self.max_depth, node.depth + 1)
         longest = max((len(one.name) for one in reading.others), default=-1)
@@ -270,6 +270,8 @@ class Looking:
         once = [bytes_ / max(1, one.st_nlink) for bytes_, one in zip(by_name, found, strict=True)]
         mean = sum(once) / number
         sums.values[Sum.ALLOCATED] += others * mean
+        sums.seen[Sum.ALLOCATED] += sum(once)
+        sums.largest_bytes = others * max(once) / number
         sums.values[Sum.ALLOCATED_BY_NAME] += others * sum(by_name) / number
         apparent = [one.st_size / max(1, one.st_nlink) for one in found]
         sums.values[Sum.APPARENT] += others * sum(apparent) / number

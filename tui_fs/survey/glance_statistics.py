@@ -47,10 +47,11 @@ class Sums:
     """Values of `Sum`, and the variance of those that have a range.
 
     Attributes:
-        seen: the names and directories really read, without any guess: values at least.
+        seen: the names, directories and bytes really met, without any guess: values at least.
         doubts: of each variance, its square by its degrees of freedom, added up (Welch and
             Satterthwaite).
         margins: what further things like the largest seen would add.
+        largest_bytes: how much of the bytes allocated rests on the one file that says the most.
         is_sampled: not every directory was read.
         is_exact: nor is anything else estimated in the number of entries and directories.
     """
@@ -60,6 +61,7 @@ class Sums:
     doubts: list[float] = field(default_factory=lambda: [0.0] * len(INTERVALS))
     margins: list[float] = field(default_factory=lambda: [0.0] * len(INTERVALS))
     seen: list[float] = field(default_factory=lambda: [0.0] * len(INTERVALS))
+    largest_bytes: float = 0.0
     is_sampled: bool = False
     is_exact: bool = True
 
@@ -75,12 +77,14 @@ class Sums:
             self.doubts[which] += weight**4 * other.doubts[which]
             self.margins[which] = math.hypot(self.margins[which], weight * other.margins[which])
             self.seen[which] += other.seen[which]
+        self.largest_bytes = max(self.largest_bytes, weight * other.largest_bytes)
         self.is_sampled = self.is_sampled or other.is_sampled
         self.is_exact = self.is_exact and other.is_exact
 
     def add_unknown(self, entries: float, directories: float) -> None:
         """Add directories that nobody has read: what they look like, and it may be far more."""
-        each = self.values[Sum.ALLOCATED] / max(1.0, self.values[Sum.ENTRIES])
+        # Of a directory of directories that nobody has read, its own bytes are for their names.
+        each = self.values[Sum.ALLOCATED] / max(1.0, self.values[Sum.ENTRIES] + directories)
         self.values[Sum.ENTRIES] += entries
         self.values[Sum.DIRECTORIES] += directories
         self.values[Sum.ALLOCATED] += entries * each
@@ -127,7 +131,11 @@ def interval(sums: Sums, which: Sum, cap: float = math.inf) -> Interval:
     )
     # A sum of skewed things is skewed itself; in logarithms it is nearly even.
     # What was guessed too high is known no better for that: the range goes down from the cap.
-    low = seen + max(0.0, min(rest, cap - seen)) * math.exp(-min(spread, 50.0))
+    least = max(0.0, min(rest, cap - seen))
+    if which is Sum.ALLOCATED:
+        # What one large file that happened to be met says of others may not hold of any.
+        least = max(0.0, min(least, rest - sums.largest_bytes))
+    low = seen + least * math.exp(-min(spread, 50.0))
     high = seen + rest * math.exp(min(spread, 50.0)) + sums.margins[which]
     high += LINDY * open_of(sums, which)
     high = max(seen, min(high, cap))

@@ -1,0 +1,76 @@
+"""The engine beside others that delete, in turns: what it takes of the time of each.
+
+Run as root ``python -m tests.bench.engine_in_turn --dir DIR`` alone on the machine, with room in
+DIR for an image. Each deletes the same tree once a round, each round in another order. Printed are,
+for each, the median time and the median of the ratios of the engine's time to its in the same
+round. With ``--engine PATH`` (any number of times) further builds of the engine take part, with
+``--threads N`` the engine also with that number.
+"""
+
+import argparse
+import random
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench.accuracy_trees import SHAPES
+from tests.bench.scratch_mount import mounted
+
+_ENGINE = ("tui-fs-engine", "delete", "--")
+_IMAGE_BYTES = 8 << 30
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dir", default=None, help="where the images are made")
+    parser.add_argument("--filesystem", choices=("ext4", "xfs", "tmpfs", "btrfs"), default="tmpfs")
+    parser.add_argument("--shape", choices=list(SHAPES), default="100 x 1000")
+    parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--engine", action="append", default=[], help="another build of it")
+    parser.add_argument("--threads", action="append", default=[], help="a number for the engine")
+    asked = parser.parse_args()
+    ways: dict[str, tuple[str, ...]] = {"engine": _ENGINE, "rm": ("rm", "-rf", "--")}
+    if shutil.which("rmz"):
+        ways["rmz"] = ("rmz", "-f")
+    ways |= {path: (path, *_ENGINE[1:]) for path in asked.engine}
+    ways |= {f"--threads {n}": (*_ENGINE[:2], "--threads", n, "--") for n in asked.threads}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    with (
+        tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=asked.dir) as place,
+        mounted(place, asked.filesystem, _IMAGE_BYTES, 2 * asked.entries) as ground,
+    ):
+        dice = random.Random(1)
+        for number in range(asked.rounds + 1):
+            for name in dice.sample(list(ways), len(ways)):
+                tree = ground / "tree"
+                tree.mkdir()
+                SHAPES[asked.shape](tree, asked.entries, 1)
+                taken_s = _deleting(ways[name], tree)
+                if number:  # the first round warms the caches
+                    times[name].append(taken_s)
+    print(f"{asked.filesystem}, {asked.shape}, {asked.entries:,}, {asked.rounds} rounds")
+    for name, taken in times.items():
+        ratios = [ours / one for ours, one in zip(times["engine"], taken, strict=True)]
+        quartiles = statistics.quantiles(ratios, n=4)
+        print(
+            f"  {name:12} {statistics.median(taken):.4f} s, engine / it {quartiles[1]:.3f} "
+            f"({quartiles[0]:.3f} to {quartiles[2]:.3f})"
+        )
+
+
+def _deleting(command: tuple[str, ...], tree: Path) -> float:
+    began_s = time.monotonic()
+    subprocess.run([*command, tree], check=True, stdout=subprocess.DEVNULL)
+    taken_s = time.monotonic() - began_s
+    if tree.exists():
+        raise SystemExit(f"{command[0]} has left something")
+    return taken_s
+
+
+if __name__ == "__main__":
+    main()
