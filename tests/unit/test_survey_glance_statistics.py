@@ -143,6 +143,23 @@ def test_a_directory_of_directories_does_not_tell_how_large_those_are() -> None:
     assert whole.values[Sum.ALLOCATED] < 4_000_000 + 100_000 * 4_096
 
 
+def test_files_that_stand_for_many_count_as_few() -> None:
+    # Given 100 files looked at of a directory of 100, and 100 of one of 1,000,000
+    small, large, whole = Sums(), Sums(), Sums()
+    small.files_stood_for, small.files_squared = 100.0, 100.0**2 / 100
+    large.files_stood_for, large.files_squared = 1e6, 1e6**2 / 100
+    # When each is alone / Then a hundred; when both are added, hardly more
+    assert small.files_looked_at == large.files_looked_at == 100
+    whole.add(small)
+    whole.add(large)
+    assert 100 < whole.files_looked_at < 101
+    # And where each of them stands for as many, all of them
+    whole.add(small, 10_000.0)
+    assert 190 < whole.files_looked_at < 201
+    # And none without any
+    assert Sums().files_looked_at == 0
+
+
 def test_what_is_only_guessed_may_be_twenty_times_as_much() -> None:
     # Given a chain of 100 and nobody knows how far it goes / Then it may well be 2,000
     sums = holding(100.0)

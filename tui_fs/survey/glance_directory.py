@@ -46,6 +46,7 @@ class Reading:
         variance: of `entries`.
         open_entries: of them, those of which only a guess is known.
         directories, files, symlinks: expected of the entries.
+        directories_variance: of `directories`, where nothing but the sample tells them.
         name_bytes: mean length of the names that are no directories.
         record_bytes: mean bytes a name takes in a buffer of getdents64.
         subdirectories: names that were met.
@@ -58,6 +59,7 @@ class Reading:
     directories: float = 0.0
     files: float = 0.0
     symlinks: float = 0.0
+    directories_variance: float = 0.0
     name_bytes: float = 0.0
     record_bytes: float = 0.0
     is_read_to_end: bool = True
@@ -151,6 +153,10 @@ class DirectoryReading:
         told = subdirectories_of(self._family, status)
         if told is not None:
             _correct_directories(reading, told)
+        elif entries:
+            share = reading.directories / entries
+            of_kind = share * (1 - share) * entries * max(0.0, entries - known) / max(1, known)
+            reading.directories_variance = share * share * variance + of_kind
         return reading
 
     def _rest_by_windows(

@@ -233,6 +233,7 @@ class Looking:
         values[Sum.PATH_BYTES] = others * (node.path_bytes + 1 + reading.name_bytes)
         values[Sum.OPEN] = reading.open_entries
         sums.vary(Sum.ENTRIES, reading.variance, _WINDOWS_FREEDOM)
+        sums.vary(Sum.DIRECTORIES, reading.directories_variance, _WINDOWS_FREEDOM)
         sums.is_exact = reading.is_read_to_end
         known = len(reading.others) if reading.is_read_to_end else min(others, len(reading.others))
         sums.seen = [1.0 + known, 1.0, values[Sum.ALLOCATED]]
@@ -272,6 +273,7 @@ class Looking:
         sums.values[Sum.ALLOCATED] += others * mean
         sums.seen[Sum.ALLOCATED] += sum(once)
         sums.largest_bytes = others * max(once) / number
+        sums.files_stood_for, sums.files_squared = others, others * others / number
         sums.values[Sum.ALLOCATED_BY_NAME] += others * sum(by_name) / number
         apparent = [one.st_size / max(1, one.st_nlink) for one in found]
         sums.values[Sum.APPARENT] += others * sum(apparent) / number

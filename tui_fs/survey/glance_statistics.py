@@ -52,6 +52,8 @@ class Sums:
             Satterthwaite).
         margins: what further things like the largest seen would add.
         largest_bytes: how much of the bytes allocated rests on the one file that says the most.
+        files_stood_for, files_squared: for how many files each one stands that was looked at, and
+            the squares of that, added up.
         is_sampled: not every directory was read.
         is_exact: nor is anything else estimated in the number of entries and directories.
     """
@@ -62,6 +64,8 @@ class Sums:
     margins: list[float] = field(default_factory=lambda: [0.0] * len(INTERVALS))
     seen: list[float] = field(default_factory=lambda: [0.0] * len(INTERVALS))
     largest_bytes: float = 0.0
+    files_stood_for: float = 0.0
+    files_squared: float = 0.0
     is_sampled: bool = False
     is_exact: bool = True
 
@@ -78,6 +82,8 @@ class Sums:
             self.margins[which] = math.hypot(self.margins[which], weight * other.margins[which])
             self.seen[which] += other.seen[which]
         self.largest_bytes = max(self.largest_bytes, weight * other.largest_bytes)
+        self.files_stood_for += weight * other.files_stood_for
+        self.files_squared += weight**2 * other.files_squared
         self.is_sampled = self.is_sampled or other.is_sampled
         self.is_exact = self.is_exact and other.is_exact
 
@@ -108,6 +114,11 @@ class Sums:
         """Add a variance and its degrees of freedom."""
         self.variances[which] += variance
         self.doubts[which] += variance * variance / freedom
+
+    @property
+    def files_looked_at(self) -> float:
+        """As how many files drawn evenly those count that were looked at (Kish)."""
+        return self.files_stood_for**2 / self.files_squared if self.files_squared else 0.0
 
     def freedom(self, which: Sum) -> float:
         """Return the degrees of freedom of the whole variance."""
