@@ -308,10 +308,10 @@ def test_a_later_step_has_the_ranks_that_an_earlier_one_was_given(cli: Cli, tmpf
 
 
 def test_a_wrong_value_changes_nothing(cli: Cli, tmpfs: Path) -> None:
-    # Given a running job
+    # Given a running job that no moment without a supervisor can finish: a process for each file
     target = tmpfs / "t"
     flat(target, RATED_ENTRIES)
-    job = start(cli, target, "rm", "--rate", "300")
+    job = start(cli, target, "xargs", "--batch-size", "1", "--rate", "300")
     # When it is told what cannot be / Then a usage error in one sentence
     for name, value in WRONG:
         cli.run(name, job, value).expect(2).assert_one_sentence()
