@@ -149,15 +149,15 @@ def test_files_that_stand_for_many_count_as_few() -> None:
     small.files_stood_for, small.files_squared = 100.0, 100.0**2 / 100
     large.files_stood_for, large.files_squared = 1e6, 1e6**2 / 100
     # When each is alone / Then a hundred; when both are added, hardly more
-    assert small.files_looked_at == large.files_looked_at == 100
+    assert small.effective_files == large.effective_files == 100
     whole.add(small)
     whole.add(large)
-    assert 100 < whole.files_looked_at < 101
+    assert 100 < whole.effective_files < 101
     # And where each of them stands for as many, all of them
     whole.add(small, 10_000.0)
-    assert 190 < whole.files_looked_at < 201
+    assert 190 < whole.effective_files < 201
     # And none without any
-    assert Sums().files_looked_at == 0
+    assert Sums().effective_files == 0
 
 
 def test_what_is_only_guessed_may_be_twenty_times_as_much() -> None:

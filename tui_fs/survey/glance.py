@@ -156,7 +156,7 @@ def _allocated(
     if looked.files_linked:
         high = max(high, sums.values[Sum.ALLOCATED_BY_NAME])  # further names may all lie elsewhere
     # of all files at most 3 / n are like none of n
-    unseen = min(1.0, 3 / max(1.0, sums.files_looked_at))
+    unseen = min(1.0, 3 / max(1.0, sums.effective_files))
     unseen *= max(0.0, files - looked.files_looked_at)
     high = max(high, min(known.expected + unseen * _LIKE_NONE_SEEN_BYTES, used_bytes))
     return replace(known, high=max(known.expected, math.ceil(min(high, cap))))

@@ -116,7 +116,7 @@ class Sums:
         self.doubts[which] += variance * variance / freedom
 
     @property
-    def files_looked_at(self) -> float:
+    def effective_files(self) -> float:
         """As how many files drawn evenly those count that were looked at (Kish)."""
         return self.files_stood_for**2 / self.files_squared if self.files_squared else 0.0
 
