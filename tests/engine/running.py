@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import resource
 import select
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +84,10 @@ def delete(
 class Conversation:
     """A running engine that is spoken to."""
 
-    def __init__(self, *arguments: str | Path, first: str = "") -> None:
-        """Start it; the command `first` waits for it already."""
+    def __init__(
+        self, *arguments: str | Path, first: str = "", descriptors: int | None = None
+    ) -> None:
+        """Start it with at most so many descriptors; the command `first` waits for it already."""
         heard, said = os.pipe()
         self._commands = os.fdopen(said, "wb", buffering=0)
         self._commands.write(first.encode())
@@ -92,6 +96,7 @@ class Conversation:
             stdin=heard,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=None if descriptors is None else partial(_bound_descriptors, descriptors),
         )
         os.close(heard)
         self._rest = b""
@@ -139,6 +144,10 @@ class Conversation:
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
             assert chunk, "it has ended"
             self._rest += chunk
+
+
+def _bound_descriptors(most: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def peak_memory_kib(arguments: Sequence[str | Path]) -> tuple[int, int]:

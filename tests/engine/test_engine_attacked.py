@@ -1,7 +1,6 @@
 """What somebody in the tree, or beside it, may do to lead the engine astray or to stop it."""
 
 import os
-import resource
 import signal
 import subprocess
 import time
@@ -17,6 +16,7 @@ from tests.trees import flat, many_directories
 from tui_fs.linux.process_files import state_of
 
 CROWD = 5_000
+CROWDED = 500
 LARGE_CROWD = 200_000
 OLD_S = 1_000
 
@@ -159,27 +159,24 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
         for _ in range(150):
             place = place / "d"
         place.mkdir(parents=True)
-        flat(place / "files", 50)
+        flat(place / "files", CROWDED)
         ends.append(place / "files")
-    process = subprocess.Popen(
-        [engine(), "delete", "--threads", "1", "--rate", "300", "--", target],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
-    )
-    deadline = time.monotonic() + DEADLINE_S
-    begun: list[Path] = []
-    while not begun:
-        assert time.monotonic() < deadline
-        begun = [end for end in ends if len(os.listdir(end)) < 50]
-    # When the middle of the one in which it works is moved out of the tree
-    middle = begun[0].parents[40]
+    run = Conversation("--rate", "100", "--threads", "1", "--", target, descriptors=64)
+    # And a run that stands still while it empties one of them
+    while not run.counts["removed"]:
+        run.next_counts()
+    run.say("pause")
+    run.next_counts()
+    (begun,) = [end for end in ends if len(os.listdir(end)) < CROWDED]
+    # When the middle of that one is moved out of the tree
+    middle = begun.parents[40]
     os.rename(middle, ext4 / "moved")
-    _, messages = process.communicate(timeout=DEADLINE_S)
+    run.say("rate off")
+    run.say("resume")
+    ended = run.end()
     # Then it tells that one, and all the others are gone
-    assert process.returncode == 1
-    assert b"Too many open files" not in messages
+    assert ended.code == 1
+    assert not any("Too many open files" in message for message in ended.messages)
     assert os.listdir(target) == [middle.relative_to(target).parts[0]]
 
 
@@ -212,21 +209,16 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
         for _ in range(60):
             place = place / "d"
         place.mkdir(parents=True)
-        flat(place / "files", 100)
+        flat(place / "files", CROWDED)
     ends = {name: above.joinpath(name, *["d"] * 60, "files") for name in names}
     number = above.stat().st_ino
-    process = subprocess.Popen(
-        [engine(), "delete", "--threads", "1", "--rate", "200", "--", ext4 / "target"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)),
-    )
-    begun: list[str] = []
-    deadline = time.monotonic() + DEADLINE_S
-    while not begun:
-        assert time.monotonic() < deadline
-        begun = [name for name in names if len(os.listdir(ends[name])) < 100]
+    run = Conversation("--rate", "100", "--threads", "1", "--", ext4 / "target", descriptors=40)
+    # And a run that stands still while it empties one of them
+    while not run.counts["removed"]:
+        run.next_counts()
+    run.say("pause")
+    run.next_counts()
+    (begun,) = [name for name in names if len(os.listdir(ends[name])) < CROWDED]
     # When the directory goes, one of somebody else gets its number and has things of these names,
     # and what is being emptied is moved into it
     for name in names:
@@ -242,15 +234,17 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
     os.rename(other, ext4 / "other")
     other = ext4 / "other"
     for name in names:
-        if name not in begun:
+        if name != begun:
             (other / name).mkdir()
             (other / name / "precious").touch()
-    os.rename(ext4 / begun[0], other / begun[0])
-    _, messages = process.communicate(timeout=DEADLINE_S)
+    os.rename(ext4 / begun, other / begun)
+    run.say("rate off")
+    run.say("resume")
+    ended = run.end()
     # Then nothing in it was touched, and that was told
-    assert all((other / name / "precious").exists() for name in names if name not in begun)
-    assert process.returncode == 1
-    assert messages
+    assert all((other / name / "precious").exists() for name in names if name != begun)
+    assert ended.code == 1
+    assert ended.messages
 
 
 def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
