@@ -22,15 +22,15 @@ def test_where_nothing_is_known_of_inodes_nothing_is_certain() -> None:
 def test_chunks_of_inodes_come_back_for_certain_and_at_most() -> None:
     # Given what is known of chunks
     known = replace(SURVEY, inode_bytes=(15 * CHUNK, 16 * CHUNK))
-    # When all is deleted / Then both are told, and room for the index
-    least, most = metadata_bytes(known, "xfs", 1_000)
-    assert (least, most - 16 * CHUNK) == (15 * CHUNK, 2_048 + 65_536)
+    # When all is deleted / Then both are told
+    assert metadata_bytes(known, "xfs", 1_000) == (15 * CHUNK, 16 * CHUNK)
     # When the target itself is kept / Then its chunk need not come back
-    assert metadata_bytes(known, "xfs", 999, kept=1)[0] == 11 * CHUNK
+    assert metadata_bytes(known, "xfs", 999, kept=1) == (9 * CHUNK, 16 * CHUNK)
     assert metadata_bytes(known, "xfs", 999, kept=9)[0] == 0
     # When only some is selected / Then no chunk is certain, and not more go than are selected
     some = replace(known, matched=Totals(files=1))
-    assert metadata_bytes(some, "xfs", 1) == (0, 64 * 2048 + 512 + 65_536)
+    assert metadata_bytes(some, "xfs", 1) == (0, 64 * 2048 + 65_536)
+    assert metadata_bytes(some, "xfs", 99) == (0, 16 * CHUNK)
 
 
 def test_what_inodes_give_back_is_told_where_it_is_much() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.xfs import Chunk, Geometry
 from tui_fs.survey import inode_space
+from tui_fs.survey.inode_index import with_room_for_index
 from tui_fs.survey.inode_space import (
     SeenInodes,
     grouped,
@@ -32,20 +33,23 @@ class Xfs:
     block_bytes: int = 4096
     made: int | None = None
     error: OSError | None = None
+    tells_all: bool = True
 
     def tell(self, _: int, first: int) -> list[Chunk]:
         """Return the chunk with an inode, or the next ones."""
         if self.error is not None:
             raise self.error
+        if first == 0 and not self.tells_all:
+            raise PermissionError(1, "no")
         return [chunk for chunk in self.chunks if chunk.first + 64 > first][:2]
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let it be the file system of every path."""
         made = 64 * len(self.chunks) if self.made is None else self.made
-        shape = Geometry(self.block_bytes, 4, INODE_BYTES)
+        shape = Geometry(self.block_bytes, 1 << 20, 4, INODE_BYTES)
         monkeypatch.setattr(inode_space, "chunks", self.tell)
         monkeypatch.setattr(inode_space, "geometry", lambda _: shape)
-        monkeypatch.setattr(inode_space, "inodes_made", lambda _: made)
+        monkeypatch.setattr(inode_space, "inodes_made", lambda _, group: 0 if group else made)
 
 
 def bits(inodes: Iterable[int], first: int) -> int:
@@ -110,7 +114,21 @@ def test_who_gets_no_answer_knows_what_was_touched(
     Xfs(TREE.chunks, error=None if is_late else PermissionError(1, "no")).put(monkeypatch)
     monkeypatch.setattr(inode_space, "_LONGEST_S", -1.0 if is_late else 9.0)
     found = inode_bytes_freed("/", seen([128, 129, 300], outside=[500]))
-    assert found == (0, 3 * CHUNK_BYTES)
+    assert found == (0, with_room_for_index(3 * CHUNK_BYTES))
+
+
+def test_the_index_of_chunks_shrinks_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given so many chunks that their index has two leaves, with one inode of the tree in each
+    firsts = range(128, 128 + 300 * 64, 64)
+    chunks = [Chunk(first, 1) for first in firsts]
+    Xfs(chunks).put(monkeypatch)
+    # When asked / Then a leaf and the root above come back, and perhaps those that list free inodes
+    all_chunks = 300 * CHUNK_BYTES
+    assert inode_bytes_freed("/", seen(firsts)) == (all_chunks + 8_192, all_chunks + 16_384)
+    # And where the kernel does not tell of all chunks there is room for some
+    Xfs(chunks, tells_all=False).put(monkeypatch)
+    expected = (300 * INODE_BYTES, with_room_for_index(all_chunks))
+    assert inode_bytes_freed("/", seen(firsts)) == expected
 
 
 def test_where_a_block_holds_more_than_a_chunk_none_comes_back(
@@ -119,7 +137,7 @@ def test_where_a_block_holds_more_than_a_chunk_none_comes_back(
     # Given blocks of 64 KiB / When asked / Then nothing
     Xfs(TREE.chunks, block_bytes=65_536).put(monkeypatch)
     assert inode_bytes_freed("/", seen(range(128, 192))) == (0, 0)
-    assert inode_bytes_at_most("/", 3) == 3 * CHUNK_BYTES
+    assert inode_bytes_at_most("/", 3) == with_room_for_index(3 * CHUNK_BYTES)
 
 
 def test_a_file_system_that_is_not_xfs_cannot_be_asked(tmpfs: Path) -> None:

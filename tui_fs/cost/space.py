@@ -5,12 +5,10 @@ from tui_fs.model.survey import Survey
 _BYTES_PER_ENTRY = {"xfs": 1024, "btrfs": 2048, "zfs": 2048, "bcachefs": 2048}
 """Where nothing better is known: xfs gave back 513 bytes an entry (an inode) and btrfs 750 to 1,230
 (50,000 empty and 20,000 small files), ext4 and tmpfs not one."""
-_NEIGHBOURS_BYTES = 64 * 1024
-"""xfs makes and frees inodes by chunks of 64, so that neighbours of the tree may join in."""
 _LARGEST_CHUNK_BYTES = 64 * 2048
-"""64 inodes of the largest size."""
-_INDEX_SHARE = 256
-"""xfs keeps some 32 bytes for a chunk in trees of its own, which shrink: twice that, half empty."""
+"""xfs makes and frees inodes by chunks of 64, of 2,048 bytes where they are largest."""
+_NEIGHBOURS_BYTES = 64 * 1024
+"""Where a part of a chunk, or of the trees that list chunks, goes with others."""
 
 
 def metadata_bytes(
@@ -29,7 +27,7 @@ def metadata_bytes(
         each = _BYTES_PER_ENTRY.get(kind, 0)
         return 0, entries * each + (_NEIGHBOURS_BYTES if each else 0)
     least, most = survey.inode_bytes
+    each = _LARGEST_CHUNK_BYTES + _NEIGHBOURS_BYTES
     if survey.matched is not None:
-        least, most = 0, min(most, entries * _LARGEST_CHUNK_BYTES)
-    index = most // _INDEX_SHARE + _NEIGHBOURS_BYTES
-    return max(0, least - kept * _LARGEST_CHUNK_BYTES), most + index
+        return 0, min(most, entries * each)
+    return max(0, least - kept * each), most

@@ -11,8 +11,8 @@ from typing import NamedTuple
 INODES_PER_CHUNK = 64
 
 _XFS_IOC_FSGEOMETRY_V1 = 0x80705864
-_GEOMETRY = struct.Struct("=I8xI8xI84x")
-"""struct xfs_fsop_geom_v1: size of a block, allocation groups, size of an inode."""
+_GEOMETRY = struct.Struct("=I4xII8xI84x")
+"""struct xfs_fsop_geom_v1: size of a block, blocks of a group, groups, size of an inode."""
 
 _XFS_IOC_AG_GEOMETRY = 0xC080583D
 _GROUP = struct.Struct("=I8xI112x")
@@ -41,10 +41,12 @@ class Geometry(NamedTuple):
     """How a file system was made.
 
     Attributes:
+        group_blocks: blocks of an allocation group; the last one may have fewer.
         groups: allocation groups.
     """
 
     block_bytes: int
+    group_blocks: int
     groups: int
     inode_bytes: int
 
@@ -52,6 +54,12 @@ class Geometry(NamedTuple):
     def gives_chunks_back(self) -> bool:
         """Whether chunks come back: not where a block holds more than one."""
         return self.block_bytes <= INODES_PER_CHUNK * self.inode_bytes
+
+    def group_of(self, inode: int) -> int:
+        """Return in which allocation group an inode lies: its number's highest bits."""
+        inodes_per_block = self.block_bytes // self.inode_bytes
+        low_bits = (self.group_blocks - 1).bit_length() + (inodes_per_block - 1).bit_length()
+        return inode >> low_bits
 
 
 def geometry(descriptor: int) -> Geometry:
@@ -64,17 +72,14 @@ def geometry(descriptor: int) -> Geometry:
     return Geometry._make(_GEOMETRY.unpack(answer))
 
 
-def inodes_made(descriptor: int) -> int:
-    """Return how many inodes all chunks together have, in use or not.
+def inodes_made(descriptor: int, group: int) -> int:
+    """Return how many inodes all chunks of an allocation group have together, in use or not.
 
     Raises:
         OSError: it is not on xfs, or older than Linux 5.2.
     """
-    made = 0
-    for number in range(geometry(descriptor).groups):
-        answer = fcntl.ioctl(descriptor, _XFS_IOC_AG_GEOMETRY, _GROUP.pack(number, 0))
-        made += _GROUP.unpack(answer)[1]
-    return made
+    answer = fcntl.ioctl(descriptor, _XFS_IOC_AG_GEOMETRY, _GROUP.pack(group, 0))
+    return int(_GROUP.unpack(answer)[1])
 
 
 def chunks(descriptor: int, first: int) -> list[Chunk]:

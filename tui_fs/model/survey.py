@@ -196,8 +196,8 @@ class Survey:
         tall_full_directories: the same, where the lowest of these four holds something.
         names_held: names that a tool which reads directories whole holds at most, on the way down
             where the most lie; None where the tree is not deep or this is not known.
-        inode_bytes: what comes back with the inodes themselves, certainly and at most; None where
-            the file system does not give them back, or this is not known.
+        inode_bytes: what comes back with the inodes themselves and with what lists them, certainly
+            and at most; None where the file system does not give them back, or this is not known.
         unreadable: directories that could not be read; their content is not counted.
         writable_by_others: directories in which somebody other than this user and root may
             write.

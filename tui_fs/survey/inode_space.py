@@ -7,16 +7,21 @@ tells root; others only know that no more chunks come back than were touched.
 import bisect
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tui_fs.linux.mounts import Mount, mount_of
-from tui_fs.linux.xfs import INODES_PER_CHUNK, Chunk, chunks, geometry, inodes_made
+from tui_fs.linux.xfs import INODES_PER_CHUNK, Chunk, Geometry, chunks, geometry, inodes_made
+from tui_fs.survey.inode_index import blocks_given_back, blocks_of, with_room_for_index
 from tui_fs.survey.records import INODES_PER_GROUP, place_of
 from tui_fs.survey.walker import OPEN_FLAGS
 
 _LONGEST_S = 0.7
 """For each of the two questions."""
+
+_BLOCKS_OF_A_NAME = 4
+"""A directory may lose with a name its block of names and those that list and find it."""
 
 _ALL = (1 << INODES_PER_CHUNK) - 1
 
@@ -77,15 +82,33 @@ def inode_bytes_freed(path: str, seen: SeenInodes) -> tuple[int, int]:
             return 0, 0
         os.fstatvfs(descriptor)  # which has the kernel finish what was deleted just before
         chunk_bytes = INODES_PER_CHUNK * made.inode_bytes
-        known = _going(descriptor, seen)
-        if known is None:
-            return 0, len(seen.whole.keys() | seen.outside.keys()) * chunk_bytes
-        certain, certainly_in_use, possible = known
-        if certainly_in_use < certain * INODES_PER_CHUNK and not _are_whole(descriptor):
-            return certainly_in_use * made.inode_bytes, possible * chunk_bytes
-        return certain * chunk_bytes, possible * chunk_bytes
+        going = _going(descriptor, seen, made)
+        if going is None:
+            chunks_touched = len(seen.whole.keys() | seen.outside.keys())
+            return 0, with_room_for_index(chunks_touched * chunk_bytes)
+        records = _chunks_there_are(descriptor, made)
+        certainly = going.certainly_in_use * made.inode_bytes
+        possibly = going.possible.total() * chunk_bytes
+        if records is None:
+            return certainly, with_room_for_index(possibly)
+        if _are_whole(descriptor, made, records):
+            certainly = going.certain.total() * chunk_bytes
+        least, most = _index_bytes(going, records, made)
+        return certainly + least, possibly + most
     finally:
         os.close(descriptor)
+
+
+def directory_bytes_above(paths: Iterable[str]) -> int:
+    """Return how much the directories shrink at most in which paths are, when these go.
+
+    One whose names lie in its inode does not.
+
+    Raises:
+        OSError: one of them is not there.
+    """
+    above = [os.lstat(os.path.dirname(path)) for path in paths]
+    return sum(min(one.st_blocks * 512, _BLOCKS_OF_A_NAME * one.st_blksize) for one in above)
 
 
 def inode_bytes_at_most(path: str, inodes: int) -> int:
@@ -96,18 +119,42 @@ def inode_bytes_at_most(path: str, inodes: int) -> int:
     """
     descriptor = os.open(path, OPEN_FLAGS)
     try:
-        return inodes * INODES_PER_CHUNK * geometry(descriptor).inode_bytes
+        return with_room_for_index(inodes * INODES_PER_CHUNK * geometry(descriptor).inode_bytes)
     finally:
         os.close(descriptor)
 
 
-def _going(descriptor: int, seen: SeenInodes) -> tuple[int, int, int] | None:
-    """Return how many chunks go for certain, how many of their inodes are in use, how many may go.
+@dataclass(slots=True)
+class _Going:
+    """What goes with a tree, as far as is known.
 
-    None where that is not told in time.
+    Attributes:
+        certain, possible: chunks of each allocation group.
+        partly_used: those among the possible ones of which not all inodes are in use.
+        certainly_in_use: inodes of the certain ones.
     """
+
+    certain: Counter[int] = field(default_factory=Counter)
+    possible: Counter[int] = field(default_factory=Counter)
+    partly_used: Counter[int] = field(default_factory=Counter)
+    certainly_in_use: int = 0
+
+    def add(self, chunk: Chunk, seen: SeenInodes, group: int) -> None:
+        """Take in a chunk that holds inodes of the tree, or lies near them."""
+        if not seen.may_go(chunk):
+            return
+        self.possible[group] += 1
+        in_use = chunk.in_use.bit_count()
+        self.partly_used[group] += in_use < INODES_PER_CHUNK
+        if seen.go_for_certain(chunk):
+            self.certain[group] += 1
+            self.certainly_in_use += in_use
+
+
+def _going(descriptor: int, seen: SeenInodes, made: Geometry) -> _Going | None:
+    """Return which chunks go; None where that is not told in time."""
     groups = sorted(seen.whole.keys() | seen.outside.keys())
-    certain = certainly_in_use = possible = 0
+    going = _Going()
     at = behind = 0
     until_s = time.monotonic() + _LONGEST_S
     while at < len(groups):
@@ -117,29 +164,44 @@ def _going(descriptor: int, seen: SeenInodes) -> tuple[int, int, int] | None:
         if not answer:
             break
         for chunk in answer:
-            possible += seen.may_go(chunk)
-            if seen.go_for_certain(chunk):
-                certain += 1
-                certainly_in_use += chunk.in_use.bit_count()
+            going.add(chunk, seen, made.group_of(chunk.first))
         behind = answer[-1].first + INODES_PER_CHUNK
         at = bisect.bisect_left(groups, behind // INODES_PER_GROUP)
-    return certain, certainly_in_use, possible
+    return going
 
 
-def _are_whole(descriptor: int) -> bool:
+def _chunks_there_are(descriptor: int, made: Geometry) -> Counter[int] | None:
+    """Return how many chunks each allocation group has; None where that is not told in time."""
+    found: Counter[int] = Counter()
+    first = 0
+    until_s = time.monotonic() + _LONGEST_S
+    while answer := _asked(descriptor, first, until_s):
+        found.update(made.group_of(chunk.first) for chunk in answer)
+        first = answer[-1].first + INODES_PER_CHUNK
+    return found if answer is not None else None
+
+
+def _are_whole(descriptor: int, made: Geometry, chunks_there_are: Counter[int]) -> bool:
     """Tell whether all chunks of the file system are known to have all their inodes.
 
     Where space is short a chunk is made with fewer, and nothing tells which.
     """
-    number = first = 0
-    until_s = time.monotonic() + _LONGEST_S
-    while answer := _asked(descriptor, first, until_s):
-        number += len(answer)
-        first = answer[-1].first + INODES_PER_CHUNK
     try:
-        return answer is not None and number * INODES_PER_CHUNK == inodes_made(descriptor)
+        inodes = sum(inodes_made(descriptor, group) for group in range(made.groups))
     except OSError:
         return False  # an older kernel
+    return chunks_there_are.total() * INODES_PER_CHUNK == inodes
+
+
+def _index_bytes(going: _Going, records: Counter[int], made: Geometry) -> tuple[int, int]:
+    """Return how much the index of the chunks shrinks: certainly, and at most."""
+    least = most = 0
+    for group, possible in going.possible.items():
+        certain = going.certain[group]
+        fewer, more = blocks_given_back(records[group], certain, possible, made.block_bytes)
+        _, free_list = blocks_of(going.partly_used[group], made.block_bytes)
+        least, most = least + fewer, most + more + free_list - 1
+    return least * made.block_bytes, most * made.block_bytes
 
 
 def _asked(descriptor: int, first: int, until_s: float) -> list[Chunk] | None:

@@ -22,6 +22,7 @@ from tui_fs.survey.findings import Tree
 from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.inode_space import (
     SeenInodes,
+    directory_bytes_above,
     grouped,
     inode_bytes_at_most,
     inode_bytes_freed,
@@ -178,6 +179,7 @@ class ScandirSurvey:
             outside = grouped(counted.inodes_linked_outside)
             inodes = SeenInodes(counted.inodes_seen, grouped(staying), outside)
             least, most = inode_bytes_freed(path, inodes)
+            most += directory_bytes_above(self._paths)
         except OSError:
             return None  # not there any more, or not to be asked: then nothing is known of it
         # Of a process that may not be looked into nobody can say what it holds, here as elsewhere.
