@@ -143,6 +143,15 @@ def test_a_directory_of_directories_does_not_tell_how_large_those_are() -> None:
     assert whole.values[Sum.ALLOCATED] < 4_000_000 + 100_000 * 4_096
 
 
+def test_levels_nobody_has_read_take_as_much_as_those_that_were() -> None:
+    # Given a chain of 1,000 directories of a block each, of which more may come
+    sums = holding(1_000.0)
+    sums.values[Sum.DIRECTORIES], sums.values[Sum.ALLOCATED] = 1_000.0, 1_000 * 4_096.0
+    # When as many again are expected / Then so are their blocks
+    sums.add_unknown(1_000.0, 1_000.0)
+    assert sums.values[Sum.ALLOCATED] == 2_000 * 4_096
+
+
 def test_files_that_stand_for_many_count_as_few() -> None:
     # Given 100 files looked at of a directory of 100, and 100 of one of 1,000,000
     small, large, whole = Sums(), Sums(), Sums()

@@ -90,7 +90,7 @@ class Sums:
     def add_unknown(self, entries: float, directories: float) -> None:
         """Add directories that nobody has read: what they look like, and it may be far more."""
         # Of a directory of directories that nobody has read, its own bytes are for their names.
-        each = self.values[Sum.ALLOCATED] / max(1.0, self.values[Sum.ENTRIES] + directories)
+        each = self.values[Sum.ALLOCATED] / max(1.0, self.values[Sum.ENTRIES], directories)
         self.values[Sum.ENTRIES] += entries
         self.values[Sum.DIRECTORIES] += directories
         self.values[Sum.ALLOCATED] += entries * each
