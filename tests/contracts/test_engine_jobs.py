@@ -115,7 +115,7 @@ def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) ->
 def test_other_strategies_have_no_threads(cli: Cli, ext4: Path) -> None:
     # Given a job of rm / When threads are asked for, at the start or later / Then one sentence
     target = ext4 / "t"
-    flat(target, 5_000)
+    flat(target, 30_000)
     finished = cli.delete(target, "rm", "--threads", "2").expect(2)
     finished.assert_one_sentence()
     assert "parallel has" in finished.stderr

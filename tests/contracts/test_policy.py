@@ -232,7 +232,7 @@ def test_the_supervisor_runs_what_the_policy_permits(cli: Cli, target: Path) -> 
 def test_a_policy_made_while_a_job_is_paused_forbids_to_resume(cli: Cli, tmpfs: Path) -> None:
     # Given a paused job
     target = tmpfs / "t"
-    many_directories(target, 20, 100)
+    many_directories(target, 20, 2_000)
     options = ("--strategy", "rm", "--yes", "--detach", "--rate", "100")
     job = cli.run("delete", *options, target).expect(0).stdout.decode().strip()
     cli.run("pause", job).expect(0)

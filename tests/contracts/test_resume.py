@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Cli, entries_in, wait_until
 from tests.trees import flat
 
-FILES = 3000
+FILES = 1500
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def died(cli: Cli, tmpfs: Path) -> tuple[str, Path]:
     target = tmpfs / "place" / "target"
     target.mkdir(parents=True)
     flat(target, FILES)
-    options = ("--rate", "500", "--detach", "--yes", "--json")
-    job = str(cli.run("delete", "--strategy", "find", *options, target).expect(0).object()["id"])
+    options = ("--batch-size", "1", "--rate", "500", "--detach", "--yes", "--json")
+    job = str(cli.run("delete", "--strategy", "xargs", *options, target).expect(0).object()["id"])
     wait_until(lambda: 0 < entries_in(target) < FILES, "a deletion at work")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     cli.wait_for_state(job, "died")
@@ -34,7 +34,7 @@ def test_resume_goes_on_with_the_rest(cli: Cli, died: tuple[str, Path]) -> None:
     assert left > 0
     report = cli.run("resume", job, "--yes", "--json").expect(0).report()
     assert report["outcome"] == "done"
-    assert report["strategy"] == "find"
+    assert report["strategy"] == "xargs"
     assert report["expected"]["totals"]["files"] == left
     assert report["id"] != job
     assert not target.exists()
