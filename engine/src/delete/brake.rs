@@ -106,21 +106,27 @@ impl Brake {
         self.is_gentle.load(Relaxed)
     }
 
+    /// Whether nobody has to wait or to end.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        !self.needs_look.load(Relaxed)
+    }
+
     /// Waits as long as there is a reason to.
     ///
     /// Returns `false` where everything is to end.
     #[inline]
     pub fn permits(&self, seat: &mut Seat) -> bool {
-        !self.needs_look.load(Relaxed) || self.wait(seat, false) != Permit::Never
+        self.is_off() || self.wait(seat, false) != Permit::Never
     }
 
     /// The same before a removal, which a limited rate counts.
     #[inline]
     pub fn permits_removal(&self, seat: &mut Seat) -> Permit {
-        if self.needs_look.load(Relaxed) {
-            self.wait(seat, true)
-        } else {
+        if self.is_off() {
             Permit::AtOnce
+        } else {
+            self.wait(seat, true)
         }
     }
 

@@ -91,24 +91,22 @@ impl Hands<'_> {
         failures: &mut Vec<Failure>,
     ) -> std::result::Result<u64, Stopped> {
         let mut removed = 0;
+        let mut unlinks = self.tally.calls.unlinks();
         for &named in &chunk.files[range] {
             let name = chunk.name(named);
-            self.wait()?;
-            let looked_at = self.filters.need_status().then(Instant::now);
-            if !self.is_selected(directory, chunk, named, failures) {
-                continue;
-            }
-            // What was true before a pause need not be true after it; one by SIGSTOP is noticed by
-            // the time it took.
-            let has_waited = self.wait_to_remove()?;
-            let is_old = has_waited || looked_at.is_some_and(|at| at.elapsed() > LONGEST_TRUST);
-            if is_old && !self.is_selected(directory, chunk, named, failures) {
-                continue;
-            }
-            let result = if self.brake.is_gentle() {
-                self.remove_gently(directory, name)
+            let is_plain = !self.filters.need_status() && !self.brake.is_gentle();
+            let result = if is_plain && self.brake.is_off() {
+                unlinks.unlink(directory, name)
             } else {
-                self.tally.calls.unlink(directory, name)
+                unlinks.interrupt();
+                if !self.wait_for_selected(directory, chunk, named, failures)? {
+                    continue;
+                }
+                if self.brake.is_gentle() {
+                    self.remove_gently(directory, name)
+                } else {
+                    self.tally.calls.unlink(directory, name)
+                }
             };
             match result {
                 Ok(()) => {
@@ -130,6 +128,26 @@ impl Hands<'_> {
             }
         }
         Ok(removed)
+    }
+
+    /// Waits until a name may be removed; tells whether the filters select it then.
+    fn wait_for_selected(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        chunk: &Chunk,
+        named: Named,
+        failures: &mut Vec<Failure>,
+    ) -> std::result::Result<bool, Stopped> {
+        self.wait()?;
+        let looked_at = self.filters.need_status().then(Instant::now);
+        if !self.is_selected(directory, chunk, named, failures) {
+            return Ok(false);
+        }
+        // What was true before a pause need not be true after it; one by SIGSTOP is noticed by
+        // the time it took.
+        let has_waited = self.wait_to_remove()?;
+        let is_old = has_waited || looked_at.is_some_and(|at| at.elapsed() > LONGEST_TRUST);
+        Ok(!is_old || self.is_selected(directory, chunk, named, failures))
     }
 
     /// Tells whether the filters select what a name stands for now; its name was looked at.
