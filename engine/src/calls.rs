@@ -16,6 +16,9 @@ use rustix::io::{Errno, Result};
 
 use crate::identity::{Identity, Known};
 
+mod unlinks;
+pub use unlinks::Unlinks;
+
 /// The calls that are counted, by the names that strace shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -263,11 +266,7 @@ impl Calls {
 
     /// Removes names one straight after the other.
     pub fn unlinks(&self) -> Unlinks<'_> {
-        Unlinks {
-            calls: self,
-            began: None,
-            made: 0,
-        }
+        Unlinks::new(self)
     }
 
     /// Removes an empty directory.
@@ -360,48 +359,6 @@ impl Calls {
                 some => cookie = some,
             }
         }
-    }
-}
-
-/// Removals that follow each other, a few of them timed at once: where one takes four microseconds,
-/// looking at the clock before and after each is a fiftieth of the whole. What lies between them
-/// counts as theirs; it takes less than the clock does.
-pub struct Unlinks<'calls> {
-    calls: &'calls Calls,
-    began: Option<Instant>,
-    made: u32,
-}
-
-/// What a count of calls may be ahead of their time.
-const TIMED_AT_ONCE: u32 = 4;
-
-impl Unlinks<'_> {
-    /// Removes a name that is not a directory's.
-    #[inline]
-    pub fn unlink(&mut self, above: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        self.began.get_or_insert_with(Instant::now);
-        let result = rustix::fs::unlinkat(above, name, AtFlags::empty());
-        self.calls.add_call(Call::Unlinkat, &result);
-        self.made += 1;
-        if self.made == TIMED_AT_ONCE {
-            self.interrupt();
-        }
-        result
-    }
-
-    /// Ends the time of those made: something else comes next.
-    #[inline]
-    pub fn interrupt(&mut self) {
-        if let Some(began) = self.began.take() {
-            self.calls.add_time(Call::Unlinkat, began);
-            self.made = 0;
-        }
-    }
-}
-
-impl Drop for Unlinks<'_> {
-    fn drop(&mut self) {
-        self.interrupt();
     }
 }
 

@@ -17,6 +17,11 @@ const RAMFS: u64 = 0x8584_58f6;
 pub struct FileSystem(u64);
 
 impl FileSystem {
+    #[cfg(test)]
+    pub const EXT: Self = Self(EXT);
+    #[cfg(test)]
+    pub const XFS: Self = Self(XFS);
+
     pub fn of(descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<Self> {
         calls.kind_of_file_system(descriptor).map(Self)
     }
@@ -24,6 +29,12 @@ impl FileSystem {
     /// Whether the order of inodes is of no use here.
     pub fn is_in_memory(self) -> bool {
         matches!(self.0, TMPFS | RAMFS)
+    }
+
+    /// Whether two get into each other's way less where directories lie apart: xfs locks the inodes
+    /// of a group, and spreads directories over the groups.
+    pub fn has_parts(self) -> bool {
+        self.0 == XFS
     }
 
     /// Whether a lease knows everybody who has a file open; elsewhere somebody may have it by

@@ -231,3 +231,59 @@ fn is_file(status: &Stat) -> bool {
 fn allocated_bytes(status: &Stat) -> u64 {
     status.st_blocks as u64 * 512
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::thread::{scope, sleep, yield_now};
+
+    use super::*;
+    use crate::calls::Call;
+
+    const NAMES: usize = 300_000;
+    const PAUSE: Duration = Duration::from_millis(300);
+
+    #[test]
+    fn a_pause_is_no_time_of_a_call() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = File::open(scratch.path()).unwrap();
+        let mut chunk = Chunk::default();
+        for _ in 0..NAMES {
+            chunk.add_file(c"gone already", 0);
+        }
+        let was_paused_midway = (0..20).any(|_| {
+            let filters = Filters::default();
+            let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
+            let made = || tally.calls.count(Call::Unlinkat);
+            let began = Instant::now();
+            let is_midway = scope(|threads| {
+                threads.spawn(|| {
+                    let mut hands = Hands {
+                        brake: &brake,
+                        filters: &filters,
+                        tally: &tally,
+                        seat: Seat::default(),
+                    };
+                    brake.join(&mut hands.seat);
+                    let all = 0..NAMES;
+                    let removed = hands.remove(directory.as_fd(), &chunk, all, &mut Vec::new());
+                    assert_eq!(removed.unwrap(), 0);
+                });
+                while made().calls == 0 {
+                    yield_now();
+                }
+                brake.pause(true);
+                sleep(PAUSE / 10);
+                let before = made().calls;
+                sleep(PAUSE);
+                let is_midway = before < NAMES as u64 && made().calls == before;
+                brake.pause(false);
+                is_midway
+            });
+            let worked = began.elapsed() - PAUSE;
+            assert!(!is_midway || u128::from(made().nanoseconds) < worked.as_nanos());
+            is_midway
+        });
+        assert!(was_paused_midway);
+    }
+}

@@ -45,7 +45,7 @@ impl Worker<'_> {
             (Some(directory), Some(above)) => {
                 if !directory.end() {
                     self.calls.close(descriptor); // whoever is the last in it removes it
-                    walk.forget_name(at);
+                    walk.forget_level(&level);
                     return Ok(());
                 }
                 level.is_spoiled = directory.is_spoiled();
@@ -81,7 +81,7 @@ impl Worker<'_> {
             walk.shared[above].end(); // not the last: this worker is in it
         }
         self.calls.close(descriptor);
-        walk.forget_name(at);
+        walk.forget_level(&level);
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Worker<'_> {
                     }
                 }
             }
-            walk.forget_name(level.name_at);
+            walk.forget_level(&level);
             let Some(above) = walk.levels.len().checked_sub(1) else {
                 return Ok(());
             };

@@ -50,8 +50,8 @@ impl NameStack {
         self.bytes.len()
     }
 
-    #[cfg(test)]
-    fn end(&self) -> u32 {
+    /// Where the next name will stand.
+    pub fn end(&self) -> u32 {
         place(self.bytes.len())
     }
 

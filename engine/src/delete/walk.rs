@@ -11,6 +11,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
 use super::directory::{Directory, Place};
+use super::file_systems::FileSystem;
 use super::names::NameStack;
 use crate::calls::Calls;
 use crate::identity::{Identity, Known};
@@ -23,8 +24,10 @@ pub struct Level {
     pub name_at: u32,
     /// The first of the names of directories in it that wait to be emptied.
     pub first: u32,
-    /// How many these are; they end where the name of the level below stands.
+    /// How many these are.
     pub waiting: u32,
+    /// Where its names begin in the stack, if it has any.
+    base: u32,
     pub descriptor: Option<OwnedFd>,
     /// Something in it could not be removed.
     pub is_spoiled: bool,
@@ -32,6 +35,8 @@ pub struct Level {
     pub has_more: bool,
     /// How often it was read anew because it was not empty.
     pub rereads: u8,
+    /// The next name is the first that waits, and not the last.
+    is_first_next: bool,
 }
 
 /// The levels of one walk.
@@ -41,8 +46,7 @@ pub struct Walk {
     /// The first of the levels as directories that others know too.
     pub shared: Vec<Arc<Directory>>,
     device: u64,
-    /// The order of inodes is of no use here.
-    pub is_in_memory: bool,
+    pub file_system: FileSystem,
     /// Where reading goes on, for levels not read to their end.
     cookies: Vec<(usize, u64)>,
     open: usize,
@@ -60,7 +64,7 @@ impl Walk {
             levels: vec![Level::new(&directory.known, 0, 0, descriptor)],
             names: NameStack::default(),
             device: directory.known.identity.device,
-            is_in_memory: directory.target().file_system.is_in_memory(),
+            file_system: directory.target().file_system,
             shared: vec![directory],
             cookies: Vec::new(),
             open: 1,
@@ -86,9 +90,23 @@ impl Walk {
             .as_fd()
     }
 
-    /// Takes the last name that waits in the level it stands in.
+    /// Takes a name that waits in the level it stands in: the last one, or where parts of the
+    /// file system have locks of their own, the last and the first by turns. So what is left lies
+    /// in the middle, and whoever is given the half of it works in another part to the end.
     pub fn next_name(&mut self) -> u32 {
-        self.top().waiting -= 1;
+        let has_parts = self.file_system.has_parts();
+        let level = self
+            .levels
+            .last_mut()
+            .expect("a walk ends with its last level");
+        level.waiting -= 1;
+        if level.is_first_next {
+            level.is_first_next = false;
+            let at = level.first;
+            level.first = self.names.behind(at);
+            return at;
+        }
+        level.is_first_next = has_parts;
         self.names.last().expect("it is counted as waiting")
     }
 
@@ -118,10 +136,14 @@ impl Walk {
         if self.open >= self.most_open {
             self.close_oldest(calls);
         }
-        let first = self.names.behind(at);
-        self.levels.push(Level::new(&known, at, first, descriptor));
-        self.open += 1;
+        self.add_level(at, &known, descriptor);
         Ok(())
+    }
+
+    fn add_level(&mut self, at: u32, known: &Known, descriptor: OwnedFd) {
+        let base = self.names.end();
+        self.levels.push(Level::new(known, at, base, descriptor));
+        self.open += 1;
     }
 
     fn close_oldest(&mut self, calls: &Calls) -> bool {
@@ -191,17 +213,25 @@ impl Walk {
         self.open += 1;
     }
 
+    /// Forgets the name of a level that was left, and all that were in it.
+    pub fn forget_level(&mut self, level: &Level) {
+        self.names.cut(level.base);
+        self.forget_name(level.name_at);
+    }
+
+    /// Forgets a name that `next_name` has returned; one of the first ones goes with its level's.
     pub fn forget_name(&mut self, at: u32) {
-        self.names.cut(at);
+        if self.names.last() == Some(at) {
+            self.names.cut(at);
+        }
     }
 
     /// Makes room for names of the level it stands in, which has none left.
     pub fn begin_names(&mut self) {
         let index = self.levels.len() - 1;
-        let at = self.levels[index].name_at;
-        let first = if index == 0 { 0 } else { self.names.behind(at) };
-        self.names.cut(first);
-        self.levels[index].first = first;
+        let base = self.levels[index].base;
+        self.names.cut(base);
+        self.levels[index].first = base;
         self.levels[index].waiting = 0;
         self.first_waiting = self.first_waiting.min(index);
     }
@@ -281,17 +311,22 @@ impl Walk {
 }
 
 impl Level {
-    fn new(known: &Known, name_at: u32, first: u32, descriptor: OwnedFd) -> Self {
+    fn new(known: &Known, name_at: u32, base: u32, descriptor: OwnedFd) -> Self {
         Self {
             inode: known.identity.inode,
             birth: known.birth,
             name_at,
-            first,
+            first: base,
             waiting: 0,
+            base,
             descriptor: Some(descriptor),
             is_spoiled: false,
             has_more: true,
             rereads: 0,
+            is_first_next: false,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -236,7 +236,7 @@ impl<'run> Worker<'run> {
                 }
             }
         }
-        if !walk.is_in_memory {
+        if !walk.file_system.is_in_memory() {
             chunk.sort();
         }
         Ok(cookie)
