@@ -2,6 +2,7 @@
 
 mod calls;
 mod delete;
+mod descriptors;
 mod filters;
 mod foreign;
 mod identity;

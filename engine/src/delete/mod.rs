@@ -43,6 +43,7 @@ use telling::{counts, removed, say, tell, Failures};
 use worker::Worker;
 
 use crate::calls::Calls;
+use crate::descriptors::make_room_for;
 use crate::filters::Filters;
 use crate::foreign::ignore_broken_leases;
 use crate::quoting::{quoted, reason};
@@ -120,6 +121,7 @@ pub fn run(asked: Arguments) -> ExitCode {
     let workers = asked.threads.unwrap_or_else(processors).min(256);
     let run = Arc::new(Run::new(&asked, workers));
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
+    make_room_for(descriptors);
     let tallies: Vec<Tally> = (0..workers)
         .map(|_| Tally::new(Calls::new(asked.without_openat2)))
         .collect();
