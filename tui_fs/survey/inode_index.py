@@ -11,7 +11,7 @@ _POINTER_BYTES = 8
 """A key and a block number, of 4 bytes each."""
 _SHORT_HEAD_BYTES = 16
 _LONG_HEAD_BYTES = 56
-"""With and without checksums (version 5 of the format, and older ones)."""
+"""Without checksums, and with them (version 5 of the format)."""
 
 _INDEX_SHARE = 256
 _ROOM_BYTES = 64 * 1024
