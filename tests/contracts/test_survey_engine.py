@@ -66,6 +66,17 @@ def test_an_engine_that_cannot_be_used_is_told(
     assert children_of(os.getpid()) == family
 
 
+def test_an_engine_killed_before_it_says_anything_may_be_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an engine killed by a signal at once / When surveyed
+    _install(tmp_path, monkeypatch, "#!/bin/sh\nkill -KILL $$\n")
+    with pytest.raises(TuiFsError, match="ended unexpectedly") as error:
+        list(ScandirSurvey([str(tmp_path)], backend="engine").run())
+    # Then nobody is sent to install another
+    assert error.value.advice == "Count again."
+
+
 def test_without_an_engine_the_walkers_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

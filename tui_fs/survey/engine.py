@@ -24,6 +24,8 @@ FORMAT = 2
 _AGAIN = "Install tui-fs again, so that both are of one version."
 _SHOWN = 300
 """Bytes of what the engine complains about."""
+_ENDING_S = 0.5
+"""From closing its output until a process has ended."""
 
 
 class EngineCrew:
@@ -115,10 +117,13 @@ class EngineCrew:
 
     def _died(self) -> TuiFsError:
         assert self._process.stderr is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDING_S)
+        was_killed = (self._process.poll() or 0) < 0
         self._process.kill()  # if it lives it has sent what nobody can read
         complaint = self._process.stderr.read(_SHOWN) or b""
         why = displayable(complaint.strip().removeprefix(b"tui-fs-engine: "))
-        if not self._has_greeted:
+        if not (self._has_greeted or was_killed):
             sentence = f"The engine {displayable(self._program)} cannot count"
             return TuiFsError(f"{sentence}: {why}" if why else f"{sentence}.", _AGAIN)
         sentence = "The engine has ended unexpectedly; the counts are not complete"
