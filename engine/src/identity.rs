@@ -60,9 +60,8 @@ impl Known {
         }
     }
 
-    /// Tells whether both are the same one, as far as is known.
+    /// Tells whether both are the same one; where no births are told, whether they may be.
     pub fn is(&self, other: &Self) -> bool {
-        let has_same_birth = self.birth == other.birth || self.birth == 0 || other.birth == 0;
-        self.identity == other.identity && has_same_birth
+        self.identity == other.identity && self.birth == other.birth
     }
 }

@@ -199,6 +199,35 @@ def test_a_directory_that_is_moved_away_while_it_is_emptied_is_told(tmpfs: Path)
     assert os.path.isdir(target)
 
 
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_directory_in_whose_place_another_one_stands_is_not_read_again(
+    tmpfs: Path, threads: str
+) -> None:
+    # Given a run that is paused while it empties a directory
+    target, elsewhere = tmpfs / "target", tmpfs / "elsewhere"
+    target.mkdir()
+    flat(target / "rescued", CROWD)
+    run = Conversation("--rate", "500", "--threads", threads, "--", target)
+    while not run.counts["removed"]:
+        run.next_counts()
+    run.say("pause")
+    run.next_counts()
+    run.next_counts()
+    # When somebody moves it out of the tree, puts another one there, and fills both
+    os.rename(target / "rescued", elsewhere)
+    (target / "rescued").mkdir()
+    for place in (elsewhere, target / "rescued"):
+        (place / "later").touch()
+    run.say("rate off")
+    run.say("resume")
+    ended = run.end()
+    # Then what was put into them is there, and nobody says that the tree was removed
+    assert ended.code == 1
+    (message,) = ended.messages
+    assert message.startswith(f"tui-fs-engine: cannot remove '{target}/rescued': ")
+    assert os.listdir(elsewhere) == os.listdir(target / "rescued") == ["later"]
+
+
 def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: Path) -> None:
     # Given more levels than there are descriptors, below a directory with names that wait
     needs_root("an ext4 that gives inode numbers again at once")

@@ -2,13 +2,15 @@
 
 import os
 import random
+import re
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.engine.running import delete
-from tests.needs import needs_root
+from tests.engine.running import DEADLINE_S, delete, engine
+from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, census, chain, flat, hostile_names, many_directories
 from tui_fs.linux.fnmatch import matches_glob
 
@@ -250,6 +252,29 @@ def test_sparse_and_large_files_go_in_steps_where_it_is_gentle(ext4: Path) -> No
     assert ended.counts["calls"]["ftruncate"][:2] == [2, 0]
     assert (ext4 / "outside").stat().st_blocks * 512 >= 600 << 20
     assert not target.exists()
+
+
+def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -> None:
+    # Given a tree so deep that many directories are open at once
+    target, trace = tmp_path / "target", tmp_path / "trace"
+    chain(target, DEEP_LEVELS)
+    watched = "trace=fcntl,clone,clone3,openat2"
+    # When it is removed
+    subprocess.run(
+        [
+            *(needs_tool("strace", "strace"), "-f", "-o", trace, "-e", watched),
+            *(engine(), "delete", "--threads", "2", "--", target),
+        ],
+        stdout=subprocess.DEVNULL,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    # Then the table of descriptors was made as large as it had to be while there was one thread
+    told = trace.read_text()
+    before, after = re.split(r" clone3?\(", told, maxsplit=1)
+    (room,) = re.findall(r" fcntl\(.*F_DUPFD_CLOEXEC, (\d+)\) += \1\n", before)
+    opened = [int(number) for number in re.findall(r" openat2.* = (\d+)\n", after)]
+    assert 100 < max(opened) <= int(room)
 
 
 def test_a_file_that_somebody_reads_is_not_cut(ext4: Path) -> None:

@@ -90,6 +90,12 @@ impl Crew {
         self.hungry.load(Relaxed) > queued && self.busy() + queued < self.most.load(Relaxed)
     }
 
+    /// Tasks that nobody has taken yet.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.queued.load(Relaxed)
+    }
+
     pub fn give(&self, task: Task) {
         let mut queue = self.queue.lock().expect("no worker panics");
         queue.tasks.push_back(task);

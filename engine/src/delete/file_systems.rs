@@ -72,16 +72,17 @@ mod tests {
     #[test]
     fn what_was_measured_is_known_and_nothing_else() {
         let known = [
-            (EXT, Some(true), Some(true)),
-            (TMPFS, Some(true), Some(true)),
-            (XFS, Some(false), Some(true)),
-            (BTRFS, Some(false), Some(false)),
-            (F2FS, None, None),
-            (RAMFS, None, None),
+            (EXT, Some(true), Some(true), false),
+            (TMPFS, Some(true), Some(true), false),
+            (XFS, Some(false), Some(true), true),
+            (BTRFS, Some(false), Some(false), false),
+            (F2FS, None, None, false),
+            (RAMFS, None, None, false),
         ];
-        for (number, splitting, threads) in known {
+        for (number, splitting, threads, has_parts) in known {
             assert_eq!(FileSystem(number).gains_by_splitting(), splitting);
             assert_eq!(FileSystem(number).gains_by_threads(), threads);
+            assert_eq!(FileSystem(number).has_parts(), has_parts);
         }
     }
 }

@@ -17,6 +17,9 @@ const SLICE: usize = 512;
 /// While it is tried whether that pays: what was given must not be long under way afterwards.
 const TRIED_SLICE: usize = 64;
 
+/// Each part that waits has a descriptor.
+const MOST_WAITING: usize = 2;
+
 /// Levels below a target from which on nothing is given away: what others know of a directory
 /// takes more room than a level of a walk.
 const DEEPEST_GIVEN: usize = 4_096;
@@ -107,7 +110,8 @@ impl Worker<'_> {
                 splits = trial.splits();
             }
         }
-        if !splits || given >= 2 * (workers - 1) {
+        let waiting = self.run.crew.waiting();
+        if !splits || given >= 2 * (workers - 1) || waiting >= MOST_WAITING * workers {
             return end;
         }
         let Ok(descriptor) = self.calls.duplicate(walk.descriptor()) else {

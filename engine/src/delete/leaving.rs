@@ -1,5 +1,6 @@
 //! Leaving directories that are done with, and removing them from those above.
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -60,6 +61,11 @@ impl Worker<'_> {
                 Ok(()) => self.hands.tally.add_directory(),
                 Err(Errno::NOENT) if self.is_gone(&descriptor) => (),
                 Err(Errno::NOENT) => self.failed_below(walk, at, "remove", Errno::STALE),
+                Err(Errno::NOTEMPTY | Errno::EXIST)
+                    if !self.has_name(&descriptor, walk.descriptor(), walk.names.name(at)) =>
+                {
+                    self.failed_below(walk, at, "remove", Errno::STALE);
+                }
                 Err(Errno::NOTEMPTY | Errno::EXIST)
                     if usize::from(level.rereads) < REREADS
                         && self.calls.seek(descriptor.as_fd(), 0).is_ok() =>
@@ -145,15 +151,16 @@ impl Worker<'_> {
                     }
                     Ok(opened) => {
                         let result = self.calls.rmdir(opened.as_fd(), name);
-                        descriptor_above = Some(opened);
+                        let has_name = |one: &OwnedFd| self.has_name(one, opened.as_fd(), name);
                         match result {
                             Ok(()) => self.hands.tally.add_directory(),
                             Err(Errno::NOENT)
                                 if descriptor.as_ref().map_or(true, |one| self.is_gone(one)) => {}
                             Err(Errno::NOTEMPTY | Errno::EXIST)
-                                if directory.may_be_read_again(REREADS) =>
+                                if descriptor.as_ref().is_some_and(has_name)
+                                    && directory.may_be_read_again(REREADS) =>
                             {
-                                self.close(descriptor_above);
+                                self.calls.close(opened);
                                 return self.read_again(directory, descriptor);
                             }
                             Err(why) => {
@@ -163,6 +170,7 @@ impl Worker<'_> {
                                 above.spoil();
                             }
                         }
+                        descriptor_above = Some(opened);
                     }
                 }
             }
@@ -255,6 +263,14 @@ impl Worker<'_> {
     fn is_gone(&self, directory: &OwnedFd) -> bool {
         let status = self.calls.fstat(directory.as_fd());
         status.map_or(true, |status| status.st_nlink == 0)
+    }
+
+    /// Tells whether a name still stands for a directory. If another one was put in its place, what
+    /// is put into the first one now is not in the tree any more.
+    fn has_name(&self, directory: &OwnedFd, above: BorrowedFd<'_>, name: &CStr) -> bool {
+        let there = self.calls.stat(above, name);
+        let here = self.calls.fstat(directory.as_fd());
+        matches!((there, here), (Ok(there), Ok(here)) if Identity::of(&there) == Identity::of(&here))
     }
 
     fn close(&self, descriptor: Option<OwnedFd>) {

@@ -56,8 +56,15 @@ const CANCELLED: u8 = 130;
 
 const EVERY: Duration = Duration::from_millis(250);
 
+/// What a worker may need who lets go of as many directories, each inside the next, as are given
+/// away: of each a few words (see `giving::DEEPEST_GIVEN`).
+const STACK_BYTES: usize = 512 << 10;
+
 /// Descriptors all walks together may keep, if the process may have twice as many.
 const MOST_DESCRIPTORS: u64 = 2_048;
+
+/// What a worker needs at least; a limit on descriptors is one on workers.
+const DESCRIPTORS_OF_EACH: u64 = 8;
 
 /// What all workers share.
 struct Run {
@@ -118,10 +125,11 @@ impl Run {
 /// Does what is asked, and tells it.
 pub fn run(asked: Arguments) -> ExitCode {
     ignore_broken_leases();
-    let workers = asked.threads.unwrap_or_else(processors).min(256);
-    let run = Arc::new(Run::new(&asked, workers));
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
     make_room_for(descriptors);
+    let workers = asked.threads.unwrap_or_else(processors);
+    let workers = workers.min(most_workers(descriptors));
+    let run = Arc::new(Run::new(&asked, workers));
     let tallies: Vec<Tally> = (0..workers)
         .map(|_| Tally::new(Calls::new(asked.without_openat2)))
         .collect();
@@ -189,7 +197,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                 drop(working);
             };
             let started = std::thread::Builder::new()
-                .stack_size(256 << 10)
+                .stack_size(STACK_BYTES)
                 .spawn_scoped(threads, work);
             if let Err(why) = started {
                 run.crew.lose_worker();
@@ -236,6 +244,12 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
     drop(run.answering.lock());
 }
 
+/// How many workers may share so many descriptors: each needs some for its walk, some more for what
+/// it gives away, and one for what it was given.
+fn most_workers(descriptors: u64) -> usize {
+    (descriptors / DESCRIPTORS_OF_EACH).clamp(1, 256) as usize
+}
+
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, |number| number.get().min(MOST_THREADS))
 }
@@ -263,6 +277,13 @@ fn allowed_descriptors(targets: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_descriptors_are_for_few_workers() {
+        assert_eq!(most_workers(0), 1);
+        assert_eq!(most_workers(240), 30);
+        assert_eq!(most_workers(u64::MAX), 256);
+    }
 
     #[test]
     fn no_directory_is_split_for_a_trial_where_something_else_decides() {
