@@ -88,7 +88,8 @@ def plan_of(target: Path, strategy: StrategyName = StrategyName.RM) -> Plan:
 
 def report_of(plan: Plan) -> Json:
     """Start the supervisor of a plan without asking anybody else, and give its report."""
-    folder = start(plan)
+    folder = start(plan, lambda: True)
+    assert folder is not None
     value = json.loads(Path(folder.report).read_text(encoding="utf-8"))
     assert isinstance(value, dict)
     return value
@@ -224,7 +225,7 @@ def test_the_supervisor_runs_what_the_policy_permits(cli: Cli, target: Path) -> 
     # Given a policy that wants every name / When the plan says it was typed / Then it runs
     plan = replace(plan_of(target), name_typed=True)
     write_policy(target, PERMITTING.replace("100", "0"))
-    start(plan)
+    start(plan, lambda: True)
     cli.wait_for_state(plan.job_id, "done")
     assert not target.exists()
 

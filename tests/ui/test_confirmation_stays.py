@@ -1,5 +1,6 @@
 """What an open confirmation asks about stays what it is, and what is confirmed is what starts."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -34,7 +35,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """Give the plans that are started, instead of starting them."""
     begun: list[Plan] = []
 
-    def start(plan: Plan) -> JobFolder:
+    def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder:
+        assert is_wanted()
         begun.append(plan)
         return record([STARTED])
 

@@ -18,7 +18,9 @@ from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
     Event,
+    HeldBack,
     JobRefused,
+    Paused,
     Sampled,
     StepFinished,
     Usage,
@@ -158,6 +160,15 @@ def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
     snapshot = reduce(fold, events, Snapshot())
     errors = [event for event in events if isinstance(event, EntryFailed)]
     return report_of(snapshot, state, errors)
+
+
+@pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), HeldBack(2.0, "io", 50.0)])
+def test_a_pause_in_which_a_job_died_was_no_work(stands: Event) -> None:
+    # Given a job that stood still for an hour when the machine went down / When reported
+    found = report(*RUNNING, stands, sampled(3599.0, 5), state=JobState.DIED)
+    # Then that hour is told as what it was
+    stood_s = found["paused_s"] + found["held_back_s"]
+    assert (stood_s, found["strategy_wall_s"] - stood_s) == (3598.0, 1.0)
 
 
 def test_a_report_compares_space_before_and_after() -> None:

@@ -1,6 +1,7 @@
 """Steps that are run to their end: what they printed, what they took, and how they are stopped."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,32 @@ def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) ->
     assert ended.output == b"1\n" and ended.errors == b""
     assert [one.statuses for one in ended.steps] == [(0,), (0, 0)]
     assert os.listdir(tmp_path) == ["made"]
+
+
+def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
+    directory: int, tmp_path: Path
+) -> None:
+    # Given a tool that is killed in the middle of a name, and one that uses what it is told
+    writer = "printf 'whole\\0torn'; kill -KILL $$"
+    reader = (needs_tool("xargs", package="findutils"), "-0", "-n", "1", tool("touch"), "--")
+    steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
+    # When run, again and again
+    for _ in range(20):
+        ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+        # Then the second has never seen the end of what it was told
+        assert [one.statuses for one in ended.steps] == [(-signal.SIGKILL, -signal.SIGKILL)]
+    assert os.listdir(tmp_path) in ([], ["whole"])
+
+
+def test_a_tool_that_fails_by_itself_has_told_all_names(directory: int, tmp_path: Path) -> None:
+    # Given a tool that ends with a failure after what it has told / When run
+    writer = "printf 'whole\\0last\\0'; exit 1"
+    reader = (needs_tool("xargs", package="findutils"), "-0", tool("touch"), "--")
+    steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
+    ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+    # Then the other has used all of it
+    assert [one.statuses for one in ended.steps] == [(1, 0)]
+    assert sorted(os.listdir(tmp_path)) == ["last", "whole"]
 
 
 def test_page_faults_are_the_tools_own(directory: int) -> None:

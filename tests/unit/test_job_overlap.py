@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.unit.test_job_store import plan
 from tui_fs.job import overlap
 from tui_fs.job.lock import holder_of
-from tui_fs.job.overlap import enlist, refuse_nested
-from tui_fs.job.store import JobFolder, create
+from tui_fs.job.overlap import enlist, refuse_nested, refuse_overlap
+from tui_fs.job.store import JobFolder, create, jobs_directory, load_plan
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
@@ -177,6 +177,30 @@ def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> No
         with pytest.raises(Refused) as refusal:
             refuse_nested([target(one.rstrip("/")), target(two.rstrip("/"))])
     assert refusal.value.rule == "overlap"
+
+
+def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a job at work on another device, which may not answer any more
+    monkeypatch.setattr(overlap, "holder_of", lambda _: 1)
+    job("aaaaaa", "/mnt/lost/a")
+    theirs = load_plan(job("bbbbbb", "/srv/b")).targets
+    ours = [replace(one, pin=replace(one.pin, device=99)) for one in theirs]
+    looked_at = []
+
+    def lstat(path: str) -> os.stat_result:
+        looked_at.append(path)
+        return REAL_LSTAT(path)
+
+    # When another one is to start / Then its own directories are looked at, and no others
+    monkeypatch.setattr("tui_fs.job.overlap.os.lstat", lstat)
+    refuse_overlap(ours, JobFolder(f"{jobs_directory()}/bbbbbb"))
+    assert not any(path.startswith("/mnt/lost") for path in looked_at)
+    # And paths are compared all the same
+    inside = Target(PathStr("/mnt/lost/a/b"), ours[0].pin)
+    with pytest.raises(Refused):
+        refuse_overlap([inside], JobFolder(f"{jobs_directory()}/bbbbbb"))
 
 
 _NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs_root
 from tui_fs.job import store
 from tui_fs.job.store import JobFolder, all_jobs, create, find, load_plan, new_job_id
 from tui_fs.model.errors import BadInput, JobFailed
@@ -127,6 +128,43 @@ def test_a_state_home_that_is_not_absolute_is_passed_over(
     monkeypatch.setenv("XDG_STATE_HOME", home)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert store.state_directory() == str(tmp_path / ".local" / "state" / "tui-fs")
+
+
+def test_a_user_without_a_home_has_no_jobs_anywhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Given neither a home nor a state directory / When asked for one
+    for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    monkeypatch.chdir(tmp_path)
+    # Then it is below a place where nothing is, and not where the person stands
+    assert store.state_directory() == "/nonexistent/.local/state/tui-fs"
+
+
+def test_a_directory_in_memory_that_is_another_users_is_not_used() -> None:
+    # Given a runtime directory that was kept from another user, whose name leads elsewhere
+    needs_root("another user's directory")
+    runtime = Path(os.environ["XDG_RUNTIME_DIR"])
+    runtime.mkdir()
+    assert store.emergency_directory() == f"{runtime}/tui-fs/jobs"
+    os.chown(runtime, 4321, 4321)
+    # When asked / Then there is none
+    assert store.emergency_directory() is None
+
+
+def test_nothing_is_made_where_another_users_link_leads(tmp_path: Path) -> None:
+    # Given a directory in which another user's link leads to a third place
+    needs_root("another user's link")
+    theirs, third = tmp_path / "theirs", tmp_path / "third"
+    theirs.mkdir()
+    third.mkdir()
+    (theirs / "tui-fs").symlink_to(third)
+    os.lchown(theirs / "tui-fs", 4321, 4321)
+    # When something is to be kept there / Then it is refused, and nothing was made
+    assert not store.made_private(f"{theirs}/tui-fs/jobs")
+    assert os.listdir(third) == []
 
 
 def test_a_plan_of_another_version_is_refused() -> None:

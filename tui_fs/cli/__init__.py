@@ -7,21 +7,25 @@ import os
 import sys
 from importlib import import_module
 
-from tui_fs.cli.exit_codes import CANCELLED_BY_INT, PIPE_CLOSED, SOME_FAILED, exit_code_of
+from tui_fs.cli.exit_codes import CANCELLED_BY_INT, OUTPUT_LOST, SOME_FAILED, exit_code_of
 from tui_fs.cli.parser import parse
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.safety.privileges import refuse_borrowed_privileges
 
+_STREAMS = ("stdin", "r"), ("stdout", "w"), ("stderr", "w")
+"""The standard streams by their numbers."""
+
 
 def entry_point() -> None:
     """Run the command of ``sys.argv`` and exit with its code."""
+    _fill_standard_streams()
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: list[str]) -> int:
     """Run one command; return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a poor locale must not end a job's view
     try:
@@ -35,15 +39,39 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return CANCELLED_BY_INT
     except BrokenPipeError:
-        # Nobody reads on; a job that was started goes on by itself. Python must not
-        # complain when it flushes the closed standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+        # Nobody reads on; a job that was started goes on by itself.
+        _forget_output()
+        return OUTPUT_LOST
     except OSError as why:
         place = f"{displayable(os.fsdecode(why.filename))}: " if why.filename else ""
         print(f"tui-fs: {place}{os.strerror(why.errno or 0)}.", file=sys.stderr)
-        return SOME_FAILED
+        return OUTPUT_LOST if _has_lost_output() else SOME_FAILED
     return code
+
+
+def _fill_standard_streams() -> None:
+    """Open the standard streams that were closed: no file of a job may have their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < len(_STREAMS):
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for number, (name, mode) in enumerate(_STREAMS):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+def _has_lost_output() -> bool:
+    """Tell whether standard output, on a full disk perhaps, takes nothing any more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _forget_output()
+        return True
+    return False
+
+
+def _forget_output() -> None:
+    """Let Python not complain at its exit that it cannot write what it still holds."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(parsed: argparse.Namespace) -> int:

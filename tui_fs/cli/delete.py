@@ -78,8 +78,11 @@ def _carry_out(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> int:
         plan = _typed(plan, parsed.confirm)
     check_plan(plan)  # says now what the job would say
     interrupts = Interrupts()
-    folder = start(plan)
-    if parsed.detach:
+    folder = start(plan, lambda: interrupts.received is None)
+    if folder is None:
+        note("tui-fs: Interrupted before the job began; nothing was deleted.")
+        return interrupts.exit_code
+    if parsed.detach and interrupts.received is None:
         _raise_if_refused(folder)
         if parsed.json:
             print_json({"schema": SCHEMA, "id": plan.job_id, **target_fields(plan.paths)})

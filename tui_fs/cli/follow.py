@@ -27,15 +27,23 @@ _EXIT_CODES = {signal.SIGINT: CANCELLED_BY_INT, signal.SIGTERM: CANCELLED_BY_TER
 
 
 class Interrupts:
-    """Remembers the first SIGINT or SIGTERM instead of dying of it."""
+    """Remembers the first SIGINT or SIGTERM instead of dying of it, and that more came."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self.came_again = False
         for number in _EXIT_CODES:
             signal.signal(number, self._note)
 
     def _note(self, number: int, _: object) -> None:
+        self.came_again = self.received is not None
         self.received = self.received or signal.Signals(number)
+
+    @property
+    def exit_code(self) -> int:
+        """What the first of them, which has come, stands for."""
+        assert self.received is not None
+        return _EXIT_CODES[self.received]
 
 
 def follow(
@@ -43,13 +51,44 @@ def follow(
 ) -> int:
     """Follow a job until it is over; return its exit code.
 
+    A second signal ends the following of a job that does not end.
+
     Args:
         interrupts: made before the job was started, so that none is missed.
         interrupting_cancels: SIGINT and SIGTERM cancel the job; otherwise they only end the
             following.
     """
-    line = StatusLine()
     view = JobView(folder)
+    try:
+        is_over = _watch(view, folder, interrupts, as_json, interrupting_cancels)
+    except BrokenPipeError:
+        raise  # nobody wants to know more
+    except OSError:
+        note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
+        raise
+    if not is_over:
+        note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
+        return interrupts.exit_code
+    report = view.report()
+    if as_json:
+        print_json_line(report)
+    else:
+        print(report_as_text(report))
+    if view.state is JobState.CANCELLED and interrupts.received is not None:
+        return interrupts.exit_code
+    refused = view.snapshot.refused
+    return exit_code_of_state(view.state, refused.rule if refused else None)
+
+
+def _watch(
+    view: JobView,
+    folder: JobFolder,
+    interrupts: Interrupts,
+    as_json: bool,
+    interrupting_cancels: bool,
+) -> bool:
+    """Show a job until it is over, or a signal has ended that; tell whether it is over."""
+    line = StatusLine()
     has_cancelled = False
     began_s = time.monotonic()
     while True:
@@ -57,26 +96,17 @@ def follow(
             if as_json:
                 print_json_line(event_to_json(event))
         if view.is_over:
-            break
+            line.clear()
+            return True
         line.show(status(view.snapshot, view.state))
-        if interrupts.received is not None and not has_cancelled:
-            if not interrupting_cancels:
-                line.clear()
-                note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
-                return _EXIT_CODES[interrupts.received]
+        if interrupts.received is not None and not has_cancelled and interrupting_cancels:
+            interrupts.came_again = False
             has_cancelled = _cancel(folder)
+        if interrupts.came_again or (interrupts.received and not interrupting_cancels):
+            line.clear()
+            return False
         so_far_s = time.monotonic() - began_s
         time.sleep(min(_POLL_EVERY_S, max(_FIRST_POLL_S, _POLL_SHARE * so_far_s)))
-    line.clear()
-    report = view.report()
-    if as_json:
-        print_json_line(report)
-    else:
-        print(report_as_text(report))
-    if view.state is JobState.CANCELLED and interrupts.received is not None:
-        return _EXIT_CODES[interrupts.received]
-    refused = view.snapshot.refused
-    return exit_code_of_state(view.state, refused.rule if refused else None)
 
 
 def status(snapshot: Snapshot, state: JobState) -> str:

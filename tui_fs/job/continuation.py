@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass
 
 from tui_fs.job.permission import check_targets
-from tui_fs.linux.birth import birth_s
-from tui_fs.linux.pins import open_directory
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
@@ -32,8 +30,9 @@ def rest_of(plan: Plan) -> Rest:
     """Return the pinned targets that a job has left that died.
 
     The mount has another number after a restart of the machine, and the device may have; the
-    inode stays. But file systems give inodes again, so a directory that was made after the job was
-    planned is another one, and where they do not tell when it was made, nobody knows.
+    inode stays. But file systems give inodes again, and another disk at the same place begins with
+    the same ones, so a directory that was not made in the same moment is another one; where file
+    systems do not tell when that was, nobody knows.
 
     Raises:
         BadInput: nothing is left, or it cannot be looked at.
@@ -50,7 +49,7 @@ def rest_of(plan: Plan) -> Rest:
         for path, target in zip(left, targets, strict=True)
         if target.path == path
         and target.pin.inode == before[path].pin.inode
-        and not _is_younger(target, plan)
+        and _is_as_old(target, before[path], plan)
     )
     if not same:
         raise Refused(
@@ -62,21 +61,16 @@ def rest_of(plan: Plan) -> Rest:
     return Rest(same, _gone(gone, len(before)) if gone else "")
 
 
-def _is_younger(target: Target, plan: Plan) -> bool:
-    """Tell whether a directory was made after the plan; Refused where nobody knows."""
-    descriptor = open_directory(target.path)
-    try:
-        born_s = birth_s(descriptor)
-    finally:
-        os.close(descriptor)
-    if born_s is None:
+def _is_as_old(target: Target, before: Target, plan: Plan) -> bool:
+    """Tell whether two directories were made in the same moment; Refused where nobody knows."""
+    if target.birth_s is None or before.birth_s is None:
         raise Refused(
             f"The file system of {displayable(target.path)} does not tell when a directory was "
             f"made, so it may be another one than job {plan.job_id} was to delete.",
             "Look at it, and delete it in a job of its own if it shall go.",
             rule="changed",
         )
-    return born_s > plan.created_at
+    return target.birth_s == before.birth_s
 
 
 def _gone(gone: list[PathStr], number: int) -> str:

@@ -89,8 +89,12 @@ def _held(holders: Sequence[Target], targets: Sequence[Target]) -> Iterator[tupl
     """Yield each of the holders that is or holds a target, with that target."""
     by_path = {holder.path: holder for holder in holders}
     by_identity = {_identity(holder): holder for holder in holders}
+    devices = {holder.pin.device for holder in holders}
     for target in targets:
-        for path, identity in _upwards(target.path):
+        # Nobody goes from one device to another, so there only the path is compared: to look at
+        # a file system that does not answer any more would hold this job up.
+        is_near = target.pin.device in devices
+        for path, identity in _upwards(target.path) if is_near else _unseen(target.path):
             holder = by_path.get(path) or by_identity.get(identity)
             if holder is not None:
                 yield holder, target
@@ -98,6 +102,11 @@ def _held(holders: Sequence[Target], targets: Sequence[Target]) -> Iterator[tupl
 
 def _identity(target: Target) -> _Identity:
     return target.pin.device, target.pin.inode
+
+
+def _unseen(path: str) -> Iterator[tuple[PathStr, _Identity]]:
+    for place in upwards(path):
+        yield PathStr(place), _NOBODY
 
 
 def _upwards(path: str) -> Iterator[tuple[PathStr, _Identity]]:

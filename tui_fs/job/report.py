@@ -10,7 +10,7 @@ from tui_fs.model.events import (
     EntryFailed,
 )
 from tui_fs.model.outcome import JobState, Outcome
-from tui_fs.model.snapshot import Snapshot
+from tui_fs.model.snapshot import Snapshot, not_standing
 from tui_fs.model.space import Space
 from tui_fs.model.target import target_fields
 
@@ -27,6 +27,8 @@ def report_of(
         state: an ended state; `died` where the journal has no end.
         errors: the failed entries whose paths were kept.
     """
+    if snapshot.finished is None:
+        snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
     started, finished = snapshot.started, snapshot.finished
     before = started.space if started else None
     after = finished.space if finished else snapshot.space

@@ -5,21 +5,31 @@ import os
 import select
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from typing import IO
 
 from tui_fs.job.store import JobFolder, create
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.plan import Plan
 
 START_TIMEOUT_S = 30.0
+_LOOK_EVERY_S = 0.05
 READY = b"r"
 GO = b"g"
 
 
-def start(plan: Plan) -> JobFolder:
+def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
     """Start a detached supervisor for the plan; return once it has begun or refused.
 
-    Whatever happens before this returns, a signal included, the supervisor sees its standard
-    input close without the word and deletes nothing.
+    Whatever happens before this returns, the supervisor sees its standard input close without
+    the word and deletes nothing.
+
+    Args:
+        is_wanted: asked until the word is given, and once more just before that.
+
+    Returns:
+        None where it was not wanted any more: nothing will be deleted.
 
     Raises:
         JobFailed: it could not be started; nothing was deleted.
@@ -45,16 +55,27 @@ def start(plan: Plan) -> JobFolder:
         os.close(log)
     assert starter.stdin is not None and starter.stdout is not None
     with starter.stdin as go, starter.stdout as ready:
-        readable, _, _ = select.select([ready], [], [], START_TIMEOUT_S)
-        if not readable or ready.read(1) != READY:
+        is_ready = _wait_for(ready, is_wanted)
+        is_to_begin = is_wanted()
+        if is_to_begin and not is_ready:
             starter.kill()
             raise JobFailed(
                 "The supervisor did not start; nothing was deleted.", f"Its log is {folder.log}."
             )
-        with contextlib.suppress(BrokenPipeError):  # it has refused: its report says why
-            go.write(GO)
+        if is_to_begin:
+            with contextlib.suppress(BrokenPipeError):  # it has refused: its report says why
+                go.write(GO)
     starter.wait()
-    return folder
+    return folder if is_to_begin else None
+
+
+def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
+    """Wait until the supervisor is ready, or has ended; tell whether it is ready."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while is_wanted() and time.monotonic() < deadline_s:
+        if select.select([ready], [], [], _LOOK_EVERY_S)[0]:
+            return ready.read(1) == READY
+    return False
 
 
 def tell_ready() -> None:

@@ -21,6 +21,8 @@ _ID_BYTES = 3
 _SCHEMA = 2
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 """Errors after which the directory in memory is tried."""
+_NO_HOME = "/nonexistent"
+"""Where nothing can be made, for a user whom neither HOME nor passwd(5) gives a home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,17 @@ def emergency_directory() -> str | None:
     place = os.environ.get("XDG_RUNTIME_DIR", "")
     if not os.path.isabs(place):
         place = "/run" if uid == 0 else f"/run/user/{uid}"
-    is_usable = os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
-    return os.path.join(place, "tui-fs", "jobs") if is_usable else None
+    return os.path.join(place, "tui-fs", "jobs") if _is_usable(place, uid) else None
+
+
+def _is_usable(place: str, uid: int) -> bool:
+    """Tell whether a user may write in a directory that is theirs: su keeps another one's name."""
+    try:
+        status = os.stat(place)
+    except OSError:
+        return False
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == uid
+    return is_own and os.access(place, os.W_OK | os.X_OK)
 
 
 def new_job_id() -> str:
@@ -167,9 +178,16 @@ def _below_home(variable: str, *usual: str) -> PathStr:
     if not os.path.isabs(place):
         above = os.path.expanduser("~")
         if os.geteuid() == 0 and not _is_roots(above):
-            above = pwd.getpwuid(0).pw_dir
-        place = os.path.join(above, *usual)
+            above = _home_of_root()
+        place = os.path.join(above if os.path.isabs(above) else _NO_HOME, *usual)
     return PathStr(os.path.join(place, "tui-fs"))
+
+
+def _home_of_root() -> str:
+    try:
+        return pwd.getpwuid(0).pw_dir
+    except KeyError:  # a container without passwd(5)
+        return "/root"
 
 
 def _places() -> tuple[str, ...]:
@@ -198,6 +216,8 @@ def made_private(place: str) -> bool:
     for directory in (os.path.dirname(place), place):
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
+        if os.lstat(directory).st_uid != os.geteuid():
+            return False  # another user's link would lead what comes next anywhere
     return is_private(place)
 
 

@@ -1,6 +1,7 @@
 """When a file was made, by statx(2), which Python does not have yet."""
 
 import ctypes
+import errno
 import os
 import struct
 
@@ -14,12 +15,15 @@ def birth_s(descriptor: int) -> float | None:
     """Return when an open file was made, in seconds since the epoch.
 
     Returns:
-        None where the file system does not tell (NFS, tmpfs before Linux 6.6).
+        None where the file system (NFS, tmpfs before Linux 6.6), the kernel (before 4.11) or a
+        container does not tell.
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.statx(descriptor, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) != 0:
         number = ctypes.get_errno()
+        if number in (errno.ENOSYS, errno.EPERM):
+            return None
         raise OSError(number, os.strerror(number))
     (mask,) = struct.unpack_from("=I", buffer, _MASK_AT)
     if not mask & _STATX_BTIME:

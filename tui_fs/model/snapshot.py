@@ -210,9 +210,9 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
         case Audited():
             return replace(snapshot, unaudited=event.unsent)
         case CancelRequested():
-            return replace(_not_standing(snapshot, event.at_s), cancel=event)  # it kills the tools
+            return replace(not_standing(snapshot, event.at_s), cancel=event)  # it kills the tools
         case JobFinished():
-            snapshot = _not_standing(snapshot, event.at_s)
+            snapshot = not_standing(snapshot, event.at_s)
             return replace(
                 snapshot,
                 state=JobState(event.outcome.value),
@@ -225,7 +225,7 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
     assert_never(event)
 
 
-def _not_standing(snapshot: Snapshot, at_s: float) -> Snapshot:
+def not_standing(snapshot: Snapshot, at_s: float) -> Snapshot:
     """Return the snapshot after a pause, and a hold, that nobody has ended but the job's end."""
     if snapshot.paused_at_s is not None:
         snapshot = replace(

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tui_fs.model.codec import Json, path_fields, shown_path
 from tui_fs.model.errors import BadInput
@@ -24,10 +24,17 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A directory that may be deleted: its canonical absolute path and its pin."""
+    """A directory that may be deleted: its canonical absolute path and its pin.
+
+    Attributes:
+        birth_s: when it was made, in seconds since the epoch; None where nobody tells. Only a job
+            that goes on after another one has died asks: it tells the directory from one with the
+            same inode, on another disk or made later.
+    """
 
     path: PathStr
     pin: Pin
+    birth_s: float | None = field(default=None, compare=False)
 
 
 def check_paths(paths: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ def surroundings_here(
     program = {package, *_libraries(), sysconfig.get_path("stdlib")}
     interpreter = {sys.prefix, sys.base_prefix}
     interpreter |= {os.path.dirname(e) for e in (sys.executable, os.path.realpath(sys.executable))}
+    interpreter |= _mapped_directories()
     return Surroundings(
         standing_in=PathStr(standing_in),
         program=tuple(PathStr(place) for place in sorted(program)),
@@ -37,6 +38,13 @@ def surroundings_here(
         state=PathStr(state),
         further_state=tuple(PathStr(place) for place in further_state),
     )
+
+
+def _mapped_directories() -> set[str]:
+    """Return where the files lie that this process is made of, the C library among them."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
+        paths = {line.rstrip("\n").split(maxsplit=5)[5] for line in lines if " /" in line}
+    return {os.path.dirname(path) for path in paths}
 
 
 def _libraries() -> set[str]:

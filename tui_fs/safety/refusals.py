@@ -11,8 +11,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tui_fs.linux.birth import birth_s
 from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
-from tui_fs.linux.pins import take_pin
+from tui_fs.linux.pins import open_directory, pin_of, take_pin
 from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, is_encodable, is_within, shell_quoted
@@ -148,14 +149,23 @@ def check(path: str, surroundings: Surroundings) -> Target:
     mounts = read_mounts(surroundings.mountinfo)
     _check_mounts(canonical, mounts)
     try:
-        pin = take_pin(canonical)
+        pin, born_s = _look_at(canonical)
         _check_identity(canonical, pin, surroundings)
         parent_pin = take_pin(os.path.dirname(canonical))
     except OSError as error:
         raise _cannot_look(canonical, error) from error
     if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
         raise _mount_point(canonical)
-    return Target(canonical, pin)
+    return Target(canonical, pin, born_s)
+
+
+def _look_at(path: str) -> tuple[Pin, float | None]:
+    """Return the pin of a directory, and when it was made."""
+    descriptor = open_directory(path)
+    try:
+        return pin_of(descriptor), birth_s(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def check_again(target: Target, surroundings: Surroundings) -> None:

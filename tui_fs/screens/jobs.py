@@ -62,10 +62,22 @@ class JobsScreen(FramedScreen):
         ended: dict[str, JobSummary] = {}
         while not worker.is_cancelled:
             if self.is_current:
-                found, damaged = summaries(ended)
-                ended = {one.job_id: one for one in found if not one.state.is_live}
-                self.app.call_from_thread(self._show, found, damaged)
+                try:
+                    found, damaged = summaries(ended)
+                except TuiFsError as why:
+                    self.app.call_from_thread(self._show_problem, why)
+                else:
+                    ended = {one.job_id: one for one in found if not one.state.is_live}
+                    self.app.call_from_thread(self._show, found, damaged)
             time.sleep(_LOOK_EVERY_S)
+
+    def _show_problem(self, why: TuiFsError) -> None:
+        if not self.is_attached:
+            return
+        self._states = {}
+        rows = self.query_one(BarList)
+        rows.empty_text = str(why)
+        rows.set_rows([])
 
     def _show(self, found: list[JobSummary], damaged: list[str]) -> None:
         if not self.is_attached:

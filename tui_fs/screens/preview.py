@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import work
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
@@ -327,19 +327,25 @@ class PreviewScreen(CountingScreen):
         choices: Choices,
         name_typed: bool,
     ) -> None:
+        app = self.app  # which a screen that was left has no more
         try:
             plan = make_plan(targets, survey, strategy, choices.options, choices.trace)
             continues = self._died.job_id if self._died is not None else ""
             plan = replace(plan, name_typed=name_typed, continues=continues)
             check_plan(plan)
-            folder = start(plan)
+            folder = start(plan, lambda: self.is_attached)
         except TuiFsError as why:
             self.post_message(Failed(why))
             return
-        self.app.call_from_thread(self._watch, folder)
+        app.call_from_thread(self._watch, app, folder)
 
-    def _watch(self, folder: JobFolder) -> None:
-        self.app.switch_screen(RunScreen(folder, self.settings))
+    def _watch(self, app: App[None], folder: JobFolder | None) -> None:
+        if folder is None:
+            app.notify("Left before the job began: nothing was deleted.", markup=False)
+        elif self.is_attached and self.is_current:
+            app.switch_screen(RunScreen(folder, self.settings))
+        else:
+            app.push_screen(RunScreen(folder, self.settings))
 
     def _strategy(self) -> StrategyName | None:
         row = self.query_one(BarList).cursor_row

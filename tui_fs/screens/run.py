@@ -16,7 +16,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.calls import CHANCE_NOTE
 from tui_fs.model.command import Command
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority
@@ -116,6 +116,9 @@ class RunScreen(FramedScreen):
                 time.sleep(self.settings.interval_s)
         except TuiFsError as why:
             self.post_message(Failed(why))
+        except OSError as error:
+            sentence = f"The journal of job {self._folder.job_id} cannot be read: {error.strerror}."
+            self.post_message(Failed(JobFailed(sentence, "The job goes on without being shown.")))
 
     def on_screen_resume(self) -> None:
         """The job may have ended behind another screen."""
