@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.filesystems import (
     btrfs,
@@ -62,6 +63,10 @@ Argument = str | bytes | Path
 DEADLINE_S = 60.0
 _POLL_S = 0.01
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -81,16 +81,16 @@ def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path
             os.kill(supervisor, signal.SIGCONT)
     # Then it has said how to follow the job again
     assert foreground.returncode == 130
-    assert stderr.decode().endswith(f"tui-fs: job {job} goes on; tui-fs attach {job}\n")
+    assert stderr.decode().endswith(f"job {job} has not ended yet; tui-fs attach {job}\n")
     cli.wait_for_state(job, "cancelled")
 
 
 def _interrupted(process: "subprocess.Popen[bytes]") -> bytes:
-    """Interrupt a process once a second until it ends; return its standard error."""
-    for _ in range(30):
+    """Interrupt a process, with long pauses, until it ends; return its standard error."""
+    for pause_s in (1, 30, 30):
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.communicate(timeout=1)[1]
+            return process.communicate(timeout=pause_s)[1]
     raise AssertionError("it does not end")
 
 

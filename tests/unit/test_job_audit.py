@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.needs import lacks, needs_root, needs_tool
@@ -214,7 +214,6 @@ COUNT = st.integers(0, 2**64 - 1)
     AuditedEnd(Outcome.CANCELLED, 2**64 - 1, 2**64 - 1, 2**64 - 1, 1e9),
 )
 @example(Requester(0, *["ß" * 99] * 5), "ß" * 4096, "ß" * 99, None)
-@settings(deadline=None)
 def test_every_line_fits_and_can_be_read_back(
     asker: Requester, path: str, glob: str | None, end: AuditedEnd | None
 ) -> None:
@@ -250,7 +249,6 @@ def test_every_line_fits_and_can_be_read_back(
 
 
 @given(HOSTILE_TEXT, HOSTILE_TEXT)
-@settings(deadline=None)
 def test_two_paths_make_two_lines(one: str, other: str) -> None:
     # Given two short paths that differ / When written / Then the lines differ
     lines = {audit_line(with_path(f"/{path[:30]}"), ALICE) for path in (one, other)}

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(them=st.lists(events, max_size=6))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_what_was_written_is_read(folder: Path, them: list[Event]) -> None:
     # Given any events / When written and read / Then they are the same
     assert JournalReader(str(written(folder, them))).poll() == them
@@ -107,7 +107,7 @@ def test_the_place_of_unreadable_json_is_said(tmp_path: Path) -> None:
 
 
 @given(line=st.binary(max_size=60).filter(lambda line: b"\n" not in line))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_any_bytes_in_a_line_are_bad_input(folder: Path, line: bytes) -> None:
     # Given a line of any bytes / When read / Then BadInput, and never another exception
     (folder / "j").write_bytes(line + b"\n")

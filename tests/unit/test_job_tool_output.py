@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.job import tool_output
@@ -39,7 +39,6 @@ cuts = st.lists(st.integers(0, 200), max_size=6)
 
 
 @given(cuts)
-@settings(deadline=None)
 def test_removals_count_wherever_the_output_is_cut(cut_at: list[int]) -> None:
     # Given output in pieces / When taken / Then the counts do not depend on the pieces
     output = of(StrategyName.RM)
@@ -49,7 +48,6 @@ def test_removals_count_wherever_the_output_is_cut(cut_at: list[int]) -> None:
 
 
 @given(cuts)
-@settings(deadline=None)
 def test_failures_are_read_wherever_the_errors_are_cut(cut_at: list[int]) -> None:
     # Given complaints in pieces / When taken / Then the events do not depend on the pieces
     output = of(StrategyName.RM)

@@ -136,7 +136,7 @@ def test_a_chain_deeper_than_a_path_may_be_takes_few_descriptors(tmp_path: Path)
     assert levels == list(range(5_001))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(), st.integers(0, 300), st.integers(0, 20_000))
 def test_a_realistic_tree_is_the_same_each_time_and_within_its_bounds(
     seed: int, files: int, mean_bytes: int
@@ -216,7 +216,7 @@ def _shape(root: bytes) -> Counter[tuple[int, tuple[int, ...], tuple[int, ...]]]
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TREES)
 def test_a_whole_copy_has_the_same_shape(tree: Tree) -> None:
     # given any tree
@@ -286,7 +286,7 @@ def test_of_a_large_directory_every_so_many_files_are_copied(tmp_path: Path) -> 
     assert [len(one.files) for one in copy.directories] == [0, 100, 100, 100]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(TREES, st.integers(1, 12))
 def test_there_are_never_more_entries_than_may_be(tree: Tree, most: int) -> None:
     # given any tree, and few entries that may be copied

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.linux.logind import in_session_scope, kills_at_logout
@@ -203,7 +203,6 @@ def test_odd_files_are_no_files(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200), st.text(max_size=5))
-@settings(deadline=None)
 def test_any_bytes_are_read_without_an_exception(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, user: str
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.linux.requester import MAX_CHARACTERS, requester_here
@@ -157,7 +157,6 @@ def test_the_real_process_can_be_asked() -> None:
     assert requester_here().uid == os.getuid()
 
 
-@settings(deadline=None)
 @given(
     st.builds(Requester, st.integers(0, 2**32 - 1), *[st.text()] * 5), st.integers(-(2**63), 2**63)
 )

@@ -235,7 +235,7 @@ def test_every_kind_of_event_is_generated() -> None:
 def test_every_event_survives_json(kind: type[Event]) -> None:
     # Given any event of this kind
     @given(EVENT_KINDS[kind])
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     def survives(event: Event) -> None:
         # When written as JSON and read again / Then it is the same event
         assert event_from_json(through_json(event_to_json(event))) == event
@@ -244,14 +244,12 @@ def test_every_event_survives_json(kind: type[Event]) -> None:
 
 
 @given(plans)
-@settings(deadline=None)
 def test_every_plan_survives_json(plan: Plan) -> None:
     # Given any plan / When written as JSON and read again / Then it is the same plan
     assert decode(Plan, through_json(encode(plan))) == plan
 
 
 @given(json_values)
-@settings(deadline=None)
 def test_json_that_is_no_event_is_refused(value: Any) -> None:
     # Given any JSON value / When read as an event / Then it is refused, and nothing else happens
     with pytest.raises(BadInput):
@@ -259,7 +257,7 @@ def test_json_that_is_no_event_is_refused(value: Any) -> None:
 
 
 @given(damaged(events.map(event_to_json)))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_a_damaged_event_is_read_or_refused(value: Any) -> None:
     # Given an event with one wrong place in it
     try:
@@ -271,7 +269,7 @@ def test_a_damaged_event_is_read_or_refused(value: Any) -> None:
 
 
 @given(damaged(plans.map(encode)))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_a_damaged_plan_is_read_or_refused(value: Any) -> None:
     # Given a plan with one wrong place in it
     try:
@@ -283,7 +281,6 @@ def test_a_damaged_plan_is_read_or_refused(value: Any) -> None:
 
 
 @given(json_values)
-@settings(deadline=None)
 def test_json_that_is_no_plan_is_refused(value: Any) -> None:
     # Given any JSON value / When read as a plan / Then it is refused, and nothing else happens
     with pytest.raises(BadInput):

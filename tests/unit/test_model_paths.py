@@ -34,7 +34,6 @@ NAMES = st.one_of(st.binary(min_size=1), _text_names, _terminal_names)
 @given(NAMES)
 @example(b"\x1b]0;title\x07")
 @example("\u202egnp.exe".encode())
-@settings(deadline=None)
 def test_what_is_shown_holds_nothing_a_terminal_acts_on(name: bytes) -> None:
     # Given any name / When it is shown
     shown = displayable(name)
@@ -47,14 +46,13 @@ def test_what_is_shown_holds_nothing_a_terminal_acts_on(name: bytes) -> None:
 @example(b"\\xff", b"\xff")
 @example(b"\x80", b"\xc2\x80")
 @example(b"\xad", b"\xc2\xad")
-@settings(deadline=None)
 def test_two_different_names_never_look_alike(one: bytes, other: bytes) -> None:
     # Given two names that differ / When both are shown / Then they differ on the screen too
     assert (displayable(one) == displayable(other)) == (one == other)
 
 
 @given(st.integers(0, 0x10FFFF).filter(lambda code: not 0xD800 <= code < 0xE000))
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 def test_a_character_never_looks_like_bytes_that_are_none(code: int) -> None:
     # Given one character in UTF-8, and the single byte of its number
     character = chr(code).encode()
@@ -64,7 +62,6 @@ def test_a_character_never_looks_like_bytes_that_are_none(code: int) -> None:
 
 
 @given(NAMES)
-@settings(deadline=None)
 def test_bytes_and_their_decoded_path_look_the_same(name: bytes) -> None:
     # Given a name as bytes and as a path / When shown / Then it is one and the same text
     assert displayable(name) == displayable(name.decode("utf-8", "surrogateescape"))
@@ -110,7 +107,7 @@ WITHOUT_NUL = NAMES.map(lambda name: name.replace(b"\0", b"\1"))
 @given(st.lists(WITHOUT_NUL, min_size=1, max_size=20))
 @example(list(HOSTILE_NAMES))
 @example([b"\xc2\x80", b"\xc2\xad", b"\x80"])
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_bash_reads_the_quoted_command_line_back_byte_for_byte(words: list[bytes]) -> None:
     # Given words of any bytes
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
@@ -133,7 +130,6 @@ def test_bash_without_utf8_reads_the_same_bytes() -> None:
 
 
 @given(st.lists(WITHOUT_NUL, min_size=1, max_size=5))
-@settings(deadline=None)
 def test_a_quoted_command_line_is_safe_to_show(words: list[bytes]) -> None:
     # Given words of any bytes
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
@@ -147,7 +143,6 @@ def test_an_empty_word_is_kept_when_quoted() -> None:
 
 
 @given(NAMES)
-@settings(deadline=None)
 def test_base64_carries_every_path(name: bytes) -> None:
     # Given a path of any bytes
     path = name.decode("utf-8", "surrogateescape")

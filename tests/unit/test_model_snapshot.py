@@ -101,7 +101,7 @@ RUNNING = (started(), StepStarted(1.0, 0, (7,)))
 
 
 @given(st.lists(events, max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_no_sequence_of_events_breaks_the_fold(them: list[Event]) -> None:
     # Given events in any order
     snapshot = Snapshot()

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.policies import at, policy_file, quiet_environment, read, refusal
@@ -205,7 +205,6 @@ def test_the_size_has_a_limit(tmp_path: Path) -> None:
 @given(st.binary(max_size=300) | st.text(max_size=300).map(lambda t: t.encode("utf-8", "replace")))
 @example(b"\xef\xbb\xbfread_only = true")
 @example(b"read_only = true\r\n")
-@settings(deadline=None)
 def test_any_bytes_are_a_policy_or_bad_input(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
@@ -224,7 +223,6 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0\x7f"), min
 
 
 @given(st.lists(st.lists(_NAMES, max_size=4)))
-@settings(deadline=None)
 def test_places_are_read_name_by_name(
     tmp_path_factory: pytest.TempPathFactory, places: list[list[str]]
 ) -> None:

@@ -66,7 +66,7 @@ def _is_quoted_rightly(name: bytes) -> bool:
 
 @given(st.lists(ANY_NAME.filter(_is_quoted_rightly), min_size=1, max_size=30, unique=True))
 @example(NAMES)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
     # Given names that do not exist
     rm = needs_tool("rm", package="coreutils")
@@ -84,7 +84,7 @@ def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
 
 @given(st.lists(ANY_NAME, min_size=1, max_size=30, unique=True))
 @example(NAMES)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
     # Given names that do not exist
     find = needs_tool("find", package="findutils")
@@ -231,7 +231,6 @@ def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
 
 
 @given(st.binary())
-@settings(deadline=None)
 def test_no_line_breaks_the_readers(line: bytes) -> None:
     # Given any bytes on either channel
     for strategy in STRATEGIES.values():
@@ -241,7 +240,6 @@ def test_no_line_breaks_the_readers(line: bytes) -> None:
 
 
 @given(st.binary(max_size=30))
-@settings(deadline=None)
 def test_no_quoting_breaks_the_readers(name: bytes) -> None:
     # Given a message with broken quoting / When read / Then nothing is raised
     line = b"rm: cannot remove '" + name + b": Permission denied"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.model.calls import CallCount, Removed
@@ -120,7 +120,6 @@ json_values = st.recursive(
 
 
 @given(json_values | st.fixed_dictionaries({"type": st.just("counts"), "calls": json_values}))
-@settings(deadline=None)
 def test_no_json_breaks_the_reader(value: object) -> None:
     # Given any JSON / When read / Then totals that make sense, or a remark, or nothing
     told = PARALLEL.read_output(json.dumps(value).encode())

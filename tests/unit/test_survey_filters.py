@@ -104,7 +104,7 @@ def assert_agree(files: list[File], filters: Filters) -> None:
 
 
 @given(FILES, FILTERS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_filters_match_what_find_matches(files: list[File], filters: Filters) -> None:
     # Given random files and filters / When the survey counts / Then find finds the same
     assert_agree(files, filters)

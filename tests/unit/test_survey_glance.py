@@ -47,7 +47,7 @@ def holds(interval: Interval, true: int) -> bool:
     return interval.low <= true <= interval.high
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(TREES)
 def test_a_small_tree_is_read_to_its_end(tree: Tree) -> None:
     # Given any small tree / When looked at / Then its counts are those of a naive walk

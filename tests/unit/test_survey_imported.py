@@ -62,7 +62,7 @@ def grow(directory: bytes, tree: dict[bytes, Any], shared: bytes, outside: bytes
 
 
 @given(TREES, st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compressed: bool) -> None:
     # Given a random tree with hard links inside and to outside
     with tempfile.TemporaryDirectory() as place:

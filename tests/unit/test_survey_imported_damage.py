@@ -139,7 +139,7 @@ def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
     # Given a good file in which some bytes are exchanged
     good = (

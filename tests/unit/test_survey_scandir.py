@@ -32,7 +32,7 @@ WALKERS = pytest.mark.parametrize("walkers", [1, 2, 3])
 @given(TREES, st.sampled_from([1, 2, 3]))
 @example({b"a": {b"x": "link", b"y": "link"}, b"b": "link"}, 2)
 @example({b"\xff": {b"\n": {b"-rf": 1}}}, 1)
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 def test_every_count_is_that_of_a_naive_walk(tree: Tree, walkers: int) -> None:
     # Given a random tree, with names of any bytes, links and special files
     with grown(tree) as root:

@@ -93,7 +93,7 @@ def assert_read_once(collector: Collector, *roots: bytes) -> None:
 
 @given(TREES, st.integers(1, 4), st.randoms(use_true_random=True))
 @example({b"a": {b"x": {}, b"y": {}}, b"b": {b"c": {b"d": {}}}}, 2, Random(1))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_directory_is_read_once_over_all_tasks(
     tree: Tree, walkers: int, random: Random
 ) -> None:

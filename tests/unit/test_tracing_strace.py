@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.model.calls import CallCount, Removed
@@ -141,7 +141,6 @@ def test_results_of_every_shape_are_read(line: bytes, name: str, errors: int) ->
 
 
 @given(st.lists(st.binary() | st.sampled_from([UNLINK, RMDIR, FAILED, b"10 unlinkat("])))
-@settings(deadline=None)
 def test_no_lines_break_the_parser(lines: list[bytes]) -> None:
     # Given any lines / When parsed / Then nothing is raised, and errors are at most calls
     for one in counted(*lines).calls.values():

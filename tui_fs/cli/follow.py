@@ -67,7 +67,8 @@ def follow(
         note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
         raise
     if not is_over:
-        note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
+        stands = "has not ended yet" if interrupting_cancels else "goes on"
+        note(f"tui-fs: job {folder.job_id} {stands}; tui-fs attach {folder.job_id}")
         return interrupts.exit_code
     report = view.report()
     if as_json:
@@ -89,7 +90,7 @@ def _watch(
 ) -> bool:
     """Show a job until it is over, or a signal has ended that; tell whether it is over."""
     line = StatusLine()
-    has_cancelled = False
+    has_heard = has_cancelled = False
     began_s = time.monotonic()
     while True:
         for event in view.poll():
@@ -100,8 +101,9 @@ def _watch(
             return True
         line.show(status(view.snapshot, view.state))
         if interrupts.received is not None and not has_cancelled and interrupting_cancels:
-            interrupts.came_again = False
-            has_cancelled = _cancel(folder)
+            if not has_heard:
+                interrupts.came_again = False  # one key that was held says nothing more
+            has_heard, has_cancelled = True, _cancel(folder)
         if interrupts.came_again or (interrupts.received and not interrupting_cancels):
             line.clear()
             return False
