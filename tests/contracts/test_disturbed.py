@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, entries_in, removed_since, wait_until
+from tests.conftest import Cli, entries_in, wait_until
+from tests.contracts.test_overlap import entries_at
 from tests.trees import many_directories
 from tui_fs.job.lock import holder_of
 
@@ -66,10 +67,10 @@ def test_a_signal_while_a_job_is_starting_deletes_nothing(
 def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path) -> None:
     # Given a followed job whose supervisor stands still
     many_directories(tmp_path / "t", 20, 100)
-    options = ("--strategy", "rm", "--rate", "100", "--yes")
-    removed = removed_since(tmp_path / "t")
+    options = ("--strategy", "rm", "--rate", "50", "--yes")
+    before = entries_at(tmp_path / "t")
     with cli.start("delete", *options, tmp_path / "t") as foreground:
-        wait_until(lambda: removed() > 0, "the deletion's beginning")
+        wait_until(lambda: entries_at(tmp_path / "t") < before, "the deletion's beginning")
         job = cli.only_job()
         supervisor = holder_of(str(cli.jobs_directory / job / "lock"))
         assert supervisor is not None
