@@ -61,6 +61,16 @@ def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
     assert os.listdir(tmp_path) in ([], ["whole"])
 
 
+def test_a_reader_that_has_read_enough_ends_by_itself(directory: int) -> None:
+    # Given a tool that is killed by the pipe that its reader has closed, and takes a while to end
+    reader = "read -r first; exec <&-; sleep 0.3; echo $first; exit 7"
+    steps = (((tool("yes"),), (needs_tool("sh", package="dash"), "-c", reader)),)
+    # When run / Then the reader has come to its own end
+    ended = run_steps(steps, directory, open_source(TraceSource.OFF))
+    assert [one.statuses for one in ended.steps] == [(-signal.SIGPIPE, 7)]
+    assert ended.output == b"y\n"
+
+
 def test_a_tool_that_fails_by_itself_has_told_all_names(directory: int, tmp_path: Path) -> None:
     # Given a tool that ends with a failure after what it has told / When run
     writer = "printf 'whole\\0last\\0'; exit 1"

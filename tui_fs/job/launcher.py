@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tui_fs.job.peak_memory import PeakMemory
+from tui_fs.job.step_pipes import StepPipes
 from tui_fs.linux.memory import faults_of
 from tui_fs.linux.parent import end_with_parent, set_child_subreaper
 from tui_fs.linux.priority import rank_group, rank_process
@@ -206,7 +207,7 @@ class _Process:
         self._commands, self._out, self._err = channels
         self._gate = -1
         self._waiting: list[int] = []
-        self._writers: dict[int, int] = {}
+        self._pipes = StepPipes()
         self._statuses: dict[int, int] = {}
         self._user_s = self._system_s = 0.0
         self._minor_faults = self._major_faults = 0
@@ -280,7 +281,7 @@ class _Process:
             pids.append(pid)
             os.close(source)
             if sink != self._out:
-                self._writers[pid] = sink
+                self._pipes.keep(pid, sink)
             source = following
         os.close(gate)
         os.close(at_gate_end)
@@ -306,10 +307,10 @@ class _Process:
         """Collect ended tools, the group's first process last: until then its number is ours."""
         if not self._waiting:
             return
-        self._end_pipes()
+        self._pipes.end_after(lambda: self._signal(signal.SIGKILL))
         leader, *others = self._waiting
         for pid in others:
-            if pid not in self._statuses and pid not in self._writers:
+            if pid not in self._statuses and not self._pipes.are_kept_for(pid):
                 self._collect(pid)
         if any(pid not in self._statuses for pid in others):
             return
@@ -329,22 +330,6 @@ class _Process:
         }
         self._waiting = []
         self._socket.send(json.dumps(answer).encode())
-
-    def _end_pipes(self) -> None:
-        """Let a tool's reader see the end of its names, unless the tool was killed.
-
-        What a killed one has written may end in the middle of a name, and its reader (xargs -0)
-        takes that for a whole one: of another file. So the pipe is kept open here, and the reader
-        is killed before it can see the end.
-        """
-        for pid, end in tuple(self._writers.items()):
-            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if ended is None:
-                continue
-            if ended.si_code != os.CLD_EXITED:
-                self._signal(signal.SIGKILL)
-            os.close(end)
-            del self._writers[pid]
 
     def _collect(self, pid: int) -> None:
         ended, status, used = os.wait4(pid, os.WNOHANG)
