@@ -65,3 +65,19 @@ impl Known {
         self.identity == other.identity && self.birth == other.birth
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_another_birth_or_has_lost_its_own_is_another() {
+        let identity = Identity {
+            device: 1,
+            inode: 2,
+        };
+        let born = |birth| Known { identity, birth };
+        assert!(born(3).is(&born(3)) && born(0).is(&born(0)));
+        assert!(!born(3).is(&born(4)) && !born(3).is(&born(0)) && !born(0).is(&born(3)));
+    }
+}

@@ -61,6 +61,16 @@ def test_the_surroundings_of_this_process_hold_its_program(tmp_path: Path) -> No
     )
 
 
+def test_the_libraries_of_this_process_may_not_go(tmp_path: Path) -> None:
+    # Given this process / When asked / Then the directory of its C library is needed
+    (libc,) = {
+        line.split()[-1]
+        for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        if "/libc.so" in line or "/libc-" in line
+    }
+    assert os.path.dirname(libc) in surroundings_here(str(tmp_path)).interpreter
+
+
 def test_a_current_directory_that_is_gone_counts_as_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,10 +95,8 @@ def _counting_key(tool: str) -> str:
 
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
-    rounds = _ROUNDS[scale]
-    in_memory = {Place.TMPFS: _ROUNDS_IN_MEMORY[scale]}
     deleting = tuple(
-        Trial((_deletion(place, shape, tool, setting),), tree, place, in_memory.get(place, rounds))
+        Trial((_deletion(place, shape, tool, setting),), tree, place, _rounds(place)[scale])
         for place in _PLACES_OF[scale]
         for shape, tree in _TREES[scale].items()
         for tool in _DELETING
@@ -110,7 +108,14 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     # What comes first would pay for what the caches do not hold yet.
     warming = Step("warm", "read once", (_COUNTING["find"][1],))
     tree = _COUNTED_TREE[scale]
-    return (*deleting, Trial((warming, *counting), tree, Place.EXT4, rounds, is_reading=True))
+    return (
+        *deleting,
+        Trial((warming, *counting), tree, Place.EXT4, _ROUNDS[scale], is_reading=True),
+    )
+
+
+def _rounds(place: Place) -> Mapping[Scale, int]:
+    return _ROUNDS_IN_MEMORY if place is Place.TMPFS else _ROUNDS
 
 
 def _deletion(place: Place, shape: str, tool: str, setting: Setting) -> Step:
