@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, OUTPUT_LOST, SOME_FAILED, exit_code_of
+from tui_fs.cli.output import OutputLost
 from tui_fs.cli.parser import parse
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
@@ -32,7 +33,6 @@ def main(arguments: list[str]) -> int:
         refuse_borrowed_privileges()
         parsed = parse(arguments)
         code = _run(parsed)
-        sys.stdout.flush()
     except TuiFsError as why:
         print(f"tui-fs: {why}", file=sys.stderr)
         return exit_code_of(why)
@@ -42,10 +42,14 @@ def main(arguments: list[str]) -> int:
         # Nobody reads on; a job that was started goes on by itself.
         _forget_output()
         return OUTPUT_LOST
+    except OutputLost as why:
+        _forget_output()
+        print(f"tui-fs: {why}", file=sys.stderr)
+        return OUTPUT_LOST
     except OSError as why:
         place = f"{displayable(os.fsdecode(why.filename))}: " if why.filename else ""
         print(f"tui-fs: {place}{os.strerror(why.errno or 0)}.", file=sys.stderr)
-        return OUTPUT_LOST if _has_lost_output() else SOME_FAILED
+        return SOME_FAILED
     return code
 
 
@@ -57,16 +61,6 @@ def _fill_standard_streams() -> None:
     for number, (name, mode) in enumerate(_STREAMS):
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
-
-
-def _has_lost_output() -> bool:
-    """Tell whether standard output, on a full disk perhaps, takes nothing any more."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _forget_output()
-        return True
-    return False
 
 
 def _forget_output() -> None:

@@ -5,7 +5,7 @@ import sys
 import time
 
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import SCHEMA, columns, note, print_json
+from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.cures.occupants import Occupants
 from tui_fs.job.cure_frame import refuse_occupied
 from tui_fs.job.cure_standing import Standing, records
@@ -50,7 +50,7 @@ def run_recreate(parsed: argparse.Namespace) -> int:
             }
         )
         return DONE
-    print(
+    print_text(
         f"{shown} is recreated: its index took {bytes_iec(done.index_bytes_before)}, "
         f"now {bytes_iec(done.index_bytes_after)}."
     )
@@ -91,9 +91,9 @@ def _put_aside(parsed: argparse.Namespace) -> int:
         )
         return DONE
     instead = "an empty twin stands in its place" if parsed.twin else "nothing stands in its place"
-    print(f"{shown} is now {displayable(record.aside)}; {instead}.")
-    print(f"To delete it:   {shell_quoted(delete_command(record))}")
-    print(f"To put it back: {shell_quoted(undo_command(record))}")
+    print_text(f"{shown} is now {displayable(record.aside)}; {instead}.")
+    print_text(f"To delete it:   {shell_quoted(delete_command(record))}")
+    print_text(f"To put it back: {shell_quoted(undo_command(record))}")
     return DONE
 
 
@@ -118,7 +118,7 @@ def _undo(parsed: argparse.Namespace) -> int:
         )
         return DONE
     is_back = done.standing_before is Standing.ASIDE
-    print(f"{shown} is back." if is_back else f"{shown} is in order: nothing of that is left.")
+    print_text(f"{shown} is back." if is_back else f"{shown} is in order: nothing of that is left.")
     _print_moved(done.moved, done.kept)
     return DONE
 
@@ -156,7 +156,7 @@ def _list(*, as_json: bool) -> int:
                     _MEANINGS[standing],
                 )
             )
-        print(columns(rows, frozenset()))
+        print_text(columns(rows, frozenset()))
     return DONE
 
 
@@ -189,9 +189,9 @@ def _note_warning(warning: str) -> None:
 
 def _print_moved(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> None:
     if moved:
-        print(f"Made meanwhile, and moved over: {counted(moved, 'entry', 'entries')}.")
+        print_text(f"Made meanwhile, and moved over: {counted(moved, 'entry', 'entries')}.")
     for name, new_name in kept:
-        print(f"{displayable(name)} was made twice; the other one is {displayable(new_name)}.")
+        print_text(f"{displayable(name)} was made twice; the other one is {displayable(new_name)}.")
 
 
 def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict[str, object]:

@@ -9,7 +9,7 @@ from tui_fs.cli.counting import count_tree
 from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
-from tui_fs.cli.output import SCHEMA, note, print_json
+from tui_fs.cli.output import SCHEMA, note, print_json, print_text
 from tui_fs.job.continuation import rest_of
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import (
@@ -87,7 +87,7 @@ def _carry_out(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> int:
         if parsed.json:
             print_json({"schema": SCHEMA, "id": plan.job_id, **target_fields(plan.paths)})
         else:
-            print(plan.job_id)
+            print_text(plan.job_id)
             note(f"tui-fs: the job runs by itself; follow it with: tui-fs attach {plan.job_id}")
         if (why := ends_at_logout()) is not None:
             note(f"tui-fs: {why}")
@@ -111,9 +111,9 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
             }
         )
         return
-    print(_what(plan))
+    print_text(_what(plan))
     for line in command_lines(predicted.command, directories_named_from(plan.paths)):
-        print(f"$ {line}")
+        print_text(f"$ {line}")
     note("tui-fs: dry run, nothing was deleted.")
 
 

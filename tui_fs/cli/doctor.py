@@ -3,7 +3,7 @@
 import argparse
 
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import SCHEMA, columns, print_json
+from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.examination import Examination, examine
 from tui_fs.model.codec import encode
 
@@ -14,7 +14,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json({"schema": SCHEMA, **encode(examination)})
     else:
-        print(_as_text(examination))
+        print_text(_as_text(examination))
     return DONE
 
 

@@ -8,7 +8,7 @@ from tui_fs.cli.arguments import directory_argument, options_of
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
-from tui_fs.cli.output import SCHEMA, columns, print_json
+from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.permission import check_targets
@@ -51,8 +51,8 @@ def run(parsed: argparse.Namespace) -> int:
         )
     else:
         held = counted(entries, "entry", "entries")
-        print(f"{in_words(paths)}: {held}, frees {found.expected.freed_words}")
-        print(estimates_as_text(found, refused))
+        print_text(f"{in_words(paths)}: {held}, frees {found.expected.freed_words}")
+        print_text(estimates_as_text(found, refused))
     return DONE
 
 
@@ -87,11 +87,11 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
             }
         )
     else:
-        print(
+        print_text(
             f"{in_words(paths)}: about {counted(entries.expected, 'entry', 'entries')}, "
             f"{count(entries.low)} to {count(entries.high)} nine times of ten"
         )
-        print(estimates_as_text(found, refused))
+        print_text(estimates_as_text(found, refused))
     return DONE
 
 

@@ -8,7 +8,7 @@ from tui_fs.cli.exit_codes import (
     CANCELLED_BY_TERM,
     exit_code_of_state,
 )
-from tui_fs.cli.output import StatusLine, note, print_json_line
+from tui_fs.cli.output import OutputLost, StatusLine, note, print_json_line, print_text
 from tui_fs.cli.report import report_as_text
 from tui_fs.job.control import send
 from tui_fs.job.store import JobFolder
@@ -61,9 +61,7 @@ def follow(
     view = JobView(folder)
     try:
         is_over = _watch(view, folder, interrupts, as_json, interrupting_cancels)
-    except BrokenPipeError:
-        raise  # nobody wants to know more
-    except OSError:
+    except OutputLost:
         note(f"tui-fs: job {folder.job_id} goes on; tui-fs attach {folder.job_id}")
         raise
     if not is_over:
@@ -74,7 +72,7 @@ def follow(
     if as_json:
         print_json_line(report)
     else:
-        print(report_as_text(report))
+        print_text(report_as_text(report))
     if view.state is JobState.CANCELLED and interrupts.received is not None:
         return interrupts.exit_code
     refused = view.snapshot.refused

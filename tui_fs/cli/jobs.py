@@ -4,7 +4,7 @@ import argparse
 
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
-from tui_fs.cli.output import SCHEMA, columns, note, print_json
+from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.control import send
 from tui_fs.job.list import JobSummary, summaries
 from tui_fs.job.store import find
@@ -37,7 +37,7 @@ def run_list(parsed: argparse.Namespace) -> int:
     elif not found:
         note("tui-fs: there are no jobs yet.")
     else:
-        print(_as_text(found))
+        print_text(_as_text(found))
     return DONE
 
 

@@ -12,7 +12,7 @@ from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOM
 from tui_fs.cli.follow import Interrupts
 from tui_fs.cli.lab_shape import comparison_as_json, run_as_json
 from tui_fs.cli.lab_text import exhibits_as_text, run_as_text
-from tui_fs.cli.output import SCHEMA, StatusLine, columns, note, print_json
+from tui_fs.cli.output import SCHEMA, StatusLine, columns, note, print_json, print_text
 from tui_fs.lab.comparing import compared, comparison_exhibits
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.figures import safe
@@ -43,7 +43,7 @@ def run_list(parsed: argparse.Namespace) -> int:
         return DONE
     rows: list[tuple[str, ...]] = [("experiment", "what it is", "needs")]
     rows += [(one.name, one.title, "; ".join(one.needs)) for one in found]
-    print(columns(rows, frozenset()))
+    print_text(columns(rows, frozenset()))
     return DONE
 
 
@@ -107,7 +107,7 @@ def run_runs(parsed: argparse.Namespace) -> int:
             rows.append(
                 (displayable(one.run_id), safe(one.experiment), one.scale.value, begun, ending)
             )
-        print(columns(rows, frozenset()))
+        print_text(columns(rows, frozenset()))
     return DONE
 
 
@@ -130,7 +130,7 @@ def run_compare(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json(comparison_as_json(first, names, compared(first, second)))
     else:
-        print(exhibits_as_text(comparison_exhibits(first, second, names), _width()))
+        print_text(exhibits_as_text(comparison_exhibits(first, second, names), _width()))
     return DONE
 
 
@@ -190,7 +190,9 @@ def _print_run(
     if parsed.json:
         print_json(run_as_json(chosen, results, run_id))
     else:
-        print(run_as_text(chosen, results, exhibits_of(chosen, results, folder), run_id, _width()))
+        print_text(
+            run_as_text(chosen, results, exhibits_of(chosen, results, folder), run_id, _width())
+        )
 
 
 def _check_report(parsed: argparse.Namespace) -> None:

@@ -1,21 +1,52 @@
 """Printing: data to standard output, everything else to standard error."""
 
+import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 SCHEMA = 1
 _CLEAR_LINE = "\r\x1b[2K"
 
 
+class OutputLost(Exception):
+    """Standard output, on a full disk perhaps, takes nothing any more; the text says why."""
+
+
+@contextlib.contextmanager
+def writing_output() -> Iterator[None]:
+    """Tell what keeps standard output from being written from every other error.
+
+    Raises:
+        BrokenPipeError: nobody reads on.
+        OutputLost: any other reason.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as why:
+        if why.filename is not None:
+            raise  # a file that was opened meanwhile
+        raise OutputLost(f"{os.strerror(why.errno or 0)}.") from why
+
+
+def print_text(text: str) -> None:
+    """Print text and a newline at once; see ``writing_output`` for what it raises."""
+    with writing_output():
+        print(text, flush=True)
+
+
 def print_json(value: Any) -> None:
     """Print one indented JSON value."""
-    print(json.dumps(value, indent=2))
+    print_text(json.dumps(value, indent=2))
 
 
 def print_json_line(value: dict[str, Any]) -> None:
     """Print one JSON object of a stream at once."""
-    print(json.dumps({"schema": SCHEMA, **value}, separators=(",", ":")), flush=True)
+    print_text(json.dumps({"schema": SCHEMA, **value}, separators=(",", ":")))
 
 
 def note(text: str) -> None:

@@ -11,7 +11,7 @@ from tui_fs import __version__
 from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument
 from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
-from tui_fs.cli.output import SCHEMA, StatusLine, note, print_json
+from tui_fs.cli.output import SCHEMA, StatusLine, note, print_json, print_text, writing_output
 from tui_fs.cli.survey_shape import survey_as_json, survey_as_text
 from tui_fs.model.codec import path_fields
 from tui_fs.model.errors import BadInput
@@ -42,7 +42,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json(survey_as_json(survey, collector, parsed.top))
     else:
-        print(survey_as_text(survey, collector, parsed.top))
+        print_text(survey_as_text(survey, collector, parsed.top))
     return _end(survey.unreadable, survey.backend)
 
 
@@ -62,7 +62,8 @@ def _export(parsed: argparse.Namespace) -> int:
     if path == _STANDARD_OUTPUT:
         if parsed.json:
             raise BadInput("--json and --export - both write to standard output.", "Choose one.")
-        _, unreadable, backend = _write(parsed, kind, sys.stdout.buffer, is_patchable=False)
+        with writing_output():
+            _, unreadable, backend = _write(parsed, kind, sys.stdout.buffer, is_patchable=False)
         return _end(unreadable, backend)
     refuse_taken(path, overwrites=parsed.force)  # before minutes of counting
     with new_file(path, overwrites=parsed.force) as file:
