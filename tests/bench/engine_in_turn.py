@@ -1,13 +1,14 @@
 """The engine beside others that delete, in turns: what it takes of the time of each.
 
 Run as root ``python -m tests.bench.engine_in_turn --dir DIR`` alone on the machine, with room in
-DIR for an image. Each deletes the same tree once a round, each round in another order. Printed are,
-for each, the median time and the median of the ratios of the engine's time to its in the same
-round. With ``--engine PATH`` (any number of times) further builds of the engine take part, with
-``--threads N`` the engine also with that number.
+DIR for an image. Each deletes the same tree, written to the disk before, once a round, each round
+in another order. Printed are, for each, the median time and the median of the ratios of the
+engine's time to its in the same round. With ``--engine PATH`` (any number of times) further builds
+of the engine take part, with ``--threads N`` the engine also with that number.
 """
 
 import argparse
+import os
 import random
 import shutil
 import statistics
@@ -18,9 +19,22 @@ from pathlib import Path
 
 from tests.bench.accuracy_trees import SHAPES
 from tests.bench.scratch_mount import mounted
+from tui_fs.lab.recipes import Realistic
+from tui_fs.linux.caches import write_out
 
 _ENGINE = ("tui-fs-engine", "delete", "--")
 _IMAGE_BYTES = 8 << 30
+_MEAN_BYTES = 48 << 10
+
+
+def _home(root: Path, entries: int, seed: int) -> None:
+    """Fill a directory like a home with its backups, as the lab does."""
+    directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    Realistic(seed, entries, _MEAN_BYTES).build(directory, lambda _: None)
+    os.close(directory)
+
+
+_SHAPES = {**SHAPES, "home": _home}
 
 
 def main() -> None:
@@ -28,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dir", default=None, help="where the images are made")
     parser.add_argument("--filesystem", choices=("ext4", "xfs", "tmpfs", "btrfs"), default="tmpfs")
-    parser.add_argument("--shape", choices=list(SHAPES), default="100 x 1000")
+    parser.add_argument("--shape", choices=list(_SHAPES), default="100 x 1000")
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--engine", action="append", default=[], help="another build of it")
@@ -49,7 +63,7 @@ def main() -> None:
             for name in dice.sample(list(ways), len(ways)):
                 tree = ground / "tree"
                 tree.mkdir()
-                SHAPES[asked.shape](tree, asked.entries, 1)
+                _SHAPES[asked.shape](tree, asked.entries, 1)
                 taken_s = _deleting(ways[name], tree)
                 if number:  # the first round warms the caches
                     times[name].append(taken_s)
@@ -64,6 +78,9 @@ def main() -> None:
 
 
 def _deleting(command: tuple[str, ...], tree: Path) -> float:
+    directory = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+    write_out(directory)
+    os.close(directory)
     began_s = time.monotonic()
     subprocess.run([*command, tree], check=True, stdout=subprocess.DEVNULL)
     taken_s = time.monotonic() - began_s

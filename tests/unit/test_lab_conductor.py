@@ -1,7 +1,7 @@
 """A run of an experiment: what is done, in which order, what is told, and what is left."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,6 +172,45 @@ def test_a_file_system_made_for_it_is_gone_afterwards(place: Path, kind: Place) 
     named = {"ext4": "ext2/ext3"}.get(kind.value, kind.value)
     assert told_by_child(use) == [named, kind.value]
     assert os.listdir(place) == []
+
+
+class Written(Files):
+    """A file that the kernel would choose a place for later."""
+
+    def build(self, directory: int, tick: Callable[[int], None]) -> None:
+        """Make it."""
+        file = os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=directory)
+        os.write(file, bytes(1 << 20))
+        os.close(file)
+        tick(self.files)
+
+
+HAS_NO_PLACE = """
+import fcntl, os, struct
+asked = struct.pack("=QQIIIIQQQQQIIII", 0, 1 << 40, 0, 0, 1, *[0] * 10)
+extent = fcntl.ioctl(os.open("tree/file", os.O_RDONLY), 0xC020660B, asked)
+print(struct.unpack_from("=I", extent, 72)[0] & 4 != 0)
+"""
+"""Ask for the first extent (FS_IOC_FIEMAP): whether its place is still to be chosen (DELALLOC)."""
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_tree_is_on_its_disk_before_the_steps_if_they_want_so(
+    place: Path, is_settled: bool
+) -> None:
+    # Given a file that was just written
+    needs_root("mounting")
+    looking = Step("look", "", ((("python", "-c", HAS_NO_PLACE),),))
+    trial = Trial((looking,), Written(), Place.EXT4, rounds=1, is_settled=is_settled)
+
+    def use() -> list[str]:
+        results = results_of(done(place, trial))
+        return [results.measured["look"].runs[0].output, results.plan("look").tree]
+
+    # When a step looks at it / Then it has its place if that was asked for, and it is said so
+    words = "three files, written to the disk" if is_settled else "three files"
+    assert told_by_child(use) == [str(not is_settled), words]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tui_fs.lab.results import (
     StepRan,
 )
 from tui_fs.lab.teaching import predictions
-from tui_fs.linux.caches import drop_caches
+from tui_fs.linux.caches import drop_caches, write_out
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.inode_flags import spread_subdirectories
 from tui_fs.linux.tools import find_tool
@@ -156,6 +156,8 @@ class Conductor:
             trial.tree.build(tree, self._tick)
         finally:
             os.close(tree)
+        if trial.is_settled:
+            write_out(directory)
 
     def _tick(self, entries: int) -> None:
         self._goes_on()

@@ -117,6 +117,7 @@ class Trial:
         tree: None for an empty one.
         rounds: how often the steps are timed; the trials of an experiment alternate.
         is_reading: the steps only look at the tree; one that fails or is left out spares the rest.
+        is_settled: the tree is on its disk before they begin, as one that was not made just now.
         disk_bytes, memory_bytes: what the steps need beside the tree.
     """
 
@@ -125,6 +126,7 @@ class Trial:
     place: Place = Place.HERE
     rounds: int = 5
     is_reading: bool = False
+    is_settled: bool = False
     disk_bytes: int = 0
     memory_bytes: int = 0
 

@@ -166,13 +166,19 @@ def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str, why_not
         title=step.title + of_all,
         commands=in_words(step, tools),
         place=kind if trial.place is Place.HERE else trial.place.value,
-        tree="" if trial.tree is None else trial.tree.words,
+        tree=_words(trial),
         entries=0 if trial.tree is None else trial.tree.entries,
         series=step.series,
         x=step.x,
         share=step.share,
         why_not=why_not,
     )
+
+
+def _words(trial: Trial) -> str:
+    if trial.tree is None:
+        return ""
+    return f"{trial.tree.words}, written to the disk" if trial.is_settled else trial.tree.words
 
 
 def _why_not(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:

@@ -1,9 +1,24 @@
-"""Forgetting what the kernel keeps of files, to see what reading them from the disk costs."""
+"""Writing out what the kernel keeps of files, and forgetting it, to see what the disk costs."""
 
 import ctypes
 import os
 
 DROP_CACHES = "/proc/sys/vm/drop_caches"
+
+
+def write_out(descriptor: int) -> None:
+    """Wait until all of a file system that was changed is on its disk.
+
+    Args:
+        descriptor: of anything open on the file system.
+
+    Raises:
+        OSError: something could not be written.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(descriptor) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def drop_caches(descriptor: int, path: str = DROP_CACHES) -> None:
@@ -17,9 +32,6 @@ def drop_caches(descriptor: int, path: str = DROP_CACHES) -> None:
     Raises:
         OSError: only root may.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syncfs(descriptor) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+    write_out(descriptor)
     with open(path, "w", encoding="ascii") as file:
         file.write("3\n")

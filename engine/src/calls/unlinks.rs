@@ -19,7 +19,7 @@ pub struct Unlinks<'calls> {
 }
 
 /// What a count of calls may be ahead of their time.
-const TIMED_AT_ONCE: u32 = 4;
+const TIMED_AT_ONCE: u32 = 16;
 
 impl<'calls> Unlinks<'calls> {
     pub fn new(calls: &'calls Calls) -> Self {

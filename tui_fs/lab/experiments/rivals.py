@@ -77,7 +77,7 @@ _TITLES = {
 }
 _COUNTED_TREE = {Scale.SMALL: Wide(20, 100), Scale.PUBLISHED: Wide(800, 1_000)}
 _ROUNDS = {Scale.SMALL: 1, Scale.PUBLISHED: 5}
-_ROUNDS_IN_MEMORY = {Scale.SMALL: 1, Scale.PUBLISHED: 9}
+_ROUNDS_OF_SHORT = {Scale.SMALL: 1, Scale.PUBLISHED: 9}
 """Runs of a few tenths of a second differ more."""
 
 _OF_MANY, _OF_FLAT, _AT_MOST, _OF_RMZ, _OF_COUNTERS = 0.55, 0.65, 1.02, 1.03, 0.55
@@ -96,7 +96,13 @@ def _counting_key(tool: str) -> str:
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     deleting = tuple(
-        Trial((_deletion(place, shape, tool, setting),), tree, place, _rounds(place)[scale])
+        Trial(
+            (_deletion(place, shape, tool, setting),),
+            tree,
+            place,
+            _rounds(place, shape)[scale],
+            is_settled=place is not Place.TMPFS,
+        )
         for place in _PLACES_OF[scale]
         for shape, tree in _TREES[scale].items()
         for tool in _DELETING
@@ -110,12 +116,19 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     tree = _COUNTED_TREE[scale]
     return (
         *deleting,
-        Trial((warming, *counting), tree, Place.EXT4, _ROUNDS[scale], is_reading=True),
+        Trial(
+            (warming, *counting),
+            tree,
+            Place.EXT4,
+            _ROUNDS[scale],
+            is_reading=True,
+            is_settled=True,
+        ),
     )
 
 
-def _rounds(place: Place) -> Mapping[Scale, int]:
-    return _ROUNDS_IN_MEMORY if place is Place.TMPFS else _ROUNDS
+def _rounds(place: Place, shape: str) -> Mapping[Scale, int]:
+    return _ROUNDS_OF_SHORT if place is Place.TMPFS or shape == _MIXED else _ROUNDS
 
 
 def _deletion(place: Place, shape: str, tool: str, setting: Setting) -> Step:
