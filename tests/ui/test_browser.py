@@ -1,8 +1,10 @@
 """What the browser does: going about, marking, asking the survey, coming back."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual import events
@@ -303,6 +305,35 @@ async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> Non
         assert "sessions/" not in shown
         await browser.press("o", "slash", "o")
         assert browser.screen.query_one("#path-input").value.endswith("/o")  # type: ignore
+
+    await browse(act)
+
+
+async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a path on a network mount that is dead
+    answers, looks_like_a_link = Event(), os.path.islink
+
+    def islink(path: str) -> bool:
+        return answers.wait(30) if path == "/net/dead" else looks_like_a_link(path)
+
+    monkeypatch.setattr("os.path.islink", islink)
+    monkeypatch.setattr("tui_fs.screens.choose._PATIENCE_S", 0.1)
+
+    async def act(browser: Browsing) -> None:
+        # When it is typed / Then that is said, and the person goes on elsewhere
+        await browser.press("o")
+        browser.screen.query_one("#path-input").value = "/net/dead"  # type: ignore
+        await browser.pilot.press("enter")
+        await browser.sees("/net/dead does not answer yet.")
+        await browser.pilot.press("escape", "j", "enter")
+        await browser.sees("two/")
+        # And what is told in the end is of no interest any more
+        answers.set()
+        await browser.pilot.pause(0.3)
+        assert "symbolic link" not in screen_text(browser.pilot.app)
+        assert browser.screen.path == "/srv/spool/sessions"
 
     await browse(act)
 

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
+from tui_fs.linux.mounts import (
+    MOUNTINFO,
+    Mount,
+    mount_of,
+    mounts_below,
+    read_mounts,
+    silent_places,
+)
 from tui_fs.model.paths import PathStr
 
 ROOT = b"22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro\n"
@@ -184,3 +191,21 @@ def test_everything_but_the_root_is_below_the_root() -> None:
 def test_the_table_of_this_machine_can_be_read() -> None:
     # Given the kernel's own table / When read / Then something holds the root
     assert mount_of("/", read_mounts(MOUNTINFO)) is not None
+
+
+def test_what_others_tell_may_not_answer_unless_it_is_asked_for(tmp_path: Path) -> None:
+    # Given file systems of all kinds, one of them covered by another mount
+    lines = [
+        b"22 1 0:49 / / rw - nfs4 server:/root rw\n",
+        b"30 22 0:50 / /home rw - nfs4 server:/home rw\n",
+        b"31 22 0:51 / /media/phone rw - fuse.sshfs phone: rw\n",
+        b"32 22 8:17 / /srv rw - xfs /dev/sdb1 rw\n",
+        b"33 22 0:52 / /opt rw - cifs //server/opt rw\n",
+        b"34 33 8:18 / /opt rw - ext4 /dev/sdc1 rw\n",
+        b"35 22 0:50 / /var/mail rw - nfs4 server:/home rw\n",
+    ]
+    mounts = read_mounts(table(tmp_path, *lines))
+    # When asked with something on a disk, and on one of them
+    # Then all are named that are to be seen, but for the own file system
+    assert silent_places("/srv/x", mounts) == ("/home", "/media/phone", "/var/mail")
+    assert silent_places("/home/ada", mounts) == ("/media/phone",)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.needs import needs_root
-from tui_fs.linux.ways import resolve
+from tui_fs.linux.ways import canonical, resolve
 from tui_fs.model.errors import Refused
 
 OTHER = 65534
@@ -87,3 +87,49 @@ def test_no_descriptor_is_left_open(place: Path) -> None:
     with pytest.raises(OSError):
         resolve(str(place / "a" / "gone"))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+NAMES = ["a", "b", "c", "up", "to-b", "whole", "twice", "absent", ".", "..", ""]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(NAMES)))
+def test_what_may_be_absent_is_resolved_as_python_does(names: list[str]) -> None:
+    # Given any way through links / When resolved with a place that is not on it
+    with tempfile.TemporaryDirectory() as directory:
+        top = Path(directory)
+        (top / "a" / "b").mkdir(parents=True)
+        (top / "c").mkdir()
+        (top / "to-b").symlink_to("a/b")
+        (top / "whole").symlink_to(top / "a")
+        (top / "a" / "up").symlink_to("..")
+        (top / "twice").symlink_to("to-b/../up/c")
+        way = "/".join([directory, *names])
+        # Then it is what Python says
+        assert canonical(way, ("/nowhere/else",)) == os.path.realpath(way)
+
+
+def test_a_link_to_itself_ends(place: Path) -> None:
+    # Given a link that leads to itself / When resolved / Then it is taken as it is written
+    (place / "round").symlink_to("round")
+    assert canonical(f"{place}/round/x", ("/nowhere/else",)) == f"{place}/round/x"
+
+
+@pytest.mark.parametrize(
+    ("written", "resolved"),
+    [
+        ("a/up/c", "a/up/c"),  # the link in the silent place is not read
+        ("whole/up/../c", "a/c"),
+        ("a/../c", "c"),
+        ("to-b/../../c", "c"),
+        ("a", "a"),
+        ("c/x", "c/x"),
+    ],
+)
+def test_what_lies_in_a_silent_place_is_taken_as_it_is_written(
+    place: Path, written: str, resolved: str
+) -> None:
+    # Given a place that may not answer, and ways into it and back / When resolved
+    found = canonical(f"{place}/{written}", (f"{place}/a",))
+    # Then only what lies before it was looked at
+    assert found == f"{place}/{resolved}"

@@ -118,6 +118,21 @@ def test_a_home_is_typed_by_name(target: Path, monkeypatch: pytest.MonkeyPatch) 
     assert name_must_be_typed(str(target), 1) == "it is the home of ada"
 
 
+def test_homes_that_may_not_answer_are_not_looked_at(
+    here: Surroundings, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an account whose home is reached by a link on a network file system
+    homes = target.parent.parent / "homes"
+    homes.mkdir()
+    (homes / "ada").symlink_to(target)
+    account = pwd.struct_passwd(("ada", "x", 1, 1, "", f"{homes}/ada", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [account])
+    assert name_must_be_typed(str(target), 1, here.mountinfo) == "it is the home of ada"
+    mounted(here, homes, kind="nfs")
+    # When asked / Then the link was not read
+    assert name_must_be_typed(str(target), 1, here.mountinfo) is None
+
+
 def test_what_cannot_be_looked_into_is_typed_by_name(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

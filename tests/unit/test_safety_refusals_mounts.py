@@ -8,6 +8,7 @@ import pytest
 from tests.needs import lacks
 from tests.unit.targets import here, mounted, refusal, target
 from tui_fs.linux.mounts import read_mounts
+from tui_fs.safety import refusals
 from tui_fs.safety.refusals import (
     SYSTEM_DIRECTORIES,
     Surroundings,
@@ -84,3 +85,30 @@ def test_the_same_path_on_another_device_does_not_matter(here: Surroundings, tar
     with open(here.mountinfo, "a", encoding="utf-8") as table:
         table.write(f"51 22 8:2 {target} /srv/shown rw - ext4 /dev/sda2 rw\n")
     assert check(str(target), here).path == str(target)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "nfs4", "fuse.sshfs"])
+def test_file_systems_that_may_not_answer_are_not_looked_at(
+    here: Surroundings, target: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    # Given a link to the target, called a system directory, on another file system
+    place = target.parent.parent / "mounted"
+    place.mkdir()
+    (place / "link").symlink_to(target)
+    mounted(here, place, kind=kind)
+    monkeypatch.setattr(refusals, "SYSTEM_DIRECTORIES", frozenset({f"{place}/link"}))
+    # When checked / Then the link was read only where whoever tells it cannot be gone
+    if kind == "ext4":
+        assert refusal(target, here).rule == "system"
+    else:
+        assert check(str(target), here).path == str(target)
+
+
+def test_what_stands_on_a_file_system_that_may_not_answer_is_known_by_its_name(
+    here: Surroundings, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a target and a system directory on the same network file system
+    mounted(here, target.parent, kind="nfs4")
+    monkeypatch.setattr(refusals, "SYSTEM_DIRECTORIES", frozenset({str(target)}))
+    # When checked / Then it is one
+    assert refusal(target, here).rule == "system"

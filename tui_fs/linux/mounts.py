@@ -46,6 +46,25 @@ PSEUDO_TYPES = frozenset(
 )
 """File systems whose entries are the kernel's own objects, not stored files."""
 
+_ANSWERED_BY_OTHERS = (
+    "9p",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "coda",
+    "fuse",
+    "gfs2",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "nfs",
+    "ocfs2",
+    "orangefs",
+    "smb",
+)
+"""How the types begin whose entries another machine or program tells."""
+
 _LINE = re.compile(
     rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/(?:[^ \\]|\\[0-3][0-7]{2})*) ([^ ]+)(?: [^ ]+)*?"
     rb" - ([^ ]+) ([^ ]*) (.*)"
@@ -82,6 +101,11 @@ class Mount:
     def is_pseudo(self) -> bool:
         """Whether its entries are kernel objects."""
         return self.filesystem in PSEUDO_TYPES
+
+    @property
+    def may_not_answer(self) -> bool:
+        """Whether a look at it may never return: who tells its entries may have gone."""
+        return self.filesystem.startswith(_ANSWERED_BY_OTHERS)
 
 
 def read_mounts(mountinfo: str = MOUNTINFO) -> tuple[Mount, ...]:
@@ -120,6 +144,22 @@ def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
         ):
             best = mount
     return best
+
+
+def silent_places(path: str, mounts: tuple[Mount, ...]) -> tuple[PathStr, ...]:
+    """Return the mount points that may not answer.
+
+    Without those of the file system of `path`, and of the root, without which nothing works.
+    """
+    own = mount_of(path, mounts)
+    return tuple(
+        mount.mount_point
+        for mount in mounts
+        if mount.may_not_answer
+        and mount.mount_point != "/"
+        and (own is None or mount.device != own.device)
+        and mount_of(mount.mount_point, mounts) is mount  # and no other one covers it
+    )
 
 
 def mounts_below(path: str, mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:

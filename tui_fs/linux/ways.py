@@ -4,10 +4,11 @@ import errno
 import os
 import stat
 from collections import deque
+from collections.abc import Collection
 
 from tui_fs.linux.accounts import ROOT, others_may_replace
 from tui_fs.model.errors import Refused
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, is_within
 
 _MAX_LINKS = 40  # path_resolution(7)
 
@@ -67,3 +68,44 @@ def resolve(path: str) -> PathStr:
         for descriptor in held:
             os.close(descriptor)
     return PathStr("/" + "/".join(names))
+
+
+def canonical(path: str, silent: Collection[str]) -> PathStr:
+    """Return the canonical path of what need not exist, as ``os.path.realpath`` does.
+
+    Args:
+        silent: directories that are not looked at, nor anything in them: such a path is taken as
+            it is written.
+    """
+    if not silent:
+        return PathStr(os.path.realpath(path))
+    names: list[str] = []
+    waiting = deque(os.path.join(os.getcwd(), path).split("/"))
+    links = 0
+    while waiting:
+        name = waiting.popleft()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            del names[-1:]
+            continue
+        names.append(name)
+        here = "/" + "/".join(names)
+        if lies_in(here, silent) or links > _MAX_LINKS:
+            return PathStr(os.path.normpath("/".join([here, *waiting])))
+        try:
+            text = os.readlink(here)
+        except OSError:
+            continue  # no link, or nothing there
+        links += 1
+        if text.startswith("/"):
+            names.clear()
+        else:
+            names.pop()
+        waiting.extendleft(reversed(text.split("/")))
+    return PathStr("/" + "/".join(names))
+
+
+def lies_in(path: str, places: Collection[str]) -> bool:
+    """Whether a path is one of some directories or in one of them, as they are written."""
+    return any(is_within(path, place) for place in places)

@@ -8,15 +8,29 @@ import errno
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tui_fs.linux.birth import birth_s
-from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
+from tui_fs.linux.mounts import (
+    MOUNTINFO,
+    Mount,
+    mount_of,
+    mounts_below,
+    read_mounts,
+    silent_places,
+)
 from tui_fs.linux.pins import open_directory, pin_of, take_pin
-from tui_fs.linux.ways import resolve
+from tui_fs.linux.ways import canonical, lies_in, resolve
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable, is_encodable, is_within, shell_quoted
+from tui_fs.model.paths import (
+    PathStr,
+    displayable,
+    is_encodable,
+    is_within,
+    shell_quoted,
+    upwards,
+)
 from tui_fs.model.target import Pin, Target
 
 SYSTEM_DIRECTORIES = frozenset(
@@ -106,6 +120,9 @@ PROJECT_MARKS = frozenset(
 )
 """A directory that holds one of these names is somebody's work."""
 
+_Places = Collection[str]
+"""Directories at which nothing is looked (see ``silent_places``)."""
+
 NAME_TYPED_ABOVE_ENTRIES = 10_000
 """Larger targets are confirmed by typing their name."""
 
@@ -142,21 +159,22 @@ def check(path: str, surroundings: Surroundings) -> Target:
     # Never os.path.abspath: it takes ".." out of the text, where the kernel follows links first.
     parent, name = os.path.split(stripped)
     try:
-        canonical = PathStr(os.path.join(resolve(parent or "."), name))
+        where = PathStr(os.path.join(resolve(parent or "."), name))
     except OSError as error:
         raise _cannot_look(stripped, error) from error
-    _check_place(canonical, surroundings)
     mounts = read_mounts(surroundings.mountinfo)
-    _check_mounts(canonical, mounts)
+    silent = silent_places(where, mounts)
+    _check_place(where, surroundings, silent)
+    _check_mounts(where, mounts)
     try:
-        pin, born_s = _look_at(canonical)
-        _check_identity(canonical, pin, surroundings)
-        parent_pin = take_pin(os.path.dirname(canonical))
+        pin, born_s = _look_at(where)
+        _check_identity(where, pin, surroundings, silent)
+        parent_pin = take_pin(os.path.dirname(where))
     except OSError as error:
-        raise _cannot_look(canonical, error) from error
+        raise _cannot_look(where, error) from error
     if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
-        raise _mount_point(canonical)
-    return Target(canonical, pin, born_s)
+        raise _mount_point(where)
+    return Target(where, pin, born_s)
 
 
 def _look_at(path: str) -> tuple[Pin, float | None]:
@@ -180,11 +198,11 @@ def check_again(target: Target, surroundings: Surroundings) -> None:
         )
 
 
-def name_must_be_typed(path: str, entries: int) -> str | None:
+def name_must_be_typed(path: str, entries: int, mountinfo: str = MOUNTINFO) -> str | None:
     """Return why this target is confirmed by typing its name, None if yes or no is enough."""
     if entries > NAME_TYPED_ABOVE_ENTRIES:
         return f"it has more than {NAME_TYPED_ABOVE_ENTRIES:,} entries"
-    for account in _accounts_at_home_in(path):
+    for account in _accounts_at_home_in(path, silent_places(path, read_mounts(mountinfo))):
         return f"it is the home of {account}"
     try:
         names = set(os.listdir(path)) if entries <= NAME_TYPED_ABOVE_ENTRIES else set()
@@ -236,13 +254,13 @@ def _check_kind(path: str) -> None:
         )
 
 
-def _check_place(path: PathStr, surroundings: Surroundings) -> None:
+def _check_place(path: PathStr, surroundings: Surroundings, silent: _Places) -> None:
     shown = displayable(path)
     if path == "/":
         raise Refused(
             "/ is the root of this system.", "Choose a directory below it.", rule="system"
         )
-    if path in _system_directories():
+    if path in SYSTEM_DIRECTORIES or path in _system_directories(silent):
         raise Refused(
             f"{shown} is a directory the system itself needs.",
             "Choose a directory inside it.",
@@ -273,32 +291,31 @@ def _held(surroundings: Surroundings) -> Iterator[tuple[str, str, str, bool]]:
         yield os.path.realpath(place), "the program that runs this", "Choose another one.", False
 
 
-def _check_identity(path: PathStr, pin: Pin, surroundings: Surroundings) -> None:
+def _check_identity(path: PathStr, pin: Pin, surroundings: Surroundings, silent: _Places) -> None:
     """Refuse what is a place that must stay under another name, through a bind mount or link."""
-    places = [(os.path.realpath(place), "a system directory") for place in SYSTEM_DIRECTORIES]
-    places += [(place, what) for place, what, _, _ in _held(surroundings)]
-    for place, what in places:
-        ancestor = place
-        while True:
+    places: list[tuple[str, str, _Places]] = [
+        (place, "a system directory", silent) for place in sorted(_system_directories(silent))
+    ]
+    places += [(place, what, ()) for place, what, _, _ in _held(surroundings)]
+    for place, what, unseen in places:
+        for ancestor in upwards(place):
+            if lies_in(ancestor, unseen):
+                continue  # on another file system, so it is not this one
             try:
                 status = os.stat(ancestor)
             except OSError:
-                status = None  # this system has no such directory
-            if status is not None and (status.st_dev, status.st_ino) == (pin.device, pin.inode):
+                continue  # this system has no such directory
+            if (status.st_dev, status.st_ino) == (pin.device, pin.inode):
                 raise Refused(
                     f"{displayable(path)} is {displayable(ancestor)} under another name, which "
                     f"is or holds {what} ({displayable(place)}).",
                     "Choose a directory inside it.",
                     rule="alias",
                 )
-            if ancestor == "/":
-                break
-            ancestor = os.path.dirname(ancestor)
 
 
-def _system_directories() -> frozenset[str]:
-    resolved = {os.path.realpath(directory) for directory in SYSTEM_DIRECTORIES}
-    return SYSTEM_DIRECTORIES | resolved
+def _system_directories(silent: _Places) -> frozenset[str]:
+    return frozenset(canonical(directory, silent) for directory in SYSTEM_DIRECTORIES)
 
 
 def _check_mounts(path: PathStr, mounts: tuple[Mount, ...]) -> None:
@@ -358,7 +375,7 @@ def _cannot_look(path: str, error: OSError) -> BadInput:
     return BadInput(f"{displayable(path)} cannot be looked at: {os.strerror(error.errno or 0)}.")
 
 
-def _accounts_at_home_in(path: str) -> Iterator[str]:
+def _accounts_at_home_in(path: str, silent: _Places) -> Iterator[str]:
     for account in pwd.getpwall():
-        if account.pw_dir.rstrip("/") and os.path.realpath(account.pw_dir) == path:
+        if account.pw_dir.rstrip("/") and canonical(account.pw_dir, silent) == path:
             yield account.pw_name

@@ -1,6 +1,7 @@
 """The browser: a surveyed tree, directory by directory, counted while one looks."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -30,6 +31,9 @@ from tui_fs.screens.ranking import RankingScreen
 from tui_fs.survey.process import Update
 from widgets.bar_list import BarList
 from widgets.key_line import KeyLine
+
+_PATIENCE_S = 2.0
+"""A typed path that takes longer to look at is said not to answer."""
 
 
 class ChooseScreen(MarkingScreen):
@@ -95,11 +99,22 @@ class ChooseScreen(MarkingScreen):
         has_acted = self._cures is not None and self._cures.has_acted
         self._cures = None
         if has_acted or self._jobs_seen != jobs_seen():
-            self.marks.remove([mark for mark in self.marks if not os.path.lexists(mark)])
+            self._forget_removed(tuple(self.marks))
             self.action_recount()
         elif self._paused_for_preview and self.questions is not None:
             self.questions.toggle_pause()
         self._paused_for_preview = False
+        self._show_marks()
+
+    @work(thread=True, exclusive=True, group="marks")
+    def _forget_removed(self, marks: Sequence[PathStr]) -> None:
+        """Take the marks off what is gone; a dead network mount never tells."""
+        removed = [mark for mark in marks if not os.path.lexists(mark)]
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._unmark, removed)
+
+    def _unmark(self, removed: Sequence[PathStr]) -> None:
+        self.marks.remove(removed)
         self._show_marks()
 
     def heard(self, update: Update) -> None:
@@ -283,6 +298,7 @@ class ChooseScreen(MarkingScreen):
 
     def on_prompts_closed(self) -> None:
         """Go back to the list."""
+        self.workers.cancel_group(self, "typed")
         self.query_one(BarList).focus()
 
     def on_prompts_searched(self, message: Prompts.Searched) -> None:
@@ -293,13 +309,33 @@ class ChooseScreen(MarkingScreen):
     def on_prompts_path_typed(self, message: Prompts.PathTyped) -> None:
         """Open the typed directory, or say why not."""
         path = os.path.normpath(os.path.join(self.path, message.path))
+        look = self._look_at_typed(path)
+
+        def tell() -> None:
+            if look.is_running:
+                self.notify(f"{displayable(path)} does not answer yet.", markup=False)
+
+        self.set_timer(_PATIENCE_S, tell)
+
+    @work(thread=True, exclusive=True, group="typed")
+    def _look_at_typed(self, path: str) -> None:
+        """Find out what is there; a dead network mount never tells."""
+        why = ""
         if os.path.islink(path):
-            self.notify(f"{displayable(path)} is a symbolic link.", markup=False)
+            why = f"{displayable(path)} is a symbolic link."
         elif not os.path.isdir(path):
-            self.notify(f"{displayable(path)} is not a directory.", markup=False)
+            why = f"{displayable(path)} is not a directory."
+        else:
+            path = os.path.realpath(path)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._seen_typed, path, why)
+
+    def _seen_typed(self, path: str, why: str) -> None:
+        if why:
+            self.notify(why, markup=False)
         else:
             self.query_one(Prompts).close()
-            self.open_directory(os.path.realpath(path))
+            self.open_directory(path)
 
     def action_clear_search(self) -> None:
         """Show everything again."""
