@@ -6,8 +6,11 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 from textual.suggester import Suggester
+
+from widgets.daemon_thread import in_daemon_thread
 
 # Names read at most: a completion must not list a directory of millions.
 NAME_LIMIT = 20_000
@@ -80,7 +83,7 @@ class DirectorySuggester(Suggester):
         async with self._scan:
             if value != self._latest:
                 return None
-            return await asyncio.to_thread(self._complete, value)
+            return await in_daemon_thread(partial(self._complete, value))
 
 
 def _is_candidate(entry: os.DirEntry[str], prefix: str) -> bool:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rich.text import Text
 from textual import work
@@ -30,6 +31,7 @@ from tui_fs.screens.prompts import Prompts
 from tui_fs.screens.ranking import RankingScreen
 from tui_fs.survey.process import Update
 from widgets.bar_list import BarList
+from widgets.daemon_thread import in_daemon_thread
 from widgets.key_line import KeyLine
 
 _PATIENCE_S = 2.0
@@ -106,15 +108,10 @@ class ChooseScreen(MarkingScreen):
         self._paused_for_preview = False
         self._show_marks()
 
-    @work(thread=True, exclusive=True, group="marks")
-    def _forget_removed(self, marks: Sequence[PathStr]) -> None:
-        """Take the marks off what is gone; a dead network mount never tells."""
-        removed = [mark for mark in marks if not os.path.lexists(mark)]
-        if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._unmark, removed)
-
-    def _unmark(self, removed: Sequence[PathStr]) -> None:
-        self.marks.remove(removed)
+    @work(exclusive=True, group="marks")
+    async def _forget_removed(self, marks: Sequence[PathStr]) -> None:
+        """Take the marks off what is gone, when the file system has told."""
+        self.marks.remove(await in_daemon_thread(partial(_removed, marks)))
         self._show_marks()
 
     def heard(self, update: Update) -> None:
@@ -317,20 +314,10 @@ class ChooseScreen(MarkingScreen):
 
         self.set_timer(_PATIENCE_S, tell)
 
-    @work(thread=True, exclusive=True, group="typed")
-    def _look_at_typed(self, path: str) -> None:
-        """Find out what is there; a dead network mount never tells."""
-        why = ""
-        if os.path.islink(path):
-            why = f"{displayable(path)} is a symbolic link."
-        elif not os.path.isdir(path):
-            why = f"{displayable(path)} is not a directory."
-        else:
-            path = os.path.realpath(path)
-        if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._seen_typed, path, why)
-
-    def _seen_typed(self, path: str, why: str) -> None:
+    @work(exclusive=True, group="typed")
+    async def _look_at_typed(self, path: str) -> None:
+        """Open a directory or say why not, when the file system has told; a dead one never does."""
+        path, why = await in_daemon_thread(partial(_look_at, path))
         if why:
             self.notify(why, markup=False)
         else:
@@ -386,3 +373,16 @@ class ChooseScreen(MarkingScreen):
             self.questions.toggle_pause()  # two surveys would count at half the speed each
             self._paused_for_preview = True
         self.app.push_screen(PreviewScreen(paths, self.settings))
+
+
+def _look_at(path: str) -> tuple[str, str]:
+    """Return the directory that a typed path names, and why it cannot be opened."""
+    if os.path.islink(path):
+        return path, f"{displayable(path)} is a symbolic link."
+    if not os.path.isdir(path):
+        return path, f"{displayable(path)} is not a directory."
+    return os.path.realpath(path), ""
+
+
+def _removed(marks: Sequence[PathStr]) -> list[PathStr]:
+    return [mark for mark in marks if not os.path.lexists(mark)]

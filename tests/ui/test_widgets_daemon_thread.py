@@ -1,0 +1,61 @@
+"""Asking in a thread what may never be answered."""
+
+import asyncio
+import subprocess
+import sys
+from threading import Event
+
+import pytest
+
+from widgets.daemon_thread import in_daemon_thread
+
+NEVER_ANSWERED = """
+import asyncio, threading
+from widgets.daemon_thread import in_daemon_thread
+
+async def main():
+    never = asyncio.ensure_future(in_daemon_thread(threading.Event().wait))
+    await asyncio.sleep(0.1)
+    never.cancel()
+
+asyncio.run(main())
+"""
+
+
+def test_what_is_answered_comes_back() -> None:
+    # Given functions that return and raise / When asked / Then that is what one gets
+    def refuse() -> int:
+        raise PermissionError("no")
+
+    async def act() -> None:
+        assert await in_daemon_thread(lambda: 7) == 7
+        with pytest.raises(PermissionError, match="no"):
+            await in_daemon_thread(refuse)
+
+    asyncio.run(act())
+
+
+def test_an_answer_that_nobody_wants_any_more_harms_nothing() -> None:
+    # Given somebody who asks and goes away / When the answer comes / Then nothing happens
+    answers = Event()
+
+    async def act() -> list[object]:
+        problems: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: problems.append(what))
+        asked = asyncio.ensure_future(in_daemon_thread(answers.wait))
+        await asyncio.sleep(0.05)
+        asked.cancel()
+        answers.set()
+        await asyncio.sleep(0.1)
+        assert asked.cancelled()
+        return problems
+
+    assert asyncio.run(act()) == []
+
+
+def test_a_program_ends_although_it_was_never_answered() -> None:
+    # Given a program that has asked what is never answered / When it ends / Then it does
+    ended = subprocess.run(
+        [sys.executable, "-c", NEVER_ANSWERED], capture_output=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
