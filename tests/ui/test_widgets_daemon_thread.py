@@ -10,11 +10,20 @@ import pytest
 from widgets.daemon_thread import in_daemon_thread
 
 NEVER_ANSWERED = """
-import asyncio, threading
+import asyncio, sys, threading
 from widgets.daemon_thread import in_daemon_thread
+from widgets.directory_completion import DirectorySuggester
+
+def ask(_=None):
+    threading.Event().wait()
 
 async def main():
-    never = asyncio.ensure_future(in_daemon_thread(threading.Event().wait))
+    way = {
+        "itself": in_daemon_thread(ask),
+        "completion": DirectorySuggester(ask).get_suggestion("/"),
+    }
+    never = asyncio.ensure_future(way.pop(sys.argv[1]))
+    next(iter(way.values())).close()
     await asyncio.sleep(0.1)
     never.cancel()
 
@@ -53,9 +62,10 @@ def test_an_answer_that_nobody_wants_any_more_harms_nothing() -> None:
     assert asyncio.run(act()) == []
 
 
-def test_a_program_ends_although_it_was_never_answered() -> None:
+@pytest.mark.parametrize("who", ["itself", "completion"])
+def test_a_program_ends_although_it_was_never_answered(who: str) -> None:
     # Given a program that has asked what is never answered / When it ends / Then it does
     ended = subprocess.run(
-        [sys.executable, "-c", NEVER_ANSWERED], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", NEVER_ANSWERED, who], capture_output=True, timeout=60, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, b"")

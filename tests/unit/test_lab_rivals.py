@@ -40,6 +40,9 @@ def test_every_tool_deletes_every_tree(scale: Scale) -> None:
     keys = [step.key for trial in deleting for step in trial.steps]
     assert len(keys) == len(set(keys)) == len(deleting)
     assert len({key.rsplit("-", 1)[1] for key in keys}) == 8
+    # And what has a disk is on it before
+    in_memory = [trial.place is Place.TMPFS for trial in deleting]
+    assert [not trial.is_settled for trial in deleting] == in_memory and counting.is_settled
     # And those that count share one tree, the caches warmed before them
     assert counting.is_reading and counting.place is Place.EXT4
     assert [step.key for step in counting.steps][:2] == ["warm", "count-du"]

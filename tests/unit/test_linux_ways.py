@@ -18,13 +18,18 @@ OTHER = 65534
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """Give a directory with links of every kind in it."""
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "c").mkdir()
-    (tmp_path / "to-b").symlink_to("a/b")
-    (tmp_path / "whole").symlink_to(tmp_path / "a")
-    (tmp_path / "a" / "up").symlink_to("..")
-    (tmp_path / "twice").symlink_to("to-b/../up/c")
+    make_links(tmp_path)
     return tmp_path
+
+
+def make_links(top: Path) -> None:
+    """Fill a directory with directories and links of every kind."""
+    (top / "a" / "b").mkdir(parents=True)
+    (top / "c").mkdir()
+    (top / "to-b").symlink_to("a/b")
+    (top / "whole").symlink_to(top / "a")
+    (top / "a" / "up").symlink_to("..")
+    (top / "twice").symlink_to("to-b/../up/c")
 
 
 @settings(max_examples=200)
@@ -33,12 +38,7 @@ def test_the_way_is_the_one_that_the_kernel_takes(names: list[str]) -> None:
     # Given any way through own links / When resolved / Then it is where the kernel leads
     with tempfile.TemporaryDirectory() as directory:
         top = Path(os.path.realpath(directory))
-        (top / "a" / "b").mkdir(parents=True)
-        (top / "c").mkdir()
-        (top / "to-b").symlink_to("a/b")
-        (top / "whole").symlink_to(top / "a")
-        (top / "a" / "up").symlink_to("..")
-        (top / "twice").symlink_to("to-b/../up/c")
+        make_links(top)
         path = "/".join([str(top), *names])
         try:
             expected = os.path.realpath(path, strict=True)
@@ -98,12 +98,7 @@ def test_what_may_be_absent_is_resolved_as_python_does(names: list[str]) -> None
     # Given any way through links / When resolved with a place that is not on it
     with tempfile.TemporaryDirectory() as directory:
         top = Path(directory)
-        (top / "a" / "b").mkdir(parents=True)
-        (top / "c").mkdir()
-        (top / "to-b").symlink_to("a/b")
-        (top / "whole").symlink_to(top / "a")
-        (top / "a" / "up").symlink_to("..")
-        (top / "twice").symlink_to("to-b/../up/c")
+        make_links(top)
         way = "/".join([directory, *names])
         # Then it is what Python says
         assert canonical(way, ("/nowhere/else",)) == os.path.realpath(way)

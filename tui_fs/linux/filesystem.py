@@ -1,12 +1,13 @@
 """The file system a path lies on: its type, its room, its inodes."""
 
-import ctypes
+import contextlib
 import os
 import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tui_fs.linux.caches import write_out
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
 from tui_fs.model.space import Space
 
@@ -107,7 +108,8 @@ def settle(path: str) -> None:
     except OSError:
         return  # moved away meanwhile; what is counted then is told as it is
     try:
-        ctypes.CDLL(None).syncfs(descriptor)
+        with contextlib.suppress(OSError):  # what is counted then is told as it is, too
+            write_out(descriptor)
     finally:
         os.close(descriptor)
     # xfs inactivates inodes in the background, and statvfs itself makes it hurry.

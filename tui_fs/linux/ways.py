@@ -1,4 +1,4 @@
-"""The way to a directory, through symbolic links that only the user and root can make."""
+"""Where a path leads: to a target only through links that the user and root alone can make."""
 
 import errno
 import os
