@@ -23,31 +23,33 @@ pub use unlinks::Unlinks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Call {
+    Unlinkat, // the first: its counter lies beside what `Tally` counts of the same removals
     Openat2,
     Openat,
     Fstat,
     Fstatfs,
     Statx,
     Getdents64,
-    Unlinkat,
     Close,
     Lseek,
     Fcntl,
+    Fchdir,
     Ftruncate,
     Newfstatat,
 }
 
-pub const CALLS: [(Call, &str); 12] = [
+pub const CALLS: [(Call, &str); 13] = [
+    (Call::Unlinkat, "unlinkat"),
     (Call::Openat2, "openat2"),
     (Call::Openat, "openat"),
     (Call::Fstat, "fstat"),
     (Call::Fstatfs, "fstatfs"),
     (Call::Statx, "statx"),
     (Call::Getdents64, "getdents64"),
-    (Call::Unlinkat, "unlinkat"),
     (Call::Close, "close"),
     (Call::Lseek, "lseek"),
     (Call::Fcntl, "fcntl"),
+    (Call::Fchdir, "fchdir"),
     (Call::Ftruncate, "ftruncate"),
     (Call::Newfstatat, "newfstatat"),
 ];
@@ -69,6 +71,7 @@ struct Counter {
 
 /// One worker's calls. Only its owner makes calls through it, so plain additions suffice.
 #[derive(Default)]
+#[repr(C)] // the counters in the order of the calls
 pub struct Calls {
     counters: [Counter; CALLS.len()],
     without_openat2: AtomicBool,
@@ -283,6 +286,11 @@ impl Calls {
             crate::foreign::close(number);
             Ok(())
         });
+    }
+
+    /// Makes a directory the calling thread's current one; see `foreign::own_current_directory`.
+    pub fn stand_in(&self, directory: BorrowedFd<'_>) -> Result<()> {
+        self.counted(Call::Fchdir, || rustix::process::fchdir(directory))
     }
 
     /// A second descriptor of the same open directory.

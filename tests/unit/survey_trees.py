@@ -74,6 +74,7 @@ class Naive:
     max_entries: int
     non_empty: int
     parents: int
+    non_directory_parents: int
     path_bytes: int
 
 
@@ -81,7 +82,7 @@ def naive(root: bytes) -> Naive:
     """Count a tree the slow and obvious way."""
     kinds = {"files": 0, "directories": 0, "symlinks": 0, "other": 0}
     links: dict[int, list[os.stat_result]] = {}
-    depth = longest = entries = full = parents = path_bytes = 0
+    depth = longest = entries = full = parents = others_parents = path_bytes = 0
     for path, below, others in os.walk(root):
         kinds["directories"] += 1
         status = os.lstat(path)
@@ -91,6 +92,7 @@ def naive(root: bytes) -> Naive:
         full += bool(names)
         real = [name for name in below if not os.path.islink(os.path.join(path, name))]
         parents += bool(real)
+        others_parents += len(real) < len(names)
         for name in names:
             whole = os.path.join(path, name)
             longest = max(longest, len(whole))
@@ -121,6 +123,7 @@ def naive(root: bytes) -> Naive:
         entries,
         full,
         parents,
+        others_parents,
         path_bytes,
     )
 
@@ -136,6 +139,7 @@ def assert_counts(survey: Survey, slow: Naive) -> None:
     assert survey.max_entries_in_directory == slow.max_entries
     assert survey.non_empty_directories == slow.non_empty
     assert survey.parent_directories == slow.parents
+    assert survey.non_directory_parents == slow.non_directory_parents
     assert survey.non_directory_path_bytes == slow.path_bytes
     assert sum(like.path_bytes for like in survey.like_paths) == slow.path_bytes
     assert sum(like.number for like in survey.like_paths) == slow.totals.non_directories

@@ -19,6 +19,7 @@ TEN_TIMES_100 = Survey(
     max_entries_in_directory=100,
     non_empty_directories=11,
     parent_directories=1,
+    non_directory_parents=10,
     directory_reads=22,
     non_directory_path_bytes=1000 * len("/mnt/t/d0001/f0001"),
     non_directory_name_bytes=1000 * len("f0001"),
@@ -95,6 +96,7 @@ EMPTY = Survey(
                 "getdents64": 22,
                 "openat2": 10,
                 "statx": 11 + 3,  # the start asks three times, for the number of processors
+                "fchdir": 10,
                 "execve": 1,
             },
         ),

@@ -81,4 +81,4 @@ def test_names_given_to_other_threads_take_a_descriptor_each_time(
     options = Options(pace=Pace(threads=threads))
     calls = predicted_calls(survey, StrategyName.PARALLEL, options, filesystem=filesystem)
     # Then each part of them is given with a descriptor of its own
-    assert calls.get("fcntl", 0) == slices
+    assert (calls.get("fcntl", 0), calls.get("fchdir", 0)) == (slices, slices)

@@ -19,6 +19,7 @@ OTHER = Survey(
     max_entries_in_directory=300,
     non_empty_directories=350,
     parent_directories=60,
+    non_directory_parents=310,
     directory_reads=830,
     non_directory_path_bytes=5_000 * 60,
     non_directory_name_bytes=5_000 * 12,

@@ -1,6 +1,7 @@
 """What the native engine calls, with version 0.1 and glibc 2.36 on x86-64.
 
-Each directory is opened in the one above, asked what it is, read to its end, removed and closed.
+Each directory is opened in the one above, asked what it is, read to its end, removed and closed;
+a thread makes it its current one before it removes names of anything but directories in it.
 Some calls come as chance has it, with work that threads give each other: futex, write, and a
 second descriptor of a directory. The engine's own counters hold what it calls on trees and on the
 way to them; its start (`calls_of_start`) is seen by the other sources only.
@@ -54,6 +55,7 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
             "statx": directories + closed,
             "fstatfs": 1,
             "fcntl": slices,
+            "fchdir": survey.non_directory_parents + slices,
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
@@ -116,6 +118,7 @@ def calls_of_start(options: Options) -> Calls:
             "rt_sigprocmask": 5 + 4 * threads,
             "set_robust_list": 2 + threads,
             "set_tid_address": 1,
+            "unshare": threads,
             "write": 1,
         }
     )

@@ -43,7 +43,8 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
         *("top_directories", "top_non_directories"),
     ),
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
-    StrategyName.PARALLEL: (_START, "non_directories", "directories"),  # it reads 256 KiB at once
+    # it reads 256 KiB at once
+    StrategyName.PARALLEL: (_START, "non_directories", "directories", "non_directory_parents"),
 }
 _NOT_OF_THE_TREE = OF_CHANCE[StrategyName.RSYNC] | {"brk", "mmap", "munmap", "mremap"}
 """How rsync's processes interleave, and memory, which tiny trees hardly need: the same for all."""
@@ -191,6 +192,7 @@ def _features(
         "directories": totals.directories,
         "non_empty": survey.non_empty_directories,
         "parents": survey.parent_directories,
+        "non_directory_parents": survey.non_directory_parents,
         _FURTHER_READS: survey.directory_reads - 2 * totals.directories,
         "tall": survey.tall_full_directories if reopens else survey.tall_directories,
         "levels": survey.non_empty_levels,

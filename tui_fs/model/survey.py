@@ -182,8 +182,8 @@ class Survey:
         freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
         max_depth: levels below the target; 0 for an empty directory.
         max_path_bytes: the longest absolute path.
-        non_empty_directories, parent_directories: directories that hold anything, and those
-            that hold directories.
+        non_empty_directories, parent_directories, non_directory_parents: directories that hold
+            anything, those that hold directories, and those that hold anything else.
         directory_reads: getdents64 calls that read every directory to its end once.
         non_directory_path_bytes: all absolute paths but those of directories, added up.
         like_paths: the same, by the length of their directories' paths, from each power of two to
@@ -219,6 +219,7 @@ class Survey:
     non_empty_directories: int = 0
     directory_reads: int = 0
     parent_directories: int = 0
+    non_directory_parents: int = 0
     non_directory_path_bytes: int = 0
     like_paths: tuple[LikePaths, ...] = ()
     non_directory_levels: int = 0

@@ -61,8 +61,9 @@ class Collector:
         self.flagged: dict[int, list[int]] = {}
         self.flag_counts: Counter[int] = Counter()
         self.max_depth = self.max_path_bytes = self.max_entries = self.longest_name = 0
-        self.non_empty = self.reads = self.parents = self.non_directory_path_bytes = 0
-        self.non_directory_name_bytes = self.non_empty_levels = self.non_directory_levels = 0
+        self.non_empty = self.reads = self.parents = self.non_directory_parents = 0
+        self.non_directory_path_bytes = self.non_directory_name_bytes = 0
+        self.non_empty_levels = self.non_directory_levels = 0
         self.top_directories = self.top_non_directories = 0
         self.like_paths: dict[int, list[int]] = {}
         self.tall: set[int] = set()
@@ -151,6 +152,9 @@ class Collector:
         here = subdirectories + files + symlinks + other
         table.pending[row] += pending
         if here:
+            non_directories = here - subdirectories
+            if non_directories:
+                self.non_directory_parents += had == table.subdirectories[row]
             table.files[row] += files
             table.symlinks[row] += symlinks
             table.other[row] += other
@@ -175,7 +179,6 @@ class Collector:
             path_bytes = table.path_bytes[row]
             self.max_path_bytes = max(self.max_path_bytes, path_bytes + 1 + longest)
             self.longest_name = max(self.longest_name, longest)
-            non_directories = here - subdirectories
             whole_bytes = name_bytes + (path_bytes + 1) * non_directories
             self.non_directory_path_bytes += whole_bytes
             if non_directories:

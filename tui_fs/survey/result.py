@@ -43,6 +43,7 @@ def survey_of(
         non_empty_directories=counted.non_empty,
         directory_reads=counted.reads,
         parent_directories=counted.parents,
+        non_directory_parents=counted.non_directory_parents,
         non_directory_path_bytes=counted.non_directory_path_bytes,
         like_paths=tuple(LikePaths(*like) for _, like in sorted(counted.like_paths.items())),
         non_directory_levels=counted.non_directory_levels,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Stat, CWD};
 use rustix::io::{Errno, Result};
 
 use super::brake::{Brake, Permit, Seat};
@@ -33,19 +33,21 @@ const STEP_BYTES: u64 = 256 << 20;
 const LONGEST_TRUST: Duration = Duration::from_millis(50);
 
 /// One worker's counts.
-#[repr(align(128))] // no cache line of two workers: each adds to its own all the time
+// No cache line of two workers: each adds to its own all the time. What a removal adds to lies in
+// one: after each of them the processor's caches are full of what the kernel has looked at.
+#[repr(C, align(128))]
 pub struct Tally {
-    pub calls: Calls,
     pub files: AtomicU64,
     pub directories: AtomicU64,
+    pub calls: Calls,
 }
 
 impl Tally {
     pub fn new(calls: Calls) -> Self {
         Self {
-            calls,
             files: AtomicU64::new(0),
             directories: AtomicU64::new(0),
+            calls,
         }
     }
 
@@ -60,13 +62,40 @@ fn add(counter: &AtomicU64) {
 
 /// What a worker removes names with.
 pub struct Hands<'run> {
-    pub brake: &'run Brake,
-    pub filters: &'run Filters,
+    brake: &'run Brake,
+    filters: &'run Filters,
     pub tally: &'run Tally,
     pub seat: Seat,
+    has_own_current_directory: bool,
+    stood: u64,
 }
 
-impl Hands<'_> {
+/// That the thread has made a directory its current one: the kernel need not look a descriptor
+/// up, and refer to what it stands for, for each name removed there. Nothing is, unless it was
+/// possible; and not for longer than until the thread stands elsewhere.
+#[derive(Clone, Copy)]
+pub struct Footing(Option<u64>);
+
+impl<'run> Hands<'run> {
+    /// Made in the thread that uses them.
+    pub fn new(brake: &'run Brake, filters: &'run Filters, tally: &'run Tally) -> Self {
+        Self {
+            brake,
+            filters,
+            tally,
+            seat: Seat::default(),
+            has_own_current_directory: crate::foreign::own_current_directory().is_ok(),
+            stood: 0,
+        }
+    }
+
+    /// Makes a directory the current one, to remove names of it.
+    pub fn stand_in(&mut self, directory: BorrowedFd<'_>) -> Footing {
+        self.stood += 1;
+        let stands = self.has_own_current_directory && self.tally.calls.stand_in(directory).is_ok();
+        Footing(stands.then_some(self.stood))
+    }
+
     /// Waits as long as there is a reason to.
     pub fn wait(&mut self) -> std::result::Result<(), Stopped> {
         let is_permitted = self.brake.permits(&mut self.seat);
@@ -83,19 +112,26 @@ impl Hands<'_> {
     }
 
     /// Removes names of one directory; returns how many it has removed.
+    ///
+    /// `footing` is what `stand_in` has returned for it.
     pub fn remove(
         &mut self,
         directory: BorrowedFd<'_>,
+        footing: Footing,
         chunk: &Chunk,
         range: Range<usize>,
         failures: &mut Vec<Failure>,
     ) -> std::result::Result<u64, Stopped> {
+        let directory = match footing {
+            Footing(Some(stood)) if stood == self.stood => CWD,
+            _ => directory,
+        };
+        let names_decide = !self.filters.need_status();
         let mut removed = 0;
         let mut unlinks = self.tally.calls.unlinks();
         for &named in &chunk.files[range] {
             let name = chunk.name(named);
-            let is_plain = !self.filters.need_status() && !self.brake.is_gentle();
-            let result = if is_plain && self.brake.is_off() {
+            let result = if names_decide && self.brake.is_off() && !self.brake.is_gentle() {
                 unlinks.unlink(directory, name)
             } else {
                 unlinks.interrupt();
@@ -244,6 +280,59 @@ mod tests {
     const PAUSE: Duration = Duration::from_millis(300);
 
     #[test]
+    fn names_are_removed_where_they_were_read_wherever_one_stands_by_now() {
+        let filters = Filters::default();
+        let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
+        let mut chunk = Chunk::default();
+        chunk.add_file(c"name", 0);
+        for (stands_elsewhere, may_stand) in [(false, true), (true, true), (false, false)] {
+            let scratch = tempfile::tempdir().unwrap();
+            let [here, other] = ["here", "other"].map(|name| {
+                let path = scratch.path().join(name);
+                std::fs::create_dir(&path).unwrap();
+                std::fs::write(path.join("name"), "").unwrap();
+                File::open(path).unwrap()
+            });
+            scope(|threads| {
+                threads.spawn(|| {
+                    let mut hands = Hands::new(&brake, &filters, &tally);
+                    hands.has_own_current_directory &= may_stand;
+                    hands.stand_in(other.as_fd());
+                    let footing = hands.stand_in(here.as_fd());
+                    if stands_elsewhere {
+                        hands.stand_in(other.as_fd());
+                    }
+                    let removed =
+                        hands.remove(here.as_fd(), footing, &chunk, 0..1, &mut Vec::new());
+                    assert_eq!(removed.unwrap(), 1);
+                });
+            });
+            assert!(!scratch.path().join("here/name").exists());
+            assert!(scratch.path().join("other/name").exists());
+        }
+    }
+
+    #[test]
+    fn where_one_stands_is_nobody_elses_current_directory() {
+        let filters = Filters::default();
+        let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = File::open(scratch.path()).unwrap();
+        let before = std::env::current_dir().unwrap();
+        let stood = scope(|threads| {
+            let stand = || {
+                let mut hands = Hands::new(&brake, &filters, &tally);
+                let footing = hands.stand_in(directory.as_fd());
+                (footing.0.is_some(), std::env::current_dir().unwrap())
+            };
+            threads.spawn(stand).join().unwrap()
+        });
+        let there = scratch.path().canonicalize().unwrap();
+        assert!(stood == (true, there) || stood == (false, before.clone()));
+        assert_eq!(std::env::current_dir().unwrap(), before);
+    }
+
+    #[test]
     fn a_pause_is_no_time_of_a_call() {
         let scratch = tempfile::tempdir().unwrap();
         let directory = File::open(scratch.path()).unwrap();
@@ -258,15 +347,12 @@ mod tests {
             let began = Instant::now();
             let is_midway = scope(|threads| {
                 threads.spawn(|| {
-                    let mut hands = Hands {
-                        brake: &brake,
-                        filters: &filters,
-                        tally: &tally,
-                        seat: Seat::default(),
-                    };
+                    let mut hands = Hands::new(&brake, &filters, &tally);
                     brake.join(&mut hands.seat);
-                    let all = 0..NAMES;
-                    let removed = hands.remove(directory.as_fd(), &chunk, all, &mut Vec::new());
+                    let footing = hands.stand_in(directory.as_fd());
+                    let (all, mut failures) = (0..NAMES, Vec::new());
+                    let removed =
+                        hands.remove(directory.as_fd(), footing, &chunk, all, &mut failures);
                     assert_eq!(removed.unwrap(), 0);
                 });
                 while made().calls == 0 {

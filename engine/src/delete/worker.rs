@@ -10,7 +10,6 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-use super::brake::Seat;
 use super::crew::Task;
 use super::directory::Directory;
 use super::hands::{Failure, Hands, Stopped, Tally};
@@ -56,12 +55,7 @@ impl<'run> Worker<'run> {
     pub fn new(run: &'run Run, tally: &'run Tally, most_open: usize) -> Self {
         Self {
             run,
-            hands: Hands {
-                brake: &run.brake,
-                filters: &run.filters,
-                tally,
-                seat: Seat::default(),
-            },
+            hands: Hands::new(&run.brake, &run.filters, tally),
             calls: &tally.calls,
             most_open,
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
@@ -247,11 +241,12 @@ impl<'run> Worker<'run> {
         let index = walk.levels.len() - 1;
         let mut failures = Vec::new();
         let (mut begin, mut end) = (0, chunk.files.len());
+        let footing = self.hands.stand_in(walk.descriptor());
         while begin < end {
-            let next = (begin + BATCH).min(end);
-            let removed = self
-                .hands
-                .remove(walk.descriptor(), chunk, begin..next, &mut failures);
+            let batch = begin..(begin + BATCH).min(end);
+            let next = batch.end;
+            let hands = &mut self.hands;
+            let removed = hands.remove(walk.descriptor(), footing, chunk, batch, &mut failures);
             if !failures.is_empty() {
                 self.tell_all(&mut failures, chunk, &walk.path(index));
                 walk.spoil(index);
@@ -275,11 +270,11 @@ impl<'run> Worker<'run> {
         range: Range<usize>,
     ) -> Outcome<()> {
         let mut failures = Vec::new();
+        let footing = self.hands.stand_in(descriptor.as_fd());
         for begin in range.clone().step_by(BATCH) {
             let batch = begin..(begin + BATCH).min(range.end);
-            let removed = self
-                .hands
-                .remove(descriptor.as_fd(), chunk, batch, &mut failures);
+            let hands = &mut self.hands;
+            let removed = hands.remove(descriptor.as_fd(), footing, chunk, batch, &mut failures);
             if !failures.is_empty() {
                 self.tell_all(&mut failures, chunk, &directory.path());
                 directory.spoil();
