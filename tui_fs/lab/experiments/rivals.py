@@ -77,8 +77,9 @@ _TITLES = {
 }
 _COUNTED_TREE = {Scale.SMALL: Wide(20, 100), Scale.PUBLISHED: Wide(800, 1_000)}
 _ROUNDS = {Scale.SMALL: 1, Scale.PUBLISHED: 5}
-_ROUNDS_OF_SHORT = {Scale.SMALL: 1, Scale.PUBLISHED: 9}
-"""Runs of a few tenths of a second differ more."""
+_CLOSELY = (RM, OURS, RMZ)
+_CLOSE_ROUNDS = {Scale.SMALL: 1, Scale.PUBLISHED: 11}
+"""The claims ask for hundredths of these, and runs of a few tenths of a second differ by more."""
 
 _OF_MANY, _OF_FLAT, _AT_MOST, _OF_RMZ, _OF_COUNTERS = 0.55, 0.65, 1.02, 1.03, 0.55
 """What the engine is built to reach, on two processors, of the others' times."""
@@ -100,7 +101,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
             (_deletion(place, shape, tool, setting),),
             tree,
             place,
-            _rounds(place, shape)[scale],
+            (_CLOSE_ROUNDS if tool in _CLOSELY else _ROUNDS)[scale],
             is_settled=place is not Place.TMPFS,
         )
         for place in _PLACES_OF[scale]
@@ -125,10 +126,6 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
             is_settled=True,
         ),
     )
-
-
-def _rounds(place: Place, shape: str) -> Mapping[Scale, int]:
-    return _ROUNDS_OF_SHORT if place is Place.TMPFS or shape == _MIXED else _ROUNDS
 
 
 def _deletion(place: Place, shape: str, tool: str, setting: Setting) -> Step:
