@@ -21,8 +21,13 @@ _RING_BYTES = 32_768
 _ENDS_TOGETHER = 1.6
 """Of as many reads as a message has bytes, so many end where a message does (measured)."""
 
-_BYTES_A_WRITE = 235_000
-"""What a socket takes at once where its reader keeps up (measured: 224,000 to 306,000)."""
+_SOCKET_BUFFER_BYTES = 36_544
+"""What a Unix stream socket puts in one of its buffers: 32 KiB and the rest of a first page."""
+
+_BYTES_A_WRITE = 6 * _SOCKET_BUFFER_BYTES
+"""All is told at the end, in one block: a write takes as many buffers as a socket may have waiting
+(net.core.wmem_default, 212,992 bytes), sometimes five or seven, as the reader is slower or faster.
+"""
 
 _HEADER_BYTES = 4
 _LISTED_BYTES = 37
