@@ -50,6 +50,11 @@ def crowded(root: Path) -> None:
     flat(root, 20_000)
 
 
+def in_one_group(root: Path) -> None:
+    """So many chunks in one allocation group that their index has several blocks."""
+    flat(root, 60_000)
+
+
 def scattered(root: Path) -> None:
     """One inode left of each chunk."""
     flat(root, 60_000)
@@ -83,6 +88,7 @@ def linked(root: Path) -> None:
     ("build", "apart_bytes"),
     [
         (crowded, 0),
+        (in_one_group, 0),
         (scattered, INDEX_ROOM_BYTES),
         (beside_others, 0),
         (linked, 2 * CHUNK_BYTES),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tui_fs.linux.mounts import read_mounts
-from tui_fs.linux.xfs import Chunk, Geometry
+from tui_fs.linux.xfs import Chunk, Geometry, IndexChange
 from tui_fs.survey import inode_space
 from tui_fs.survey.inode_index import with_room_for_index
 from tui_fs.survey.inode_space import (
@@ -34,6 +34,7 @@ class Xfs:
     made: int | None = None
     error: OSError | None = None
     tells_all: bool = True
+    change: IndexChange | None = None
 
     def tell(self, _: int, first: int) -> list[Chunk]:
         """Return the chunk with an inode, or the next ones."""
@@ -43,11 +44,18 @@ class Xfs:
             raise PermissionError(1, "no")
         return [chunk for chunk in self.chunks if chunk.first + 64 > first][:2]
 
+    def tell_change(self, _: int) -> IndexChange:
+        """Return how the index has changed."""
+        if self.change is None:
+            raise FileNotFoundError(2, "no sysfs")
+        return self.change
+
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let it be the file system of every path."""
         made = 64 * len(self.chunks) if self.made is None else self.made
         shape = Geometry(self.block_bytes, 1 << 20, 4, INODE_BYTES)
         monkeypatch.setattr(inode_space, "chunks", self.tell)
+        monkeypatch.setattr(inode_space, "index_change", self.tell_change)
         monkeypatch.setattr(inode_space, "geometry", lambda _: shape)
         monkeypatch.setattr(inode_space, "inodes_made", lambda _, group: 0 if group else made)
 
@@ -125,6 +133,17 @@ def test_the_index_of_chunks_shrinks_with_them(monkeypatch: pytest.MonkeyPatch) 
     # When asked / Then a leaf and the root above come back, and perhaps those that list free inodes
     all_chunks = 300 * CHUNK_BYTES
     assert inode_bytes_freed("/", seen(firsts)) == (all_chunks + 8_192, all_chunks + 16_384)
+    # And where the kernel has counted one more since each tree had only its root, this one, too
+    full = [Chunk(first, (1 << 64) - 1) for first in range(128, 128 + 400 * 64, 64)]
+    every, bytes_of_all = seen(range(128, 128 + 400 * 64)), 400 * CHUNK_BYTES
+    for change, blocks in (
+        (None, (2, 3)),
+        (IndexChange(400, 2), (2, 2)),
+        (IndexChange(400, 3), (3, 3)),
+    ):
+        Xfs(full, change=change).put(monkeypatch)
+        least, most = (bytes_of_all + number * 4_096 for number in blocks)
+        assert inode_bytes_freed("/", every) == (least, most)
     # And where the kernel does not tell of all chunks there is room for some
     Xfs(chunks, tells_all=False).put(monkeypatch)
     expected = (300 * INODE_BYTES, with_room_for_index(all_chunks))

@@ -1,9 +1,11 @@
-"""Where xfs keeps its inodes, from its own ioctls (ioctl_xfs_fsgeometry(2), ioctl_xfs_inumbers(2)).
+"""Where xfs keeps its inodes, from its ioctls (ioctl_xfs_fsgeometry(2), ioctl_xfs_inumbers(2)).
 
 It makes inodes by chunks of 64, and gives a chunk back when none of its inodes is in use.
 """
 
+import errno
 import fcntl
+import os
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -25,6 +27,12 @@ _CHUNK = struct.Struct("=QQB7x")
 """struct xfs_inumbers: first inode, a bit for each that is in use, how many these are."""
 _CHUNKS_AT_ONCE = 1_024
 
+_INDEX_STATISTICS = "ibt2"
+"""The line of a file system's stats that tells of the tree of chunks (the kernel's xfs_stats.c):
+lookups, compares, records that came and went, roots that did, ..., blocks that did, moves."""
+_INDEX_STATISTICS_NUMBER = 15
+_STATISTICS_BITS = 32
+
 
 class Chunk(NamedTuple):
     """Inodes that come and go together.
@@ -35,6 +43,20 @@ class Chunk(NamedTuple):
 
     first: int
     in_use: int
+
+
+class IndexChange(NamedTuple):
+    """By how much the indices of chunks have grown since the file system was mounted.
+
+    All allocation groups together, or since its statistics were cleared.
+
+    Attributes:
+        records: of chunks; negative where more went than came.
+        blocks: that hold them, and the way to them.
+    """
+
+    records: int
+    blocks: int
 
 
 class Geometry(NamedTuple):
@@ -95,6 +117,39 @@ def chunks(descriptor: int, first: int) -> list[Chunk]:
     fcntl.ioctl(descriptor, _XFS_IOC_INUMBERS, room)
     number = _REQUEST.unpack_from(room)[3]
     return list(_read(room, number))
+
+
+def index_change(device: int, system: str = "/sys") -> IndexChange:
+    """Return how the index of chunks has changed on a mounted device.
+
+    A block that is split, or joined to another, has a record of it in the block above, which counts
+    among those that come and go, unless a new root comes with it.
+
+    Args:
+        device: its number (`os.stat_result.st_dev`).
+        system: where sysfs is mounted.
+
+    Raises:
+        OSError: its statistics cannot be read.
+    """
+    number = f"{os.major(device)}:{os.minor(device)}"
+    name = os.path.basename(os.path.realpath(f"{system}/dev/block/{number}"))
+    path = f"{system}/fs/xfs/{name}/stats/stats"
+    with open(path, encoding="ascii") as file:
+        lines = [line.split() for line in file]
+    for name, *numbers in filter(None, lines):
+        if name == _INDEX_STATISTICS and len(numbers) == _INDEX_STATISTICS_NUMBER:
+            _, _, came, went, new_roots, killed_roots, *_, taken, given_back, _ = map(int, numbers)
+            blocks = _signed(taken - given_back)
+            above = blocks - 2 * new_roots + killed_roots
+            return IndexChange(_signed(came - went - above), blocks)
+    raise OSError(errno.ENODATA, "no statistics of the index of inodes", path)
+
+
+def _signed(number: int) -> int:
+    """Return a difference of counters that begin anew at 2 to the 32nd."""
+    half = 1 << _STATISTICS_BITS - 1
+    return (number + half) % (2 * half) - half
 
 
 def _read(room: bytearray, number: int) -> Iterator[Chunk]:

@@ -1,10 +1,16 @@
 """How many blocks the index of xfs's chunks of inodes takes, and gives back when it shrinks.
 
 Each allocation group has a tree of records, one for a chunk (the kernel's xfs_btree.c,
-xfs_ialloc_btree.c). How full its blocks are depends on what was made and removed before, and
-nothing tells it; but none besides the root is less than half full. A second tree, of the chunks
-that have inodes to give, takes its blocks from a reserve, unless there was no room for one.
+xfs_ialloc_btree.c). How full its blocks are depends on what was made and removed before; but none
+besides the root is less than half full, and the kernel counts how many came and went since the
+file system was mounted. A second tree, of the chunks that have inodes to give, takes its blocks
+from a reserve, unless there was no room for one.
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tui_fs.linux.xfs import IndexChange
 
 _RECORD_BYTES = 16
 _POINTER_BYTES = 8
@@ -43,16 +49,47 @@ def blocks_of(records: int, block_bytes: int) -> tuple[int, int]:
     return least, most
 
 
-def blocks_given_back(
-    records: int, certain: int, possible: int, block_bytes: int
-) -> tuple[int, int]:
-    """Return how many blocks a tree gives back when some of its records go: at least, and at most.
+def blocks_there_are(records: Sequence[int], change: IndexChange, block_bytes: int) -> int | None:
+    """Return how many blocks trees have together; None where that is not known.
+
+    It is where they had so few records when the change began that each was a single block.
 
     Args:
-        records: how many it has.
-        certain, possible: how many of them go.
+        records: how many each of them has now.
+        change: of all of them.
     """
-    least, most = blocks_of(records, block_bytes)
-    _, most_left = blocks_of(records - certain, block_bytes)
-    least_left, _ = blocks_of(records - possible, block_bytes)
-    return max(0, least - most_left), max(0, most - least_left)
+    before = sum(records) - change.records
+    if before < 0 or blocks_of(before, block_bytes) != (1, 1):
+        return None
+    return len(records) + change.blocks
+
+
+class Shrinking(NamedTuple):
+    """The tree of an allocation group: how many records it has, and how many of them go."""
+
+    records: int
+    certain: int
+    possible: int
+
+
+def blocks_given_back(
+    trees: Sequence[Shrinking], block_bytes: int, there_are: int | None = None
+) -> tuple[int, int]:
+    """Return how many blocks trees give back when records go: at least, and at most.
+
+    Args:
+        there_are: how many blocks they have together, where that is known.
+    """
+    least = most = least_now = most_now = least_left = most_left = 0
+    for tree in trees:
+        least_here, most_here = blocks_of(tree.records, block_bytes)
+        least_then, _ = blocks_of(tree.records - tree.possible, block_bytes)
+        _, most_then = blocks_of(tree.records - tree.certain, block_bytes)
+        if tree.possible:
+            least += max(0, least_here - most_then)
+            most += max(0, most_here - least_then)
+        least_now, most_now = least_now + least_here, most_now + most_here
+        least_left, most_left = least_left + least_then, most_left + most_then
+    if there_are is not None and least_now <= there_are <= most_now:
+        return max(least, there_are - most_left), min(most, there_are - least_left)
+    return least, most

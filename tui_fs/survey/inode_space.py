@@ -12,8 +12,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tui_fs.linux.mounts import Mount, mount_of
-from tui_fs.linux.xfs import INODES_PER_CHUNK, Chunk, Geometry, chunks, geometry, inodes_made
-from tui_fs.survey.inode_index import blocks_given_back, blocks_of, with_room_for_index
+from tui_fs.linux.xfs import (
+    INODES_PER_CHUNK,
+    Chunk,
+    Geometry,
+    chunks,
+    geometry,
+    index_change,
+    inodes_made,
+)
+from tui_fs.survey.inode_index import (
+    Shrinking,
+    blocks_given_back,
+    blocks_of,
+    blocks_there_are,
+    with_room_for_index,
+)
 from tui_fs.survey.records import INODES_PER_GROUP, place_of
 from tui_fs.survey.walker import OPEN_FLAGS
 
@@ -93,7 +107,8 @@ def inode_bytes_freed(path: str, seen: SeenInodes) -> tuple[int, int]:
             return certainly, with_room_for_index(possibly)
         if _are_whole(descriptor, made, records):
             certainly = going.certain.total() * chunk_bytes
-        least, most = _index_bytes(going, records, made)
+        there_are = _index_blocks(descriptor, records, made)
+        least, most = _index_bytes(going, records, made, there_are)
         return certainly + least, possibly + most
     finally:
         os.close(descriptor)
@@ -193,15 +208,33 @@ def _are_whole(descriptor: int, made: Geometry, chunks_there_are: Counter[int]) 
     return chunks_there_are.total() * INODES_PER_CHUNK == inodes
 
 
-def _index_bytes(going: _Going, records: Counter[int], made: Geometry) -> tuple[int, int]:
-    """Return how much the index of the chunks shrinks: certainly, and at most."""
-    least = most = 0
-    for group, possible in going.possible.items():
-        certain = going.certain[group]
-        fewer, more = blocks_given_back(records[group], certain, possible, made.block_bytes)
-        _, free_list = blocks_of(going.partly_used[group], made.block_bytes)
-        least, most = least + fewer, most + more + free_list - 1
+def _index_bytes(
+    going: _Going, records: Counter[int], made: Geometry, there_are: int | None
+) -> tuple[int, int]:
+    """Return how much the index of the chunks shrinks: certainly, and at most.
+
+    Args:
+        there_are: how many blocks it has, where that is known.
+    """
+    trees = [
+        Shrinking(records[group], going.certain[group], going.possible[group])
+        for group in range(made.groups)
+    ]
+    least, most = blocks_given_back(trees, made.block_bytes, there_are)
+    for partly_used in going.partly_used.values():
+        _, free_list = blocks_of(partly_used, made.block_bytes)
+        most += free_list - 1
     return least * made.block_bytes, most * made.block_bytes
+
+
+def _index_blocks(descriptor: int, records: Counter[int], made: Geometry) -> int | None:
+    """Return how many blocks the index of the chunks has; None where nobody knows."""
+    try:
+        change = index_change(os.fstat(descriptor).st_dev)
+    except OSError:
+        return None  # no sysfs here, or an older kernel
+    counts = [records[group] for group in range(made.groups)]
+    return blocks_there_are(counts, change, made.block_bytes)
 
 
 def _asked(descriptor: int, first: int, until_s: float) -> list[Chunk] | None:
