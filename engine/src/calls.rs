@@ -34,11 +34,12 @@ pub enum Call {
     Lseek,
     Fcntl,
     Fchdir,
+    Chdir,
     Ftruncate,
     Newfstatat,
 }
 
-pub const CALLS: [(Call, &str); 13] = [
+pub const CALLS: [(Call, &str); 14] = [
     (Call::Unlinkat, "unlinkat"),
     (Call::Openat2, "openat2"),
     (Call::Openat, "openat"),
@@ -50,6 +51,7 @@ pub const CALLS: [(Call, &str); 13] = [
     (Call::Lseek, "lseek"),
     (Call::Fcntl, "fcntl"),
     (Call::Fchdir, "fchdir"),
+    (Call::Chdir, "chdir"),
     (Call::Ftruncate, "ftruncate"),
     (Call::Newfstatat, "newfstatat"),
 ];
@@ -291,6 +293,11 @@ impl Calls {
     /// Makes a directory the calling thread's current one; see `foreign::own_current_directory`.
     pub fn stand_in(&self, directory: BorrowedFd<'_>) -> Result<()> {
         self.counted(Call::Fchdir, || rustix::process::fchdir(directory))
+    }
+
+    /// Makes the root the calling thread's current directory.
+    pub fn stand_in_root(&self) -> Result<()> {
+        self.counted(Call::Chdir, || rustix::process::chdir(c"/"))
     }
 
     /// A second descriptor of the same open directory.

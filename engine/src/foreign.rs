@@ -19,14 +19,27 @@ pub fn close(descriptor: RawFd) {
     unsafe { libc::close(descriptor) };
 }
 
-/// Gives the calling thread a current directory of its own, which no other thread sees or changes.
+const KCMP_FS: libc::c_int = 3;
+
+/// Gives the calling thread, which is not the first of the process, a current directory of its own,
+/// which no other thread sees or changes.
 ///
-/// Container runtimes forbid the call to those who are not to make namespaces, too.
+/// Container runtimes forbid the call to those who are not to make namespaces, too. What only says
+/// that it does (there are emulations of the kernel) is not believed: the first thread's current
+/// directory must be another one (kcmp(2)).
 pub fn own_current_directory() -> Result<()> {
     // SAFETY: unshare takes a number and touches no memory; the thread goes on with a copy of
     // what it has shared: its current directory, its root and its umask.
-    let answer = unsafe { libc::unshare(libc::CLONE_FS) };
-    answered(answer).map(|_| ())
+    answered(unsafe { libc::unshare(libc::CLONE_FS) })?;
+    // SAFETY: all of these take and return numbers.
+    let order = unsafe {
+        let (process, thread) = (libc::getpid(), libc::gettid());
+        libc::syscall(libc::SYS_kcmp, process, thread, KCMP_FS, 0, 0)
+    };
+    if order > 0 {
+        return Ok(());
+    }
+    Err(Errno::NOSYS)
 }
 
 /// Lets nobody else have this file open without our knowing: a write lease is given only while
@@ -50,6 +63,17 @@ fn answered(answer: libc::c_int) -> Result<libc::c_int> {
         return Err(Errno::from_io_error(&why).unwrap_or(Errno::IO));
     }
     Ok(answer)
+}
+
+/// Returns how often all threads have slept, and how many blocks of 512 bytes they had to read.
+pub fn waits() -> (u64, u64) {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the kernel fills the whole structure, and does not fail for one's own process.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    (usage.ru_nvcsw as u64, usage.ru_inblock as u64)
 }
 
 /// Ignores the signal that tells of a broken lease; it would end the process.

@@ -31,7 +31,7 @@ def called(target: Path, trace: Path, *inject: str) -> list[Called]:
     subprocess.run(
         [
             *(needs_tool("strace", "strace"), "-ff", "-yy", "-o", trace),
-            *("-e", "trace=unshare,fchdir,unlinkat", *inject),
+            *("-e", "trace=unshare,kcmp,fchdir,chdir,unlinkat", *inject),
             *(engine(), "delete", "--threads", "2", "--", target),
         ],
         stdout=subprocess.DEVNULL,
@@ -61,6 +61,10 @@ def test_a_thread_stands_in_a_directory_before_it_removes_names_there(tmp_path: 
     assert len(alone) == len(set(alone)) == 2
     assert {one.thread for one in stood} <= set(alone)
     assert sorted(one.directory for one in stood) == sorted(of_files)
+    # and none any more when nothing is left to do
+    for thread in {one.thread for one in stood}:
+        moves = [one.call for one in calls if one.thread == thread and one.call.endswith("chdir")]
+        assert moves[-1] == "chdir"
     # and it is the one from which the names are removed, while directories go by descriptors
     files = [one for one in calls if one.call == "unlinkat" and one.more.endswith(", 0")]
     assert len(files) == 6 * 40
@@ -71,11 +75,15 @@ def test_a_thread_stands_in_a_directory_before_it_removes_names_there(tmp_path: 
     assert "AT_FDCWD" not in {one.descriptor for one in directories}
 
 
-@pytest.mark.parametrize("refused", ["unshare:error=EPERM", "fchdir:error=EACCES"])
+@pytest.mark.parametrize(
+    "refused",
+    ["unshare:error=EPERM", "unshare:retval=0", "kcmp:error=EPERM", "fchdir:error=EACCES"],
+)
 def test_where_it_may_not_stand_names_are_removed_by_the_descriptor(
     tmp_path: Path, refused: str
 ) -> None:
-    # Given who refuses a thread a current directory of its own, or to stand in one
+    # Given who refuses a thread a current directory of its own, or only says that it has one, or
+    # does not tell, or does not let it stand there
     target = tmp_path / "target"
     many_directories(target, 6, 40)
     # When a tree is removed
@@ -86,6 +94,7 @@ def test_where_it_may_not_stand_names_are_removed_by_the_descriptor(
     assert "AT_FDCWD" not in {one.descriptor for one in removed}
     # and without one of its own nobody changes what all threads share
     assert refused.startswith("fchdir") or not [one for one in calls if one.call == "fchdir"]
+    assert not [one for one in calls if one.call == "chdir"]
 
 
 def test_it_stands_once_in_each_directory(tmp_path: Path) -> None:
@@ -95,3 +104,5 @@ def test_it_stands_once_in_each_directory(tmp_path: Path) -> None:
     ended = delete("--threads", "1", "--", tmp_path / "target").expect(0)
     # Then it stands in each of them once
     assert ended.counts["calls"]["fchdir"][:2] == [8, 0]
+    # and steps out when nothing is left to do
+    assert ended.counts["calls"]["chdir"][:2] == [1, 0]

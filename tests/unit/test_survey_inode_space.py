@@ -34,7 +34,7 @@ class Xfs:
     made: int | None = None
     error: OSError | None = None
     tells_all: bool = True
-    change: IndexChange | None = None
+    changes: tuple[IndexChange, ...] = ()
 
     def tell(self, _: int, first: int) -> list[Chunk]:
         """Return the chunk with an inode, or the next ones."""
@@ -45,10 +45,12 @@ class Xfs:
         return [chunk for chunk in self.chunks if chunk.first + 64 > first][:2]
 
     def tell_change(self, _: int) -> IndexChange:
-        """Return how the index has changed."""
-        if self.change is None:
+        """Return how the index has changed, one of these after the other."""
+        if not self.changes:
             raise FileNotFoundError(2, "no sysfs")
-        return self.change
+        change, *later = self.changes
+        self.changes = (*later, change)
+        return change
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let it be the file system of every path."""
@@ -136,12 +138,13 @@ def test_the_index_of_chunks_shrinks_with_them(monkeypatch: pytest.MonkeyPatch) 
     # And where the kernel has counted one more since each tree had only its root, this one, too
     full = [Chunk(first, (1 << 64) - 1) for first in range(128, 128 + 400 * 64, 64)]
     every, bytes_of_all = seen(range(128, 128 + 400 * 64)), 400 * CHUNK_BYTES
-    for change, blocks in (
-        (None, (2, 3)),
-        (IndexChange(400, 2), (2, 2)),
-        (IndexChange(400, 3), (3, 3)),
+    for changes, blocks in (
+        ((), (2, 3)),
+        ((IndexChange(400, 2),), (2, 2)),
+        ((IndexChange(400, 3),), (3, 3)),
+        ((IndexChange(400, 3), IndexChange(399, 3)), (2, 3)),  # others write at the same time
     ):
-        Xfs(full, change=change).put(monkeypatch)
+        Xfs(full, changes=changes).put(monkeypatch)
         least, most = (bytes_of_all + number * 4_096 for number in blocks)
         assert inode_bytes_freed("/", every) == (least, most)
     # And where the kernel does not tell of all chunks there is room for some

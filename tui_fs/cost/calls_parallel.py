@@ -39,12 +39,12 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
     further_reads = 0
     if survey.max_entries_in_directory * record_bytes > _READ_BYTES:
         further_reads = max(0, survey.directory_reads - 2 * directories) // _READS_IN_ONE
-    slices = 0
+    slices, threads = 0, threads_of(options)
     if filesystem in _SPLIT:
-        threads = threads_of(options)
         slices = int(shared_names(survey, threads) * (threads - 1) / threads / _SLICE)
     # a directory that was closed on a long way down is opened again by `..`
-    closed = max(0, survey.max_depth - _DESCRIPTORS // threads_of(options))
+    closed = max(0, survey.max_depth - _DESCRIPTORS // threads)
+    stood = survey.non_directory_parents + slices
     kept = 1 if options.keep_root else 0
     way = way_of(survey, is_inside=is_inside)
     tree = Counter(
@@ -55,7 +55,8 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
             "statx": directories + closed,
             "fstatfs": 1,
             "fcntl": slices,
-            "fchdir": survey.non_directory_parents + slices,
+            "fchdir": stood,
+            "chdir": min(threads, stood),  # by a thread that has nothing left to do
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
@@ -103,7 +104,10 @@ def calls_of_start(options: Options) -> Calls:
             "close": 4,
             "execve": 1,
             "futex": 4 + 3 * threads,
+            "getpid": threads,
             "getrandom": 1,
+            "gettid": threads,
+            "kcmp": threads,
             "mmap": 16 + 4 * threads,
             "mprotect": 8 + 3 * threads,
             "munmap": 6 + 2 * threads,

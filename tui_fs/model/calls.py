@@ -12,7 +12,7 @@ REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
 OF_CHANCE = {
     StrategyName.XARGS: frozenset({"wait4"}),
     StrategyName.RSYNC: frozenset({"futex", "poll", "read", "wait4", "write"}),
-    StrategyName.PARALLEL: frozenset({"close", "fcntl", "openat"}),
+    StrategyName.PARALLEL: frozenset({"chdir", "close", "fchdir", "fcntl", "openat"}),
 }
 """By how processes or threads interleave: the tree alone does not decide how many there are."""
 CHANCE_NOTE = "~ about: which process or thread is first has a part"

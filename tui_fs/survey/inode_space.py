@@ -16,6 +16,7 @@ from tui_fs.linux.xfs import (
     INODES_PER_CHUNK,
     Chunk,
     Geometry,
+    IndexChange,
     chunks,
     geometry,
     index_change,
@@ -94,8 +95,9 @@ def inode_bytes_freed(path: str, seen: SeenInodes) -> tuple[int, int]:
         made = geometry(descriptor)
         if not made.gives_chunks_back:
             return 0, 0
-        os.fstatvfs(descriptor)  # which has the kernel finish what was deleted just before
+        os.fstatvfs(descriptor)  # which has the kernel hurry up with what was deleted just before
         chunk_bytes = INODES_PER_CHUNK * made.inode_bytes
+        change = _index_change(descriptor)
         going = _going(descriptor, seen, made)
         if going is None:
             chunks_touched = len(seen.whole.keys() | seen.outside.keys())
@@ -107,8 +109,9 @@ def inode_bytes_freed(path: str, seen: SeenInodes) -> tuple[int, int]:
             return certainly, with_room_for_index(possibly)
         if _are_whole(descriptor, made, records):
             certainly = going.certain.total() * chunk_bytes
-        there_are = _index_blocks(descriptor, records, made)
-        least, most = _index_bytes(going, records, made, there_are)
+        if _index_change(descriptor) != change:
+            change = None  # others write: what was counted is of no one moment
+        least, most = _index_bytes(going, records, made, change)
         return certainly + least, possibly + most
     finally:
         os.close(descriptor)
@@ -209,17 +212,20 @@ def _are_whole(descriptor: int, made: Geometry, chunks_there_are: Counter[int]) 
 
 
 def _index_bytes(
-    going: _Going, records: Counter[int], made: Geometry, there_are: int | None
+    going: _Going, records: Counter[int], made: Geometry, change: IndexChange | None
 ) -> tuple[int, int]:
     """Return how much the index of the chunks shrinks: certainly, and at most.
 
     Args:
-        there_are: how many blocks it has, where that is known.
+        change: how it has changed since the file system was mounted, where that is known.
     """
     trees = [
         Shrinking(records[group], going.certain[group], going.possible[group])
         for group in range(made.groups)
     ]
+    there_are = None
+    if change is not None:
+        there_are = blocks_there_are([tree.records for tree in trees], change, made.block_bytes)
     least, most = blocks_given_back(trees, made.block_bytes, there_are)
     for partly_used in going.partly_used.values():
         _, free_list = blocks_of(partly_used, made.block_bytes)
@@ -227,14 +233,12 @@ def _index_bytes(
     return least * made.block_bytes, most * made.block_bytes
 
 
-def _index_blocks(descriptor: int, records: Counter[int], made: Geometry) -> int | None:
-    """Return how many blocks the index of the chunks has; None where nobody knows."""
+def _index_change(descriptor: int) -> IndexChange | None:
+    """Return how the index of the chunks has changed; None where nobody knows."""
     try:
-        change = index_change(os.fstat(descriptor).st_dev)
+        return index_change(os.fstat(descriptor).st_dev)
     except OSError:
         return None  # no sysfs here, or an older kernel
-    counts = [records[group] for group in range(made.groups)]
-    return blocks_there_are(counts, change, made.block_bytes)
 
 
 def _asked(descriptor: int, first: int, until_s: float) -> list[Chunk] | None:

@@ -1,11 +1,13 @@
 //! How many workers are at work: so many as were asked for, or so many as are fastest here.
 //!
 //! Which number that is is measured, again and again: a file system that locks what all
-//! directories share is slower with every worker more.
+//! directories share is slower with every worker more. Where workers wait for each other that is
+//! seen before any rate is known: they sleep, and not for a disk.
 
 use std::time::{Duration, Instant};
 
 use super::trial::{Trial, Trust, Window};
+use super::waiting::{Waiting, Waits};
 
 /// Longer than where one directory is tried: directories differ.
 const WINDOW: Window = Window {
@@ -17,6 +19,10 @@ const WINDOW: Window = Window {
 /// How often it is to be looked while another number is tried, and else.
 const TRYING: Duration = Duration::from_millis(2);
 const WATCHING: Duration = Duration::from_millis(50);
+
+/// The first looks come sooner: most directories are empty within a second.
+const BEGINNING: Duration = Duration::from_millis(5);
+const LOOKS_AT_THE_BEGINNING: u32 = 40;
 
 /// Who has not looked for so long was stopped, and knows no rate.
 const LONGEST_GAP: Duration = Duration::from_millis(100);
@@ -30,7 +36,9 @@ pub struct Crowd {
     other: usize,
     trial: Option<Trial>,
     trust: Trust,
+    looks: u32,
     looked_at: Instant,
+    waiting: Waiting,
 }
 
 /// What there is to see at one moment.
@@ -39,6 +47,7 @@ pub struct Sight {
     pub now: Instant,
     /// Entries that all workers have removed so far.
     pub removed: u64,
+    pub waits: Waits,
     /// Workers that have work.
     pub busy: usize,
     /// Something else decides how fast it goes, or is tried.
@@ -55,7 +64,9 @@ impl Crowd {
             other: fewer(workers),
             trial: None,
             trust: Trust::none(),
+            looks: 0,
             looked_at: Instant::now(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -105,6 +116,7 @@ impl Crowd {
     pub fn pause(&self) -> Duration {
         match (&self.trial, self.asked) {
             (Some(_), _) => TRYING,
+            (None, None) if self.workers > 1 && self.looks < LOOKS_AT_THE_BEGINNING => BEGINNING,
             (None, None) if self.workers > 1 => WATCHING,
             (None, _) => Duration::MAX,
         }
@@ -114,6 +126,17 @@ impl Crowd {
     pub fn look(&mut self, sight: Sight) {
         let has_stood = sight.now - self.looked_at > LONGEST_GAP;
         self.looked_at = sight.now;
+        self.looks = self.looks.saturating_add(1);
+        let is_alone = self.allowed() < 2 || self.asked.is_some() || self.trial.is_some();
+        if self.waiting.is_for_each_other(
+            sight.removed,
+            sight.waits,
+            sight.is_disturbed || is_alone,
+        ) {
+            self.chosen = 1;
+            self.other = more(1).min(self.workers);
+            self.trust.expect();
+        }
         // Where there is not work for all it is not their number that decides.
         let have_work = sight.busy >= self.allowed();
         let Some(trial) = &mut self.trial else {
@@ -175,6 +198,7 @@ mod tests {
             let sight = Sight {
                 now: crowd.looked_at,
                 removed: 0,
+                waits: Waits::default(),
                 busy: 0,
                 is_disturbed: false,
             };
@@ -235,6 +259,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn who_waits_for_each_other_is_too_many_and_is_compared_with_more_before_long() {
+        let waiting = |asked: Option<usize>| {
+            let mut played = Played::new(4, Some(true));
+            played.crowd.ask(asked);
+            played.see(|sight| (sight.removed, sight.waits.sleeps) = (1_000, 500));
+            played
+        };
+        assert_eq!(waiting(Some(3)).crowd.allowed(), 3);
+        let mut played = waiting(None);
+        assert_eq!(played.crowd.allowed(), 1);
+        assert!(!played.crowd.trust.is_over());
+        assert_eq!(played.decide(|number| 100 * number as u64), 2);
+    }
+
+    #[test]
+    fn the_first_looks_come_sooner() {
+        let mut played = Played::new(2, Some(true));
+        assert_eq!(played.crowd.pause(), BEGINNING);
+        played.play(u64::from(LOOKS_AT_THE_BEGINNING), |_| 1);
+        assert_eq!(played.crowd.pause(), WATCHING);
+        assert_eq!(Played::new(1, None).crowd.pause(), Duration::MAX);
     }
 
     #[test]

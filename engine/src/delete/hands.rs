@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::{FileType, Stat, CWD};
 use rustix::io::{Errno, Result};
 
@@ -68,13 +68,14 @@ pub struct Hands<'run> {
     pub seat: Seat,
     has_own_current_directory: bool,
     stood: u64,
+    stands: bool,
 }
 
 /// That the thread has made a directory its current one: the kernel need not look a descriptor
 /// up, and refer to what it stands for, for each name removed there. Nothing is, unless it was
 /// possible; and not for longer than until the thread stands elsewhere.
 #[derive(Clone, Copy)]
-pub struct Footing(Option<u64>);
+pub struct Footing(Option<(u64, RawFd)>);
 
 impl<'run> Hands<'run> {
     /// Made in the thread that uses them.
@@ -86,6 +87,7 @@ impl<'run> Hands<'run> {
             seat: Seat::default(),
             has_own_current_directory: crate::foreign::own_current_directory().is_ok(),
             stood: 0,
+            stands: false,
         }
     }
 
@@ -93,7 +95,17 @@ impl<'run> Hands<'run> {
     pub fn stand_in(&mut self, directory: BorrowedFd<'_>) -> Footing {
         self.stood += 1;
         let stands = self.has_own_current_directory && self.tally.calls.stand_in(directory).is_ok();
-        Footing(stands.then_some(self.stood))
+        self.stands |= stands;
+        Footing(stands.then_some((self.stood, directory.as_raw_fd())))
+    }
+
+    /// Stands in no directory of a tree any more: one that is gone would keep its space, and its
+    /// file system in use, until the thread stands elsewhere.
+    pub fn step_out(&mut self) {
+        self.stood += 1;
+        if self.stands {
+            self.stands = self.tally.calls.stand_in_root().is_err(); // then it stays until the end
+        }
     }
 
     /// Waits as long as there is a reason to.
@@ -123,7 +135,7 @@ impl<'run> Hands<'run> {
         failures: &mut Vec<Failure>,
     ) -> std::result::Result<u64, Stopped> {
         let directory = match footing {
-            Footing(Some(stood)) if stood == self.stood => CWD,
+            Footing(Some(here)) if here == (self.stood, directory.as_raw_fd()) => CWD,
             _ => directory,
         };
         let names_decide = !self.filters.need_status();
@@ -285,7 +297,8 @@ mod tests {
         let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
         let mut chunk = Chunk::default();
         chunk.add_file(c"name", 0);
-        for (stands_elsewhere, may_stand) in [(false, true), (true, true), (false, false)] {
+        let ways = [(0, true), (1, true), (2, true), (3, true), (0, false)];
+        for (then, may_stand) in ways {
             let scratch = tempfile::tempdir().unwrap();
             let [here, other] = ["here", "other"].map(|name| {
                 let path = scratch.path().join(name);
@@ -299,9 +312,18 @@ mod tests {
                     hands.has_own_current_directory &= may_stand;
                     hands.stand_in(other.as_fd());
                     let footing = hands.stand_in(here.as_fd());
-                    if stands_elsewhere {
-                        hands.stand_in(other.as_fd());
-                    }
+                    let footing = match then {
+                        1 => {
+                            hands.stand_in(other.as_fd());
+                            footing
+                        }
+                        2 => {
+                            hands.step_out();
+                            footing
+                        }
+                        3 => hands.stand_in(other.as_fd()), // which is not that of this directory
+                        _ => footing,
+                    };
                     let removed =
                         hands.remove(here.as_fd(), footing, &chunk, 0..1, &mut Vec::new());
                     assert_eq!(removed.unwrap(), 1);
@@ -323,12 +345,15 @@ mod tests {
             let stand = || {
                 let mut hands = Hands::new(&brake, &filters, &tally);
                 let footing = hands.stand_in(directory.as_fd());
-                (footing.0.is_some(), std::env::current_dir().unwrap())
+                let there = std::env::current_dir().unwrap();
+                hands.step_out();
+                (footing.0.is_some(), there, std::env::current_dir().unwrap())
             };
             threads.spawn(stand).join().unwrap()
         });
         let there = scratch.path().canonicalize().unwrap();
-        assert!(stood == (true, there) || stood == (false, before.clone()));
+        let not_at_all = (false, before.clone(), before.clone());
+        assert!(stood == (true, there, "/".into()) || stood == not_at_all);
         assert_eq!(std::env::current_dir().unwrap(), before);
     }
 

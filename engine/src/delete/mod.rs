@@ -19,6 +19,7 @@ mod opening;
 mod splitting;
 mod telling;
 mod trial;
+mod waiting;
 mod walk;
 mod worker;
 
@@ -40,6 +41,7 @@ use hands::Tally;
 use opening::Refusal;
 use splitting::Splitting;
 use telling::{counts, removed, say, tell, Failures};
+use waiting::Waits;
 use worker::Worker;
 
 use crate::calls::Calls;
@@ -222,6 +224,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                 crowd.look(Sight {
                     now: Instant::now(),
                     removed: removed(tallies),
+                    waits: Waits::now(),
                     busy: run.crew.busy(),
                     is_disturbed: run.brake.holds_back() || run.splitting.is_tried(),
                 });
@@ -305,6 +308,7 @@ mod tests {
         let sight = Sight {
             now: Instant::now(),
             removed: 0,
+            waits: Waits::default(),
             busy: 2,
             is_disturbed: false,
         };

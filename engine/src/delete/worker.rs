@@ -103,6 +103,7 @@ impl<'run> Worker<'run> {
                 }
             };
             if next.is_none() {
+                self.hands.step_out();
                 brake.leave(&mut self.hands.seat);
                 crew.finish();
             }
