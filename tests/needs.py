@@ -11,6 +11,7 @@ import platform
 import shutil
 import struct
 import subprocess
+import sys
 from typing import NoReturn
 
 import pytest
@@ -24,6 +25,7 @@ _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_TYPE_TRACEPOINT = 2
 _PERF_ATTR_BYTES = 112
 _PERF_ATTR_DISABLED = 1
+_CLONE_FS = 0x200
 
 
 def lacks(sentence: str) -> NoReturn:
@@ -65,6 +67,13 @@ def working_cargo() -> str | None:
         return None
     asked = subprocess.run([path, "--version"], capture_output=True, check=False)
     return path if asked.returncode == 0 else None
+
+
+def needs_own_current_directory() -> None:
+    """Require that a thread may have a current directory of its own."""
+    asked = f"import ctypes; raise SystemExit(ctypes.CDLL(None).unshare({_CLONE_FS}))"
+    if subprocess.run([sys.executable, "-c", asked], check=False).returncode != 0:
+        lacks("unshare(2) is forbidden here; enable it with: docker run --cap-add SYS_ADMIN")
 
 
 def needs_tools_of(strategy: str) -> None:

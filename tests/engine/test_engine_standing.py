@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.running import DEADLINE_S, delete, engine
-from tests.needs import needs_tool
+from tests.needs import needs_own_current_directory, needs_tool
 from tests.trees import flat, many_directories
 
 CALL = re.compile(r"^(\w+)\((?:(\w+)<(.*?)>)?(.*)\) += (-?\d+)", re.MULTILINE)
@@ -49,6 +49,7 @@ def called(target: Path, trace: Path, *inject: str) -> list[Called]:
 
 def test_a_thread_stands_in_a_directory_before_it_removes_names_there(tmp_path: Path) -> None:
     # Given directories of files, an empty one, and one that holds directories only
+    needs_own_current_directory()
     target = tmp_path / "target"
     many_directories(target, 6, 40)
     of_files = {str(directory) for directory in target.iterdir()}
@@ -99,6 +100,7 @@ def test_where_it_may_not_stand_names_are_removed_by_the_descriptor(
 
 def test_it_stands_once_in_each_directory(tmp_path: Path) -> None:
     # Given directories of files, and one file above them / When removed by one thread
+    needs_own_current_directory()
     many_directories(tmp_path / "target", 7, 200)
     flat(tmp_path / "target", 1)
     ended = delete("--threads", "1", "--", tmp_path / "target").expect(0)

@@ -37,6 +37,8 @@ pub struct Crowd {
     trial: Option<Trial>,
     trust: Trust,
     looks: u32,
+    /// Whether `chosen` is what is known of the file system, and nothing was seen here yet.
+    is_believed: bool,
     looked_at: Instant,
     waiting: Waiting,
 }
@@ -65,6 +67,7 @@ impl Crowd {
             trial: None,
             trust: Trust::none(),
             looks: 0,
+            is_believed: false,
             looked_at: Instant::now(),
             waiting: Waiting::default(),
         }
@@ -79,6 +82,7 @@ impl Crowd {
             self.chosen = 1;
             self.other = more(1).min(self.workers);
         }
+        self.is_believed = true;
         self.trust.expect();
     }
 
@@ -128,11 +132,13 @@ impl Crowd {
         self.looked_at = sight.now;
         self.looks = self.looks.saturating_add(1);
         let is_alone = self.allowed() < 2 || self.asked.is_some() || self.trial.is_some();
-        if self.waiting.is_for_each_other(
-            sight.removed,
-            sight.waits,
-            sight.is_disturbed || is_alone,
-        ) {
+        let (removed, waits) = (sight.removed, sight.waits);
+        let has_other_reason = sight.is_disturbed || is_alone;
+        let wait = self
+            .waiting
+            .is_for_each_other(removed, waits, has_other_reason);
+        if wait && self.is_believed {
+            self.is_believed = false; // from now on rates decide
             self.chosen = 1;
             self.other = more(1).min(self.workers);
             self.trust.expect();
@@ -156,6 +162,7 @@ impl Crowd {
     }
 
     fn decide(&mut self, other_is_faster: bool) {
+        self.is_believed = false;
         let was_fewer = self.other < self.chosen;
         if other_is_faster {
             self.chosen = self.other;
@@ -263,17 +270,26 @@ mod tests {
 
     #[test]
     fn who_waits_for_each_other_is_too_many_and_is_compared_with_more_before_long() {
-        let waiting = |asked: Option<usize>| {
-            let mut played = Played::new(4, Some(true));
-            played.crowd.ask(asked);
-            played.see(|sight| (sight.removed, sight.waits.sleeps) = (1_000, 500));
-            played
+        let wait = |played: &mut Played| {
+            played.see(|sight| {
+                sight.removed += 1_000;
+                sight.waits.sleeps += 500;
+            });
+            played.crowd.allowed()
         };
-        assert_eq!(waiting(Some(3)).crowd.allowed(), 3);
-        let mut played = waiting(None);
-        assert_eq!(played.crowd.allowed(), 1);
+        let mut played = Played::new(4, Some(true));
+        assert_eq!(wait(&mut played), 1);
         assert!(!played.crowd.trust.is_over());
+        // and then rates decide, however often they sleep
         assert_eq!(played.decide(|number| 100 * number as u64), 2);
+        assert_eq!(wait(&mut played), 2);
+        // as where a number was asked for, and where all is tried: a server may let all sleep
+        let mut played = Played::new(4, Some(true));
+        played.crowd.ask(Some(3));
+        assert_eq!(wait(&mut played), 3);
+        let mut played = Played::new(4, None);
+        assert_eq!(played.decide(|number| 100 * number as u64), 4);
+        assert_eq!(wait(&mut played), 4);
     }
 
     #[test]
