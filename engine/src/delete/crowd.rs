@@ -21,8 +21,8 @@ const TRYING: Duration = Duration::from_millis(2);
 const WATCHING: Duration = Duration::from_millis(50);
 
 /// The first looks come sooner: most directories are empty within a second.
-const BEGINNING: Duration = Duration::from_millis(5);
-const LOOKS_AT_THE_BEGINNING: u32 = 40;
+const BEGINNING: Duration = Duration::from_millis(2);
+const LOOKS_AT_THE_BEGINNING: u32 = 100;
 
 /// Who has not looked for so long was stopped, and knows no rate.
 const LONGEST_GAP: Duration = Duration::from_millis(100);
@@ -271,10 +271,12 @@ mod tests {
     #[test]
     fn who_waits_for_each_other_is_too_many_and_is_compared_with_more_before_long() {
         let wait = |played: &mut Played| {
-            played.see(|sight| {
-                sight.removed += 1_000;
-                sight.waits.sleeps += 500;
-            });
+            for _ in 0..4 {
+                played.see(|sight| {
+                    sight.removed += 1_000;
+                    sight.waits.sleeps += 500;
+                });
+            }
             played.crowd.allowed()
         };
         let mut played = Played::new(4, Some(true));
