@@ -32,8 +32,8 @@ LEVEL_S = 0.2e-6
 """rm under xargs walks each path anew, for its status and for its removal. In a chain of 1,900 that
 is nearly all the time there is (with 0.16, four tables told a fifth too little)."""
 TOLD_BYTE_S = 6.5e-9
-"""rsync's processes tell each other each path: 120,000 names of 207 letters in memory took 0.15 seconds
-more than of 11, beyond what rm took more."""
+"""rsync's processes tell each other each path: 120,000 names of 207 letters in memory took 0.15
+seconds more than of 11, beyond what rm took more."""
 NAME_BYTE_S = 2.5e-9
 """Longer names cost more: 200 bytes 0.4 microseconds on ext4, 0.7 on tmpfs (measured)."""
 
