@@ -1,8 +1,8 @@
 //! Whether workers wait for each other: they sleep often, and not for a disk.
 
 /// Of so many removals at least it is seen, and it is so where for this many one has slept, four
-/// times running (xfs, Linux 6.18, two workers: for 1 to 10 nearly each time where they take up to twice
-/// the time of one, for 50 and more where they gain, but for once in a while).
+/// times running (xfs, Linux 6.18, two workers: for 1 to 10 nearly each time where they take up to
+/// twice the time of one; for 50 and more, but for once in a while, where they gain).
 const SAMPLE: u64 = 128;
 const REMOVALS_A_SLEEP: u64 = 16;
 const TIMES_RUNNING: u32 = 4;
