@@ -153,6 +153,8 @@ class TestEngine:
             pid = int(process.stdout.readline())
             assert os.getpgid(pid) == process.pid
             if is_paused:
+                # Stopped before it has asked to end with its parent it could not know.
+                wait_until(lambda: _state(pid) == "S", "an engine that waits for its workers")
                 os.killpg(process.pid, signal.SIGSTOP)
                 wait_until(lambda: _state(pid) == "T", "an engine that stands still")
             # When it is killed / Then the engine ends too
