@@ -133,8 +133,8 @@ def index_change(device: int, system: str = "/sys") -> IndexChange:
         OSError: its statistics cannot be read.
     """
     number = f"{os.major(device)}:{os.minor(device)}"
-    name = os.path.basename(os.path.realpath(f"{system}/dev/block/{number}"))
-    path = f"{system}/fs/xfs/{name}/stats/stats"
+    disk = os.path.basename(os.path.realpath(f"{system}/dev/block/{number}"))
+    path = f"{system}/fs/xfs/{disk}/stats/stats"
     with open(path, encoding="ascii") as file:
         lines = [line.split() for line in file]
     for name, *numbers in filter(None, lines):
