@@ -97,13 +97,13 @@ def test_rsync_keeps_a_list_for_each_level(levels: int, names: int, moves: int) 
     ("files", "told", "reads", "writes"),
     [
         (360_000, 5_400_000, 343, 47),
-        (360_000, 7_200_000, 453, 54),
+        (360_000, 7_200_000, 453, None),  # not counted there
         (120_000, 24_840_000, 1_560, 134),
     ],
     ids=["flat", "100 x 1000", "long names"],
 )
 def test_rsync_is_told_in_bufferfuls_and_reads_them_through_a_ring(
-    files: int, told: int, reads: int, writes: int
+    files: int, told: int, reads: int, writes: int | None
 ) -> None:
     # Given messages of 15, 20 and 207 bytes / When predicted / Then as was counted
     root = len(TEN_TIMES_100.path) + 1
@@ -114,7 +114,8 @@ def test_rsync_is_told_in_bufferfuls_and_reads_them_through_a_ring(
     )
     calls = predicted_calls(survey, StrategyName.RSYNC, Options())
     assert calls["read"] == pytest.approx(reads + 1, rel=0.03)  # and that of rmdir
-    assert calls["write"] == pytest.approx(writes, abs=2, rel=0.01)
+    if writes is not None:
+        assert calls["write"] == pytest.approx(writes, abs=2, rel=0.01)
 
 
 def test_each_rm_that_keeps_the_root_holds_what_it_was_given() -> None:
