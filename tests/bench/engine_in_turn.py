@@ -4,7 +4,9 @@ Run as root ``python -m tests.bench.engine_in_turn --dir DIR`` alone on the mach
 DIR for an image. Each deletes the same tree, written to the disk before, once a round, each round
 in another order. Printed are, for each, the median time and the median of the ratios of the
 engine's time to its in the same round. With ``--engine PATH`` (any number of times) further builds
-of the engine take part, with ``--threads N`` the engine also with that number.
+of the engine take part, with ``--threads N`` the engine also with that number, with
+``--only-unlink`` two processes that know beforehand what there is and do nothing but unlink: what
+the file system has in it for two.
 """
 
 import argparse
@@ -15,9 +17,12 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.bench.accuracy_trees import SHAPES
+from tests.bench.only_unlinking import only_unlinking
 from tests.bench.scratch_mount import mounted
 from tui_fs.lab.recipes import Realistic
 from tui_fs.linux.caches import write_out
@@ -36,6 +41,9 @@ def _home(root: Path, entries: int, seed: int) -> None:
 
 _SHAPES = {**SHAPES, "home": _home}
 
+_Way = Callable[[Path], Callable[[], object]]
+"""Gets ready for a tree, and returns what deletes it."""
+
 
 def main() -> None:
     """Measure and print."""
@@ -47,12 +55,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--engine", action="append", default=[], help="another build of it")
     parser.add_argument("--threads", action="append", default=[], help="a number for the engine")
+    parser.add_argument("--only-unlink", action="store_true", help="see above")
     asked = parser.parse_args()
-    ways: dict[str, tuple[str, ...]] = {"engine": _ENGINE, "rm": ("rm", "-rf", "--")}
+    commands: dict[str, tuple[str, ...]] = {"engine": _ENGINE, "rm": ("rm", "-rf", "--")}
     if shutil.which("rmz"):
-        ways["rmz"] = ("rmz", "-f")
-    ways |= {path: (path, *_ENGINE[1:]) for path in asked.engine}
-    ways |= {f"--threads {n}": (*_ENGINE[:2], "--threads", n, "--") for n in asked.threads}
+        commands["rmz"] = ("rmz", "-f")
+    commands |= {path: (path, *_ENGINE[1:]) for path in asked.engine}
+    commands |= {f"--threads {n}": (*_ENGINE[:2], "--threads", n, "--") for n in asked.threads}
+    ways: dict[str, _Way] = {name: partial(_running, words) for name, words in commands.items()}
+    if asked.only_unlink:
+        ways["only unlink"] = only_unlinking
     times: dict[str, list[float]] = {name: [] for name in ways}
     with (
         tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=asked.dir) as place,
@@ -77,15 +89,20 @@ def main() -> None:
         )
 
 
-def _deleting(command: tuple[str, ...], tree: Path) -> float:
+def _running(command: tuple[str, ...], tree: Path) -> Callable[[], object]:
+    return lambda: subprocess.run([*command, tree], check=True, stdout=subprocess.DEVNULL)
+
+
+def _deleting(way: _Way, tree: Path) -> float:
     directory = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
     write_out(directory)
     os.close(directory)
+    delete = way(tree)
     began_s = time.monotonic()
-    subprocess.run([*command, tree], check=True, stdout=subprocess.DEVNULL)
+    delete()
     taken_s = time.monotonic() - began_s
     if tree.exists():
-        raise SystemExit(f"{command[0]} has left something")
+        raise SystemExit("something is left")
     return taken_s
 
 

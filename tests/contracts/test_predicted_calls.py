@@ -23,8 +23,6 @@ from tui_fs.model.strategy import Options, Pace, StrategyName
 # What threads say to each other comes as chance has it.
 ALONE = Pace(threads=1)
 NEAR_SHARE, NEAR_CALLS = 0.03, 20
-OF_CHANCE = frozenset({"futex", "poll", "read", "wait4", "write"})
-"""What rsync's three processes call depends on how they interleave."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -172,7 +170,6 @@ def of_the_tools(
 ) -> dict[str, tuple[int, int]]:
     """Leave out what chance decides, and how an interpreter starts that is installed elsewhere."""
     others = {
-        StrategyName.RSYNC: OF_CHANCE,
         StrategyName.XARGS: {"wait4"},
         StrategyName.RMTREE: {"newfstatat", "openat"},
         StrategyName.PARALLEL: {"futex", "write"},

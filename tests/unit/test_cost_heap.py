@@ -78,7 +78,10 @@ def test_the_heap_of_an_rm_grows_where_it_was_seen_to(
     assert calls["brk"] == find["brk"] + 6 + 3 + growth
 
 
-@pytest.mark.parametrize(("levels", "names", "moves"), [(400, 1, 223), (400, 300, 292)])
+@pytest.mark.parametrize(
+    ("levels", "names", "moves"),
+    [(60, 1, 45), (200, 1, 117), (400, 1, 221), (900, 10, 490), (400, 300, 287), (400, 900, 414)],
+)
 def test_rsync_keeps_a_list_for_each_level(levels: int, names: int, moves: int) -> None:
     # Given directories inside each other, as measured / When predicted / Then as was counted
     survey = replace(
@@ -90,32 +93,23 @@ def test_rsync_keeps_a_list_for_each_level(levels: int, names: int, moves: int) 
     )
     calls = predicted_calls(survey, StrategyName.RSYNC, Options())
     assert calls["brk"] == pytest.approx(moves, abs=8)
-    assert calls["mmap"] == 48
+    assert calls["mmap"] == 47
 
 
 @pytest.mark.parametrize(
-    ("files", "told", "reads", "writes"),
-    [
-        (360_000, 5_400_000, 343, 47),
-        (360_000, 7_200_000, 453, None),  # not counted there
-        (120_000, 24_840_000, 1_560, 134),
-    ],
-    ids=["flat", "100 x 1000", "long names"],
+    ("letters", "moves"), [(6, 77), (9, 88), (15, 88), (16, 101), (20, 101), (41, 138), (100, 223)]
 )
-def test_rsync_is_told_in_bufferfuls_and_reads_them_through_a_ring(
-    files: int, told: int, reads: int, writes: int | None
-) -> None:
-    # Given messages of 15, 20 and 207 bytes / When predicted / Then as was counted
-    root = len(TEN_TIMES_100.path) + 1
-    survey = replace(
-        TEN_TIMES_100,
-        totals=Totals(files=files),
-        non_directory_path_bytes=told - 4 * files + root * files,
-    )
-    calls = predicted_calls(survey, StrategyName.RSYNC, Options())
-    assert calls["read"] == pytest.approx(reads + 1, rel=0.03)  # and that of rmdir
-    if writes is not None:
-        assert calls["write"] == pytest.approx(writes, abs=2, rel=0.01)
+def test_rsync_lists_names_in_steps_of_eight_bytes(letters: int, moves: int) -> None:
+    # Given 400,000 names in one directory, as measured / When predicted / Then as was counted
+    calls = predicted_calls(flat_survey(400_000, letters), StrategyName.RSYNC, Options())
+    assert calls["brk"] == pytest.approx(moves, abs=4)
+
+
+def test_rsync_reads_and_writes_nothing_about_what_is_gone() -> None:
+    # Given many long names / When predicted / Then its processes say as much as for none
+    none = predicted_calls(flat_survey(0, 0), StrategyName.RSYNC, Options())
+    many = predicted_calls(flat_survey(120_000, 200), StrategyName.RSYNC, Options())
+    assert {none[name] - many[name] for name in ("read", "write", "poll")} == {0}
 
 
 def test_each_rm_that_keeps_the_root_holds_what_it_was_given() -> None:

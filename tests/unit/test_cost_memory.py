@@ -39,6 +39,20 @@ SOME_LARGE = replace(
     non_directory_name_bytes=360_000 * 200,
     largest=tuple(LargeDirectory(PathStr(f"/t/{one}"), 36_000, 0) for one in range(10)),
 )
+WIDE = replace(
+    flat(3_000, 200),
+    totals=Totals(files=300_000, directories=101),
+    non_directory_name_bytes=60_000_000,
+)
+LEVELS = replace(
+    EMPTY,
+    totals=Totals(files=240_000, directories=401),
+    non_directory_name_bytes=240_000 * 5,
+    non_empty_directories=400,
+    non_empty_levels=400 * 200,
+    max_entries_in_directory=601,
+    max_depth=401,
+)
 CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
 
 
@@ -52,15 +66,17 @@ CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
         (flat(100_000), StrategyName.RM, "ext4", 30_944),
         (flat(100_000), StrategyName.FIND, "ext4", 31_924),
         (flat(100_000), StrategyName.XARGS, "ext4", 32_064),
-        (flat(100_000), StrategyName.RSYNC, "ext4", 12_388),
+        (flat(100_000), StrategyName.RSYNC, "ext4", 11_284),
         (flat(100_000), StrategyName.RMTREE, "ext4", 26_184),
         (flat(1_000_000), StrategyName.RM, "ext4", 31_164),
         (flat(1_000_000), StrategyName.FIND, "ext4", 32_172),
-        (flat(1_000_000), StrategyName.RSYNC, "tmpfs", 75_024),
+        (flat(1_000_000), StrategyName.RSYNC, "tmpfs", 63_940),
         (flat(1_000_000), StrategyName.RMTREE, "tmpfs", 160_308),
         (flat(50_000, 200), StrategyName.RM, "tmpfs", 24_796),
-        (flat(50_000, 200), StrategyName.RSYNC, "tmpfs", 27_524),
+        (flat(50_000, 200), StrategyName.RSYNC, "tmpfs", 17_608),
         (flat(50_000, 200), StrategyName.RMTREE, "tmpfs", 28_344),
+        (WIDE, StrategyName.RSYNC, "tmpfs", 6_332),
+        (LEVELS, StrategyName.RSYNC, "tmpfs", 20_036),
         (DIRECTORIES, StrategyName.RM, "tmpfs", 6_668),
         (DIRECTORIES, StrategyName.RMTREE, "tmpfs", 26_340),
         (flat(1_000), StrategyName.PARALLEL, "tmpfs", 2_000),

@@ -16,7 +16,6 @@ from tui_fs.cost.time import (
     NAME_BYTE_S,
     NOISE_BORNE,
     SECONDS_A_COUNTED_CALL,
-    TOLD_BYTE_S,
     UNCERTAINTY_ELSEWHERE,
     UNCERTAINTY_MEASURED,
     UNCERTAINTY_UNMEASURED,
@@ -277,19 +276,6 @@ def test_only_xargs_pays_for_the_levels_of_its_paths() -> None:
     # And those that go by descriptors do not
     for strategy in set(StrategyName) - {XARGS}:
         assert expected(deep, strategy) == expected(tree, strategy)
-
-
-def test_rsync_tells_each_path() -> None:
-    # Given files whose paths are a million bytes longer together / When predicted by rsync and rm
-    tree = survey(files=10_000)
-    root_bytes = (len(tree.path) + 1) * 10_000
-    short, long = (
-        replace(tree, non_directory_path_bytes=root_bytes + told) for told in (100_000, 1_100_000)
-    )
-    # Then what rsync's processes tell each other takes longer, and rm no more
-    told_s = expected(long, StrategyName.RSYNC) - expected(short, StrategyName.RSYNC)
-    assert told_s == pytest.approx(1_000_000 * TOLD_BYTE_S)
-    assert expected(long) == expected(short)
 
 
 @given(

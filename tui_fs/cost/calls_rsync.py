@@ -5,10 +5,7 @@ target goes by unlink and rmdir; for the rest rsync walks down from the target t
 that holds it, one openat for each level (since 3.4), and keeps that directory open while it
 empties it: deep trees cost the square of their depth.
 
-How the first process reads what it is told of deleted entries follows from its buffer, a ring of
-32 KiB (io.c): a read fills it up to its end, the next one from its beginning, unless the last
-message ended where the data did. Not exact, because they depend on how three processes interleave:
-read, write (and with them poll, which comes before each), futex and wait4.
+Not exact, because they depend on how three processes interleave: poll, read and wait4, by some few.
 """
 
 from collections import Counter
@@ -17,22 +14,9 @@ from tui_fs.cost.calls_rm_find import Calls
 from tui_fs.cost.heap import HEAP_STEP_BYTES, mean_name_bytes
 from tui_fs.model.survey import Survey
 
-_RING_BYTES = 32_768
-_ENDS_TOGETHER = 1.6
-"""Of as many reads as a message has bytes, so many end where a message does (measured)."""
-
-_SOCKET_BUFFER_BYTES = 36_544
-"""What a Unix stream socket puts in one of its buffers: 32 KiB and the rest of a first page."""
-
-_BYTES_A_WRITE = 6 * _SOCKET_BUFFER_BYTES
-"""All is told at the end, in one block: a write takes as many buffers as a socket may have waiting
-(net.core.wmem_default, 212,992 bytes), and more where the reader takes some while it is at it: of
-names of 200 letters it can (measured: 176,000 to 590,000 bytes), of short ones it cannot.
-"""
-
-_HEADER_BYTES = 4
-_LISTED_BYTES = 37
-"""Of an entry in the list of a directory, without its name; the whole is a multiple of 8."""
+_LISTED_BYTES = 33
+"""Of an entry in the list of a directory, without its name; the whole is a multiple of 8 (measured
+with names of 6 to 100 letters)."""
 
 _LIST_STEP_BYTES = 262_144
 """Lists take 128 KiB at a time (flist.c), and then the heap grows by twice that."""
@@ -40,22 +24,23 @@ _LIST_STEP_BYTES = 262_144
 _LEFT_BYTES = 32
 """Of each directory that is gone something stays behind in the heap (measured)."""
 
-_GROWTH_OF_A_LEVEL = 0.51
+_GROWTH_OF_A_LEVEL = 0.505
+_GROWTH_BY_DEPTH = 2.6e-5
 _GROWTH_OF_A_LARGE_LEVEL = 0.38
 _GROWTH_OF_A_NAME = 0.00103
 """Each level of the way down keeps its list: two such lists fill what the heap grows by, of many
-names one does (measured in 400 levels of 1, 10, 100, 300 and 600 files)."""
+names one does (measured in 60 to 900 levels of 1 file, and in 400 of up to 900; 900 levels of 100
+files grow 5 % more)."""
 
 
 def of_rsync(survey: Survey) -> Calls:
     """rsync alone, without the rmdir that removes the target."""
-    totals, full = survey.totals, survey.non_empty_directories
+    totals = survey.totals
+    full = max(1, survey.non_empty_directories)  # the target is read in any case
     directories = totals.directories
     opened = full + survey.non_empty_levels
-    told = told_bytes(survey)
-    reads, writes = _reads(told, totals.entries), told // _BYTES_A_WRITE
-    listed_bytes = survey.max_entries_in_directory * _listed_bytes(survey)
-    growth = listed_bytes / _LIST_STEP_BYTES + directories * _LEFT_BYTES / HEAP_STEP_BYTES
+    list_bytes = survey.max_entries_in_directory * listed_bytes(survey)
+    growth = list_bytes / _LIST_STEP_BYTES + directories * _LEFT_BYTES / HEAP_STEP_BYTES
     growth += max(0, survey.max_depth - 2) * _growth_of_a_level(survey)
     return Counter(
         {
@@ -68,7 +53,7 @@ def of_rsync(survey: Survey) -> Calls:
             "newfstatat": 23 + 2 * directories + totals.non_directories,
             "fcntl": 23 + 2 * full,
             "access": 1,
-            "brk": 15 + round(growth),
+            "brk": 12 + round(growth),
             "chdir": 1,
             "clone": 2,
             "dup2": 2,
@@ -76,51 +61,31 @@ def of_rsync(survey: Survey) -> Calls:
             "fchdir": 1,
             "futex": 27,
             "getrandom": 1,
-            "mmap": 40,
+            "mmap": 39,
             "mprotect": 10,
             "munmap": 1,
-            "mremap": 2,
-            "poll": 31 + reads + writes,
+            "poll": 20,
             "pread64": 2,
             "prlimit64": 2,
-            "read": 36 + reads,
+            "read": 29,
             "rseq": 1,
             "rt_sigaction": 13,
             "rt_sigprocmask": 1,
             "set_robust_list": 3,
             "set_tid_address": 1,
-            "wait4": 9,
-            "write": 21 + writes,
+            "wait4": 11,
+            "write": 12,
         }
     )
-
-
-def _reads(told_bytes: int, messages: int) -> int:
-    """Return how many reads take the messages from the ring: two for each time round, or one."""
-    if not told_bytes:
-        return 0
-    return round(told_bytes / (_RING_BYTES / 2 * (1 + _ENDS_TOGETHER * messages / told_bytes)))
 
 
 def _growth_of_a_level(survey: Survey) -> float:
     names = survey.totals.entries / max(1, survey.non_empty_directories)
     large = _GROWTH_OF_A_LARGE_LEVEL + _GROWTH_OF_A_NAME * names
-    return max(_GROWTH_OF_A_LEVEL, min(1.0, large))
+    least = _GROWTH_OF_A_LEVEL + _GROWTH_BY_DEPTH * survey.max_depth
+    return max(least, min(1.0, large))
 
 
-def _listed_bytes(survey: Survey) -> int:
+def listed_bytes(survey: Survey) -> int:
+    """Return what an entry takes in the list of a directory, its name of mean length among it."""
     return (_LISTED_BYTES + round(mean_name_bytes(survey)) + 7) & ~7
-
-
-def told_bytes(survey: Survey) -> int:
-    """Return what the deleting process tells the first: headers, and the paths of files.
-
-    Those of directories, of which it tells too, no survey adds up.
-    """
-    return _relative_path_bytes(survey) + _HEADER_BYTES * survey.totals.entries
-
-
-def _relative_path_bytes(survey: Survey) -> int:
-    """Return the length of all files' paths below the target, added up."""
-    root_bytes = len(survey.path.encode(errors="surrogateescape")) + 1
-    return max(0, survey.non_directory_path_bytes - root_bytes * survey.totals.non_directories)

@@ -49,22 +49,34 @@ def entries_held(survey: Survey) -> int:
 
     Of a directory above those count that come after the way down.
     """
+    in_a_chain = survey.names_held
+    if in_a_chain is None:
+        in_a_chain = _in_a_chain(survey)
+    held = max(_above_each_other(survey, FTS_ENTRIES_AT_ONCE), in_a_chain) + survey.max_depth
+    return min(survey.totals.entries, held)
+
+
+def entries_on_one_way(survey: Survey) -> int:
+    """Return how many names a directory and all above it have at most."""
+    on_one_way = max(_above_each_other(survey, survey.totals.entries), _in_a_chain(survey))
+    return min(survey.totals.entries, on_one_way)
+
+
+def _above_each_other(survey: Survey, at_once: int) -> int:
+    """Return the names of the largest directories that lie on one way, of each so many at most."""
     largest = survey.largest or ()
-    most = min(survey.max_entries_in_directory, FTS_ENTRIES_AT_ONCE)
+    most = min(survey.max_entries_in_directory, at_once)
     for lower in largest:
         above = (
-            min(one.entries, FTS_ENTRIES_AT_ONCE)
+            min(one.entries, at_once)
             for one in largest
             if lower.path == one.path or lower.path.startswith(f"{one.path.rstrip('/')}/")
         )
         most = max(most, sum(above))
-    held = max(most, _held_on_the_way(survey)) + survey.max_depth
-    return min(survey.totals.entries, held)
+    return most
 
 
-def _held_on_the_way(survey: Survey) -> int:
-    if survey.names_held is not None:
-        return survey.names_held
+def _in_a_chain(survey: Survey) -> int:
     # of a chain every directory is on the way: levels of the lowest are twice the mean
     full = max(1, survey.non_empty_directories)
     levels = 2 * survey.non_empty_levels / full

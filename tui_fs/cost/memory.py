@@ -5,12 +5,13 @@ each; rsync and Python hold whole directories. Counted is resident memory, as Vm
 """
 
 from tui_fs.cost.calls_parallel import threads_of
-from tui_fs.cost.calls_rsync import told_bytes
+from tui_fs.cost.calls_rsync import listed_bytes
 from tui_fs.cost.calls_xargs import batches_of
 from tui_fs.cost.heap import (
     FTS_SORTED_ABOVE,
     NOT_SORTED,
     entries_held,
+    entries_on_one_way,
     fts_entry_bytes,
     mean_name_bytes,
 )
@@ -26,11 +27,10 @@ _PYTHON_BYTES = 9_850 << 10
 _SORTED_EXTRA_BYTES = 16
 """Two arrays of pointers, to sort by inode."""
 
-_RSYNC_ENTRY_BYTES = 50
-"""Of the list of a directory, without the name. Besides, what is told of deleted entries queues up
-until the first process reads it, which it does at the end (measured on trees up to 378,000)."""
+_RSYNC_PLACE_BYTES = 9.5
+"""Where an entry of a list stands: 8 bytes in an array that grows faster than the list."""
 
-_RSYNC_LEVEL_BYTES = 13_000
+_RSYNC_LEVEL_BYTES = 6_000
 """rsync's list of names for each directory on the way down, however short."""
 
 _DIRECTORY_ENTRY_BYTES = 850
@@ -80,8 +80,8 @@ def peak_memory_bytes(
                 _RM_BYTES + _batch_bytes(survey, options),
             )
         case StrategyName.RSYNC:
-            held = _RSYNC_ENTRY_BYTES + mean_name_bytes(survey)
-            held_bytes = int(survey.max_entries_in_directory * held) + told_bytes(survey)
+            entry_bytes = listed_bytes(survey) + _RSYNC_PLACE_BYTES
+            held_bytes = int(entries_on_one_way(survey) * entry_bytes)
             return _RSYNC_BYTES + held_bytes + survey.max_depth * _RSYNC_LEVEL_BYTES
         case StrategyName.RMTREE:
             return _PYTHON_BYTES + _rmtree_bytes(survey)

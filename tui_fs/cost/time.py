@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices
 from tui_fs.cost.calls import batches_of
 from tui_fs.cost.calls_parallel import shared_names, threads_of
-from tui_fs.cost.calls_rsync import told_bytes
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
@@ -31,9 +30,6 @@ where each call stops twice, 9.2 s instead of 1.2 (200,000 calls)."""
 LEVEL_S = 0.2e-6
 """rm under xargs walks each path anew, for its status and for its removal. In a chain of 1,900 that
 is nearly all the time there is (with 0.16, four tables told a fifth too little)."""
-TOLD_BYTE_S = 6.5e-9
-"""rsync's processes tell each other each path: 120,000 names of 207 letters in memory took 0.15
-seconds more than of 11, beyond what rm took more."""
 NAME_BYTE_S = 2.5e-9
 """Longer names cost more: 200 bytes 0.4 microseconds on ext4, 0.7 on tmpfs (measured)."""
 
@@ -134,8 +130,6 @@ def predicted_seconds(
         if trace is TraceSource.PERF:
             each_s += calibration.counted_process_s
         seconds += batches_of(survey, options) * each_s / options.processes
-    if strategy is StrategyName.RSYNC:
-        seconds += told_bytes(survey) * TOLD_BYTE_S
     seconds += calls * SECONDS_A_COUNTED_CALL.get(trace, 0.0)
     seconds *= experience_factor(calibration, strategy, is_of_this=is_of_this)
     spread = UNCERTAINTY_UNMEASURED

@@ -11,7 +11,7 @@ REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
 
 OF_CHANCE = {
     StrategyName.XARGS: frozenset({"wait4"}),
-    StrategyName.RSYNC: frozenset({"futex", "poll", "read", "wait4", "write"}),
+    StrategyName.RSYNC: frozenset({"poll", "read", "wait4"}),
     StrategyName.PARALLEL: frozenset({"chdir", "close", "fchdir", "fcntl", "openat"}),
 }
 """By how processes or threads interleave: the tree alone does not decide how many there are."""
