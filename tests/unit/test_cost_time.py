@@ -166,6 +166,21 @@ def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
 
+def test_threads_that_may_wait_for_each_other_are_told_to_gain_half_as_much() -> None:
+    # Given prices of rm, and of threads / When the directories lie beside each other on xfs
+    tree = replace(survey(1000, 11), max_entries_in_directory=100)
+    on_xfs = replace(OF_THREADS, kind="xfs")
+    # Then each price is the geometric mean of both
+    told = expected(tree, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
+    assert told == pytest.approx(1.0 + 1000 * (0.05 * 0.01) ** 0.5 + 11 * (0.2 * 0.1) ** 0.5)
+    # And one thread alone takes what it takes elsewhere, and so do names that are shared
+    alone = Options(pace=Pace(threads=1))
+    assert expected(tree, PARALLEL, alone, on_xfs) == expected(tree, PARALLEL, alone, OF_THREADS)
+    shared = replace(survey(1000, 1), max_entries_in_directory=1000)
+    told = expected(shared, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
+    assert told == pytest.approx(1.0 + 1000 * 0.03 + (0.2 * 0.1) ** 0.5)
+
+
 def test_threads_share_a_directory_that_is_alone() -> None:
     # Given prices of rm, and of threads / When all files lie in one directory
     # Then the threads share it, though its files are a level below it
