@@ -5,8 +5,8 @@ DIR for an image. Each deletes the same tree, written to the disk before, once a
 in another order. Printed are, for each, the median time and the median of the ratios of the
 engine's time to its in the same round. With ``--engine PATH`` (any number of times) further builds
 of the engine take part, with ``--threads N`` the engine also with that number, with
-``--only-unlink`` two processes that know beforehand what there is and do nothing but unlink: what
-the file system has in it for two.
+``--only-unlink`` two processes that know beforehand what there is and do nothing but unlink (trees
+whose files lie at one depth).
 """
 
 import argparse

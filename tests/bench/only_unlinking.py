@@ -1,4 +1,4 @@
-"""Two processes that do nothing but unlink: as soon as two can be on a file system."""
+"""Two processes that do nothing but unlink, to compare with what also has to look."""
 
 import os
 import resource
