@@ -148,7 +148,7 @@ def _it_is_cancelled(_: Scene, job: Job) -> None:
 
 def _refilled_directory(scene: Scene) -> None:
     refilled = scene.make_target() / "refilled"
-    flat(refilled, 1_000)
+    flat(refilled, 20_000)  # so many that the writer has its turn on a busy machine, too
     scene.until_the_end.enter_context(_Writer(refilled))
 
 
