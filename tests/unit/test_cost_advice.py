@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.cost.advice import SAFEST_FIRST, advice, recommended
-from tui_fs.cost.heap import FTS_SORTED_ABOVE
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.fts import FTS_SORTED_ABOVE
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey, Totals

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tui_fs.cost.heap import FTS_ENTRIES_AT_ONCE, entries_held, fts_entry_bytes, heap_growth
+from tui_fs.cost.heap import entries_held, fts_entry_bytes, heap_growth
 from tui_fs.cost.memory import peak_memory_bytes
+from tui_fs.model.fts import FTS_ENTRIES_AT_ONCE
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import LargeDirectory, Root, Survey, Totals

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.filesystems import kind_of
 from tests.unit.survey_trees import surveyed
+from tui_fs.survey import way_down
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.survey.way_down import names_held
 
@@ -32,14 +34,21 @@ def deep_tree(root: Path, seed: int) -> Path:
     return here
 
 
-def held_by_a_naive_walk(directory: Path, held: int = 0) -> int:
-    """Return how many names are held at most, of directories read whole and entered in order."""
-    names = os.listdir(directory)
-    most = held + len(names)
-    for number, name in enumerate(names):
-        if (directory / name).is_dir():
-            left = held + len(names) - 1 - number
-            most = max(most, held_by_a_naive_walk(directory / name, left))
+def held_by_a_naive_walk(
+    directory: Path, held: int = 0, at_once: int = 100, sorted_above: int = 100
+) -> int:
+    """Return how many names are held at most, of directories read in parts, entered in order."""
+    listed, most = os.listdir(directory), held
+    for begin in range(0, len(listed), at_once):
+        names = listed[begin : begin + at_once]
+        if len(names) > sorted_above:
+            names.sort(key=lambda name: (directory / name).lstat().st_ino)
+        most = max(most, held + len(names))
+        for number, name in enumerate(names):
+            if (directory / name).is_dir():
+                left = held + len(names) - 1 - number
+                below = held_by_a_naive_walk(directory / name, left, at_once, sorted_above)
+                most = max(most, below)
     return most
 
 
@@ -51,6 +60,24 @@ def test_what_is_held_is_what_is_listed_after_the_way_down(tmp_path: Path, seed:
     (tmp_path / "other").mkdir()
     assert surveyed(tmp_path / "root", looks_around=True).names_held == expected
     assert surveyed(tmp_path / "other", tmp_path / "root", looks_around=True).names_held == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("is_sorted", [False, True])
+@pytest.mark.parametrize("at_once", [8, 100])
+def test_large_directories_are_read_in_parts_and_sorted_where_that_may_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, is_sorted: bool, at_once: int
+) -> None:
+    # Given a chain, directories of which count as large, on a file system where fts sorts, or not
+    deep_tree(tmp_path / "root", seed)
+    monkeypatch.setattr(way_down, "FTS_ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(way_down, "FTS_SORTED_ABOVE", 6)
+    not_sorted = frozenset[str]() if is_sorted else frozenset({kind_of(tmp_path)})
+    monkeypatch.setattr(way_down, "NOT_SORTED", not_sorted)
+    # When surveyed / Then as the naive walk that does the same
+    sorted_above = 6 if is_sorted else 100
+    expected = held_by_a_naive_walk(tmp_path / "root", 0, at_once, sorted_above)
+    assert surveyed(tmp_path / "root", looks_around=True).names_held == expected
 
 
 def test_where_nothing_is_deep_nobody_looks(tmp_path: Path) -> None:

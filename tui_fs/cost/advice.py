@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tui_fs.cost.heap import FTS_SORTED_ABOVE
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.fts import FTS_SORTED_ABOVE
 from tui_fs.model.paths import PATH_MAX_BYTES
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey

@@ -11,13 +11,13 @@ import math
 from collections import Counter
 
 from tui_fs.cost.heap import (
-    FTS_ENTRIES_AT_ONCE,
     RM_STEPS,
     fts_entry_bytes,
     heap_growth,
     heap_steps,
     mean_name_bytes,
 )
+from tui_fs.model.fts import FTS_ENTRIES_AT_ONCE
 from tui_fs.model.survey import Survey
 
 Calls = Counter[str]

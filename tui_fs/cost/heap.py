@@ -6,16 +6,8 @@ tools of a job keep their heap (docs/decisions/0020), so it moves only when it g
 
 import math
 
+from tui_fs.model.fts import FTS_ENTRIES_AT_ONCE
 from tui_fs.model.survey import Survey
-
-FTS_ENTRIES_AT_ONCE = 100_000
-"""fts reads at most this many names at a time (FTS_MAX_READDIR_ENTRIES)."""
-
-FTS_SORTED_ABOVE = 10_000
-"""It sorts larger directories by inode (FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
-
-NOT_SORTED = frozenset({"tmpfs", "nfs", "nfs4"})
-"""But not on these file systems (dirent_inode_sort_may_be_useful)."""
 
 _FTSENT_BYTES = 256
 """Before the name; measured with glibc on x86-64 by names of 6, 8 and 200 bytes."""
@@ -49,11 +41,11 @@ def entries_held(survey: Survey) -> int:
 
     Of a directory above those count that come after the way down.
     """
-    in_a_chain = survey.names_held
-    if in_a_chain is None:
-        in_a_chain = _in_a_chain(survey)
-    held = max(_above_each_other(survey, FTS_ENTRIES_AT_ONCE), in_a_chain) + survey.max_depth
-    return min(survey.totals.entries, held)
+    if survey.names_held is not None:
+        most = max(survey.names_held, min(survey.max_entries_in_directory, FTS_ENTRIES_AT_ONCE))
+    else:
+        most = max(_above_each_other(survey, FTS_ENTRIES_AT_ONCE), _in_a_chain(survey))
+    return min(survey.totals.entries, most + survey.max_depth)
 
 
 def entries_on_one_way(survey: Survey) -> int:

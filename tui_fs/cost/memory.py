@@ -8,13 +8,12 @@ from tui_fs.cost.calls_parallel import threads_of
 from tui_fs.cost.calls_rsync import listed_bytes
 from tui_fs.cost.calls_xargs import batches_of
 from tui_fs.cost.heap import (
-    FTS_SORTED_ABOVE,
-    NOT_SORTED,
     entries_held,
     entries_on_one_way,
     fts_entry_bytes,
     mean_name_bytes,
 )
+from tui_fs.model.fts import FTS_SORTED_ABOVE, NOT_SORTED
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
 

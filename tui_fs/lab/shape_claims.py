@@ -5,10 +5,10 @@ import statistics
 from collections.abc import Iterator
 
 from tui_fs.cost.calls import predicted_calls
-from tui_fs.cost.heap import FTS_ENTRIES_AT_ONCE
 from tui_fs.lab.experiment import Claim, Judgement, Place, judged
 from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.model.fts import FTS_ENTRIES_AT_ONCE
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey, Totals

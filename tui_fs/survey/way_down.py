@@ -1,13 +1,16 @@
 """The names that are held on the deepest way down, by a tool that reads each directory whole.
 
 Of every directory above it holds those that are listed after the way down; where that is depends on
-the file system. So the way with the most names is looked at once more, level by level.
+the file system, and on the numbers of the inodes where it sorts by them. So the way with the most
+names is looked at once more, level by level.
 """
 
 import os
 import time
 from array import array
 
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.model.fts import FTS_ENTRIES_AT_ONCE, FTS_SORTED_ABOVE, NOT_SORTED
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 from tui_fs.survey.walker import OPEN_FLAGS
@@ -17,9 +20,6 @@ _DEEP_LEVELS = 10
 
 _MOST_ROWS = 1_000_000
 """Of so many directories the way down is found within a second."""
-
-_MOST_ENTRIES = 10_000
-"""Larger directories are sorted by inode (FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD in fts.c)."""
 
 _LONGEST_S = 0.5
 
@@ -33,10 +33,10 @@ def names_held(counted: Collector) -> int | None:
     if counted.non_empty_levels <= _DEEP_LEVELS * counted.non_empty or len(table) > _MOST_ROWS:
         return None
     way = _fullest_way(table)
-    if any(table.entries(row) > _MOST_ENTRIES for row in way):
-        return None
+    names = [table.name(row) for row in way]
+    is_sorted = file_system_of(os.fsdecode(names[0])).kind not in NOT_SORTED
     try:
-        return _held_on([table.name(row) for row in way], time.monotonic() + _LONGEST_S)
+        return _held_on(names, time.monotonic() + _LONGEST_S, is_sorted)
     except OSError:
         return None  # not there any more, or not to be read: the survey has told of what it met
 
@@ -58,7 +58,7 @@ def _fullest_way(table: DirectoryTable) -> list[int]:
     return way[::-1]
 
 
-def _held_on(way: list[bytes], until_s: float) -> int | None:
+def _held_on(way: list[bytes], until_s: float, is_sorted: bool) -> int | None:
     """Return the most names held on a way: a root's path, and the names from there down."""
     descriptor = os.open(way[0], OPEN_FLAGS)
     try:
@@ -66,7 +66,7 @@ def _held_on(way: list[bytes], until_s: float) -> int | None:
         for name in map(os.fsdecode, way[1:]):
             if time.monotonic() > until_s:
                 return None
-            listed = os.listdir(descriptor)
+            listed = _read(descriptor, name, is_sorted)
             most = max(most, held + len(listed))
             if name not in listed:
                 return None
@@ -74,6 +74,18 @@ def _held_on(way: list[bytes], until_s: float) -> int | None:
             below = os.open(name, OPEN_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-        return max(most, held + len(os.listdir(descriptor)))
+        return max(most, held + min(len(os.listdir(descriptor)), FTS_ENTRIES_AT_ONCE))
     finally:
         os.close(descriptor)
+
+
+def _read(descriptor: int, below: str, is_sorted: bool) -> list[str]:
+    """Return the names that are read at once with the one of the way down, in their order."""
+    with os.scandir(descriptor) as entries:
+        listed = [(entry.inode(), entry.name) for entry in entries]
+    at = next((at for at, (_, name) in enumerate(listed) if name == below), 0)
+    begin = at - at % FTS_ENTRIES_AT_ONCE
+    together = listed[begin : begin + FTS_ENTRIES_AT_ONCE]
+    if is_sorted and len(together) > FTS_SORTED_ABOVE:
+        together.sort()
+    return [name for _, name in together]
