@@ -11,7 +11,7 @@ from tests.filesystems import kind_of
 from tests.unit.survey_trees import surveyed
 from tui_fs.survey import way_down
 from tui_fs.survey.scandir import ScandirSurvey
-from tui_fs.survey.way_down import names_held
+from tui_fs.survey.way_down import look_down
 
 LEVELS = 40
 
@@ -52,6 +52,12 @@ def held_by_a_naive_walk(
     return most
 
 
+def names_on_ways(directory: Path) -> int:
+    """Return how many names a directory and all above it have at most."""
+    below = [path for path in directory.iterdir() if path.is_dir()]
+    return len(os.listdir(directory)) + max(map(names_on_ways, below), default=0)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_held_is_what_is_listed_after_the_way_down(tmp_path: Path, seed: int) -> None:
     # Given a chain / When surveyed, alone or beside another tree / Then as the naive walk
@@ -60,6 +66,9 @@ def test_what_is_held_is_what_is_listed_after_the_way_down(tmp_path: Path, seed:
     (tmp_path / "other").mkdir()
     assert surveyed(tmp_path / "root", looks_around=True).names_held == expected
     assert surveyed(tmp_path / "other", tmp_path / "root", looks_around=True).names_held == expected
+    # And so many lie on it
+    names = names_on_ways(tmp_path / "root")
+    assert surveyed(tmp_path / "root", looks_around=True).names_on_way == names
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -85,7 +94,8 @@ def test_where_nothing_is_deep_nobody_looks(tmp_path: Path) -> None:
     (tmp_path / "root" / "below").mkdir(parents=True)
     for number in range(30):
         (tmp_path / "root" / "below" / f"{number}").touch()
-    assert surveyed(tmp_path / "root", looks_around=True).names_held is None
+    survey = surveyed(tmp_path / "root", looks_around=True)
+    assert (survey.names_held, survey.names_on_way) == (None, None)
 
 
 def test_a_way_down_that_is_not_there_any_more_is_not_guessed(tmp_path: Path) -> None:
@@ -93,8 +103,8 @@ def test_a_way_down_that_is_not_there_any_more_is_not_guessed(tmp_path: Path) ->
     lowest = deep_tree(tmp_path / "root", 1)
     survey = ScandirSurvey([str(tmp_path / "root")])
     list(survey.run())
-    assert names_held(survey.collector) is not None
+    assert look_down(survey.collector)[0] is not None
     shutil.rmtree(lowest.parents[3])
-    assert names_held(survey.collector) is None
+    assert look_down(survey.collector)[0] is None
     shutil.rmtree(tmp_path / "root")
-    assert names_held(survey.collector) is None
+    assert look_down(survey.collector)[0] is None

@@ -196,6 +196,7 @@ class Survey:
         tall_full_directories: the same, where the lowest of these four holds something.
         names_held: names that a tool which reads directories whole holds at most, on the way down
             where the most lie; None where the tree is not deep or this is not known.
+        names_on_way: all names of the directories on that way; None where the tree is not deep.
         inode_bytes: what comes back with the inodes themselves and with what lists them, certainly
             and at most; None where the file system does not give them back, or this is not known.
         unreadable: directories that could not be read; their content is not counted.
@@ -230,6 +231,7 @@ class Survey:
     tall_directories: int = 0
     tall_full_directories: int = 0
     names_held: int | None = None
+    names_on_way: int | None = None
     inode_bytes: tuple[int, int] | None = None
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()

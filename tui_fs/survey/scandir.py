@@ -33,7 +33,7 @@ from tui_fs.survey.result import survey_of
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
-from tui_fs.survey.way_down import names_held
+from tui_fs.survey.way_down import look_down
 
 Backend = Literal["engine", "scandir"]
 
@@ -164,7 +164,8 @@ class ScandirSurvey:
         if not finished or self._occupation is None:
             return survey
         inodes = self._inode_bytes(survey, self._occupation)
-        return replace(survey, names_held=names_held(counted), inode_bytes=inodes)
+        most_held, on_way = look_down(counted)
+        return replace(survey, names_held=most_held, names_on_way=on_way, inode_bytes=inodes)
 
     def _inode_bytes(self, survey: Survey, seen: Occupation) -> tuple[int, int] | None:
         if not self._with_inodes:

@@ -24,21 +24,23 @@ _MOST_ROWS = 1_000_000
 _LONGEST_S = 0.5
 
 
-def names_held(counted: Collector) -> int | None:
-    """Return how many names are held at most on the way down on which the most lie.
+def look_down(counted: Collector) -> tuple[int | None, int | None]:
+    """Return how many names are held at most, and lie, on the way down on which the most lie.
 
     None where the tree is not deep, or where that cannot be found out in half a second.
     """
     table = counted.table
     if counted.non_empty_levels <= _DEEP_LEVELS * counted.non_empty or len(table) > _MOST_ROWS:
-        return None
+        return None, None
     way = _fullest_way(table)
+    on_way = sum(table.entries(row) for row in way)
     names = [table.name(row) for row in way]
     is_sorted = file_system_of(os.fsdecode(names[0])).kind not in NOT_SORTED
     try:
-        return _held_on(names, time.monotonic() + _LONGEST_S, is_sorted)
+        return _held_on(names, time.monotonic() + _LONGEST_S, is_sorted), on_way
     except OSError:
-        return None  # not there any more, or not to be read: the survey has told of what it met
+        # not there any more, or not to be read: the survey has told of what it met
+        return None, on_way
 
 
 def _fullest_way(table: DirectoryTable) -> list[int]:
