@@ -49,13 +49,17 @@ def _like_batches(
 
 def _heap_growth_of_batches(survey: Survey, options: Options, cut: int) -> int:
     """Each rm holds its arguments, whole paths, as fts does the names of a directory."""
-    growth = 0
-    for like, path_bytes, size in _like_batches(survey, options, cut):
+    growth, every = 0.0, list(_like_batches(survey, options, cut))
+    for like, path_bytes, size in every:
+        entry_bytes = fts_entry_bytes(path_bytes)
+        of_one = int(heap_steps(size, entry_bytes) + RM_STEPS)
         full, rest = divmod(like.number, size)
-        for batches, names in ((full, size), (1, rest)):
-            steps = heap_steps(names, fts_entry_bytes(path_bytes)) + RM_STEPS
-            growth += batches * int(steps)
-    return growth
+        growth += full * of_one
+        if len(every) == 1:
+            growth += int(heap_steps(rest, entry_bytes) + RM_STEPS)
+        else:
+            growth += rest / size * of_one  # in a batch with paths of another length
+    return round(growth)
 
 
 def path_bytes_of(survey: Survey, *, is_inside: bool) -> int:

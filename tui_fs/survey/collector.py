@@ -32,6 +32,9 @@ ROWS_NAMED = 100
 TALL_LEVELS = 4
 """gnulib's fts keeps so many directories open on its way down (lib/i-ring.h)."""
 
+_BITS_ALIKE = 4
+"""Of paths whose lengths have the same first bits it is known how many there are."""
+
 _GETDENTS_BUFFER_BYTES = 32_768
 """glibc reads directories through a buffer of this size (sysdeps/unix/sysv/linux/opendir.c)."""
 _DOT_RECORDS_BYTES = 48
@@ -49,7 +52,7 @@ class Collector:
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
-        like_paths: number and bytes of `Survey.like_paths`, by the bits of the directory's length.
+        like_paths: number and bytes of `Survey.like_paths`, by their `_alike`.
         inodes_seen: a bit for each inode that has all its names in the tree, by groups as in
             `Batch.inodes`; None if they are not told, or are more than can be kept.
         tall, tall_full: rows of directories, see `Survey.tall_directories`.
@@ -182,7 +185,7 @@ class Collector:
             whole_bytes = name_bytes + (path_bytes + 1) * non_directories
             self.non_directory_path_bytes += whole_bytes
             if non_directories:
-                like = self.like_paths.setdefault(path_bytes.bit_length(), [0, 0])
+                like = self.like_paths.setdefault(_alike(whole_bytes // non_directories), [0, 0])
                 like[0] += non_directories
                 like[1] += whole_bytes
             self.non_directory_name_bytes += name_bytes
@@ -385,3 +388,9 @@ class Collector:
 
     def _allocated_in(self, row: int) -> int:
         return self.table.allocated[row] + self.table.index_allocated[row]
+
+
+def _alike(path_bytes: int) -> int:
+    """Return the same number for lengths that lie in the same eighth from a power of two on."""
+    beyond = max(0, path_bytes.bit_length() - _BITS_ALIKE)
+    return beyond << _BITS_ALIKE | path_bytes >> beyond
