@@ -158,7 +158,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class LikePaths:
-    """Entries other than directories that have, with those beside them, paths of like length.
+    """Entries other than directories whose directories have paths of like length.
 
     Attributes:
         path_bytes: their absolute paths, added up.
@@ -186,8 +186,8 @@ class Survey:
             anything, those that hold directories, and those that hold anything else.
         directory_reads: getdents64 calls that read every directory to its end once.
         non_directory_path_bytes: all absolute paths but those of directories, added up.
-        like_paths: the same, by the mean length of such paths in their directory, in eighths of
-            each power of two; empty if only the sum is known.
+        like_paths: the same, by the length of their directories' paths, in eighths of each power
+            of two; empty if only the sum is known.
         non_directory_levels: how deep below their root all that are no directories lie, added up.
         non_directory_name_bytes: the last components of those paths, added up.
         top_directories, top_non_directories: entries directly in the roots.

@@ -52,7 +52,7 @@ class Collector:
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
-        like_paths: number and bytes of `Survey.like_paths`, by their `_alike`.
+        like_paths: number and bytes of `Survey.like_paths`, by `_alike` of the directory.
         inodes_seen: a bit for each inode that has all its names in the tree, by groups as in
             `Batch.inodes`; None if they are not told, or are more than can be kept.
         tall, tall_full: rows of directories, see `Survey.tall_directories`.
@@ -185,7 +185,7 @@ class Collector:
             whole_bytes = name_bytes + (path_bytes + 1) * non_directories
             self.non_directory_path_bytes += whole_bytes
             if non_directories:
-                like = self.like_paths.setdefault(_alike(whole_bytes // non_directories), [0, 0])
+                like = self.like_paths.setdefault(_alike(path_bytes), [0, 0])
                 like[0] += non_directories
                 like[1] += whole_bytes
             self.non_directory_name_bytes += name_bytes
