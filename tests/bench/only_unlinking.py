@@ -2,6 +2,7 @@
 
 import os
 import resource
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,5 +66,7 @@ def _remove(root: int, directories: list[str], files: list[str], gate: int) -> N
             os.close(opened)
             os.rmdir(name, dir_fd=root)
         status = 0
+    except OSError:
+        traceback.print_exc()
     finally:
         os._exit(status)

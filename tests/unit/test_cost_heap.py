@@ -58,6 +58,25 @@ def test_long_paths_fill_the_heap_of_each_rm_of_xargs() -> None:
     assert calls["brk"] == pytest.approx(9 + 3 * batches + long_batches, abs=3)
 
 
+def test_few_paths_of_each_length_share_their_rm() -> None:
+    # Given 100 names of each of ten lengths, which one rm takes together
+    alike = tuple(LikePaths(100, 100 * letters) for letters in range(20, 30))
+    together = LikePaths(1_000, sum(like.path_bytes for like in alike))
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=1_000, directories=11),
+        non_directory_path_bytes=together.path_bytes,
+    )
+    # When predicted / Then its heap grows as for 1,000 names of their mean length
+    several, one = (
+        predicted_calls(replace(survey, like_paths=like), StrategyName.XARGS, Options())
+        for like in (alike, (together,))
+    )
+    assert (
+        several["brk"] == one["brk"] > predicted_calls(EMPTY, StrategyName.XARGS, Options())["brk"]
+    )
+
+
 @pytest.mark.parametrize(
     ("names", "letters", "growth"),
     [(440, 10, 0), (460, 10, 1), (920, 10, 2), (1_260, 50, 3), (1_080, 100, 2), (1_100, 100, 3)],

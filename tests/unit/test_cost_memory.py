@@ -78,6 +78,7 @@ CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
         (flat(50_000, 200), StrategyName.RMTREE, "tmpfs", 28_344),
         (WIDE, StrategyName.RSYNC, "tmpfs", 6_332),
         (LEVELS, StrategyName.RSYNC, "tmpfs", 20_036),
+        (replace(LEVELS, names_on_way=240_000), StrategyName.RSYNC, "tmpfs", 20_036),
         (DIRECTORIES, StrategyName.RM, "tmpfs", 6_668),
         (DIRECTORIES, StrategyName.RMTREE, "tmpfs", 26_340),
         (flat(1_000), StrategyName.PARALLEL, "tmpfs", 2_000),
@@ -95,6 +96,15 @@ def test_memory_is_what_was_measured(
     # Given a tree whose deletion was measured / When predicted / Then within 15 %
     told = peak_memory_bytes(survey, strategy, Options(pace=Pace(threads=2)), filesystem)
     assert told / 1024 == pytest.approx(measured_kib, rel=0.15)
+
+
+def test_rsync_holds_the_names_on_the_fullest_way_where_it_is_known() -> None:
+    # Given half as many names on the fullest way / When predicted / Then so much less
+    all_of_them, half = (
+        peak_memory_bytes(replace(LEVELS, names_on_way=names), StrategyName.RSYNC, Options())
+        for names in (240_000, 120_000)
+    )
+    assert all_of_them - half == pytest.approx(120_000 * (40 + 9.5))
 
 
 @pytest.mark.parametrize("strategy", StrategyName)

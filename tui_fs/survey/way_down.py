@@ -25,9 +25,9 @@ _LONGEST_S = 0.5
 
 
 def look_down(counted: Collector) -> tuple[int | None, int | None]:
-    """Return how many names are held at most, and lie, on the way down on which the most lie.
+    """Return how many names are held at most, and how many lie, on the fullest way down.
 
-    None where the tree is not deep, or where that cannot be found out in half a second.
+    None where the tree is not deep; the former also where half a second is too short for it.
     """
     table = counted.table
     if counted.non_empty_levels <= _DEEP_LEVELS * counted.non_empty or len(table) > _MOST_ROWS:
