@@ -1,5 +1,6 @@
 """How often the tools' heaps grow, and what else follows from memory, against what was counted."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -97,22 +98,58 @@ def test_the_heap_of_an_rm_grows_where_it_was_seen_to(
     assert calls["brk"] == find["brk"] + 6 + 3 + growth
 
 
+def way(directories: dict[int, int], levels: int) -> tuple[int, ...]:
+    """Return the entries of directories below each other: 1, or as many as are given."""
+    return tuple(directories.get(level, 1) for level in range(levels))
+
+
 @pytest.mark.parametrize(
-    ("levels", "names", "moves"),
-    [(60, 1, 45), (200, 1, 117), (400, 1, 221), (900, 10, 490), (400, 300, 287), (400, 900, 414)],
+    ("ways", "moves"),
+    [
+        pytest.param([way({}, 60)], 45, id="60 levels"),
+        pytest.param([way({}, 200)], 117, id="200 levels"),
+        pytest.param([way({}, 400)], 221, id="400 levels"),
+        pytest.param([(11,) * 900], 490, id="900 levels of 10 files"),
+        pytest.param([(301,) * 400], 287, id="400 levels of 300"),
+        pytest.param([(901,) * 400], 414, id="400 levels of 900"),
+        pytest.param([(2_001,) * 100], 111, id="100 levels of 2,000"),
+        pytest.param([(10_001,) * 20], 62, id="20 levels of 10,000"),
+        pytest.param([way(dict.fromkeys(range(5, 200, 10), 3_001), 200)], 135, id="some of 3,000"),
+        pytest.param([(2, 300_000), way({0: 2}, 200)], 112, id="300,000 beside 200 levels"),
+    ],
 )
-def test_rsync_keeps_a_list_for_each_level(levels: int, names: int, moves: int) -> None:
+def test_rsync_keeps_a_list_for_each_level(ways: list[tuple[int, ...]], moves: int) -> None:
     # Given directories inside each other, as measured / When predicted / Then as was counted
     survey = replace(
         TEN_TIMES_100,
-        totals=Totals(files=levels * names, directories=levels),
-        non_empty_directories=levels,
-        max_depth=levels,
-        max_entries_in_directory=names + 1,
+        totals=Totals(files=sum(map(sum, ways)), directories=sum(map(len, ways))),
+        non_directory_name_bytes=11 * sum(map(sum, ways)),
+        max_depth=max(map(len, ways)),
+        max_entries_in_directory=max(map(max, ways)),
+        most_by_level=tuple(map(max, itertools.zip_longest(*ways, fillvalue=0))),
+        ways=tuple(ways),
     )
     calls = predicted_calls(survey, StrategyName.RSYNC, Options())
     assert calls["brk"] == pytest.approx(moves, abs=8)
     assert calls["mmap"] == 47
+
+
+def test_of_lists_beside_the_way_down_the_heap_keeps_none() -> None:
+    # Given 100 levels with 2,000 names beside each, as measured; the ways are not known
+    survey = replace(
+        TEN_TIMES_100,
+        totals=Totals(files=200_000, directories=201),
+        non_directory_name_bytes=11 * 200_000,
+        max_depth=101,
+        max_entries_in_directory=2_000,
+        most_by_level=(2, *[2_000] * 100),
+        largest=(LargeDirectory(PathStr("/t/a"), 2_000, 0),),
+    )
+    # When predicted / Then the heap moves 63 times, and in each level for large ones on one way
+    assert predicted_calls(survey, StrategyName.RSYNC, Options())["brk"] == pytest.approx(63, abs=8)
+    largest = tuple(LargeDirectory(PathStr(f"/t{'/b' * n}"), 2_000, 0) for n in range(100))
+    calls = predicted_calls(replace(survey, largest=largest), StrategyName.RSYNC, Options())
+    assert calls["brk"] == pytest.approx(111, abs=8)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,33 @@ LEVELS = replace(
     max_depth=401,
 )
 CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
+BESIDE = replace(
+    EMPTY,
+    totals=Totals(files=200_000, directories=201),
+    non_directory_name_bytes=200_000 * 11,
+    max_depth=101,
+    most_by_level=(2, *[2_000] * 100),
+    ways=((*[2] * 100, 2_000),),
+)
+"""2,000 names beside each of 100 levels."""
+BESIDE_A_CHAIN = replace(
+    EMPTY,
+    totals=Totals(files=210_900, directories=1_001),
+    non_directory_name_bytes=210_900 * 11,
+    max_depth=301,
+    most_by_level=(701, 300, *[4] * 299),
+    ways=((701, *[4] * 300),),
+)
+"""700 directories of 300 files beside a chain of 300."""
+NESTED = replace(
+    EMPTY,
+    totals=Totals(files=200_000, directories=21),
+    non_directory_name_bytes=200_000 * 11,
+    max_depth=20,
+    most_by_level=(10_001,) * 20,
+    ways=((10_001,) * 20,),
+)
+"""20 levels of 10,000: their lists are larger than what a list takes at least."""
 
 
 @pytest.mark.parametrize(
@@ -78,7 +105,9 @@ CHAIN = replace(EMPTY, totals=Totals(directories=2_001), max_depth=2_000)
         (flat(50_000, 200), StrategyName.RMTREE, "tmpfs", 28_344),
         (WIDE, StrategyName.RSYNC, "tmpfs", 6_332),
         (LEVELS, StrategyName.RSYNC, "tmpfs", 20_036),
-        (replace(LEVELS, names_on_way=240_000), StrategyName.RSYNC, "tmpfs", 20_036),
+        (BESIDE, StrategyName.RSYNC, "tmpfs", 16_500),
+        (BESIDE_A_CHAIN, StrategyName.RSYNC, "tmpfs", 6_996),
+        (NESTED, StrategyName.RSYNC, "tmpfs", 16_552),
         (DIRECTORIES, StrategyName.RM, "tmpfs", 6_668),
         (DIRECTORIES, StrategyName.RMTREE, "tmpfs", 26_340),
         (flat(1_000), StrategyName.PARALLEL, "tmpfs", 2_000),
@@ -98,13 +127,14 @@ def test_memory_is_what_was_measured(
     assert told / 1024 == pytest.approx(measured_kib, rel=0.15)
 
 
-def test_rsync_holds_the_names_on_the_fullest_way_where_it_is_known() -> None:
-    # Given half as many names on the fullest way / When predicted / Then so much less
-    all_of_them, half = (
-        peak_memory_bytes(replace(LEVELS, names_on_way=names), StrategyName.RSYNC, Options())
-        for names in (240_000, 120_000)
-    )
-    assert all_of_them - half == pytest.approx(120_000 * (40 + 9.5))
+def test_a_list_of_rsync_that_is_larger_takes_the_places_of_others() -> None:
+    # Given 20 levels of 10,000 names, no two of which are below each other
+    survey = replace(NESTED, ways=((*[2] * 19, 10_001),))
+    # When predicted / Then each fills 128 KiB, and one takes more than that
+    each, whole = 128 << 10, 10_001 * (48 + 9.5)
+    told = peak_memory_bytes(survey, StrategyName.RSYNC, Options())
+    base = peak_memory_bytes(EMPTY, StrategyName.RSYNC, Options())
+    assert told - base == pytest.approx(19 * each + whole + 20 * 6_000, rel=0.001)
 
 
 @pytest.mark.parametrize("strategy", StrategyName)

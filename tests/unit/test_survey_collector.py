@@ -89,7 +89,7 @@ def test_pieces_of_a_directory_add_up() -> None:
     # When added up / Then it is one row with all of it
     assert whole.totals == Totals(2, 1, 1, 3, 4113, 8704)
     assert len(whole.table) == 1
-    assert whole.ranked(Ranking.ENTRIES, 5) == (
+    assert whole.table.ranked(Ranking.ENTRIES, 5) == (
         LargeDirectory(PathStr("/t"), 6, 4096, 6, 8704, 40, 60),
     )
     assert (whole.max_entries, whole.non_empty, whole.parents, whole.max_depth) == (6, 1, 0, 1)
@@ -160,7 +160,7 @@ def test_an_inode_is_counted_once_wherever_its_names_lie() -> None:
     assert (collector.inodes, collector.repeats, collector.names_of_links) == (3, 1, 2)
     assert (collector.bytes_linked_outside, collector.linked_outside) == (0, 0)
     assert collector.table.subtree(0).totals == collector.totals
-    assert [one.inodes for one in collector.ranked(Ranking.INODES, 2)] == [2, 0]
+    assert [one.inodes for one in collector.table.ranked(Ranking.INODES, 2)] == [2, 0]
 
 
 def test_the_same_number_on_another_device_is_another_inode() -> None:
@@ -246,7 +246,7 @@ def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]
         Piece(4, 0, b"empty"),
     )
     # When ranked / Then the first three are these
-    ranked = collector.ranked(by, 3)
+    ranked = collector.table.ranked(by, 3)
     assert [one.path.rpartition("/")[2] for one in ranked] == names
 
 

@@ -124,7 +124,7 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
     assert told.totals == Totals(8, 3, 0, 1, 5, 0)
     assert len(listing(survey, "/top").children) >= 7
     for by in Ranking:
-        assert len(survey.collector.ranked(by, 10)) >= 1
+        assert len(survey.collector.table.ranked(by, 10)) >= 1
 
 
 def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:

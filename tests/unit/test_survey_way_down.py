@@ -61,14 +61,19 @@ def names_on_ways(directory: Path) -> int:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_held_is_what_is_listed_after_the_way_down(tmp_path: Path, seed: int) -> None:
     # Given a chain / When surveyed, alone or beside another tree / Then as the naive walk
-    deep_tree(tmp_path / "root", seed)
+    lowest = deep_tree(tmp_path / "root", seed)
     expected = held_by_a_naive_walk(tmp_path / "root")
     (tmp_path / "other").mkdir()
     assert surveyed(tmp_path / "root", looks_around=True).names_held == expected
     assert surveyed(tmp_path / "other", tmp_path / "root", looks_around=True).names_held == expected
-    # And so many lie on it
-    names = names_on_ways(tmp_path / "root")
-    assert surveyed(tmp_path / "root", looks_around=True).names_on_way == names
+    # And so many lie on it, and on each of its levels
+    survey = surveyed(tmp_path / "root", looks_around=True)
+    fullest, deepest = survey.ways
+    assert sum(fullest) == names_on_ways(tmp_path / "root")
+    on_it = [len(os.listdir(lowest.parents[level])) for level in range(LEVELS)][::-1]
+    assert list(fullest)[: LEVELS - 1] == on_it[: LEVELS - 1]
+    assert list(survey.most_by_level) == on_it
+    assert list(deepest) == [*on_it, 0]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -95,7 +100,8 @@ def test_where_nothing_is_deep_nobody_looks(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / "root" / "below" / f"{number}").touch()
     survey = surveyed(tmp_path / "root", looks_around=True)
-    assert (survey.names_held, survey.names_on_way) == (None, None)
+    assert survey.most_by_level == (1, 30)
+    assert (survey.names_held, survey.ways) == (None, ())
 
 
 def test_a_way_down_that_is_not_there_any_more_is_not_guessed(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, 
         "max_path_bytes": survey.max_path_bytes,
         "max_entries_in_directory": survey.max_entries_in_directory,
         "largest": encode(survey.largest[:top]),
-        "rankings": {by.value: encode(collector.ranked(by, top)) for by in Ranking},
+        "rankings": {by.value: encode(collector.table.ranked(by, top)) for by in Ranking},
         "groups": encode(survey.groups),
         "pathologies": encode(_gravest_first(survey)),
         "unreadable": survey.unreadable,
@@ -77,7 +77,7 @@ def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
         lines.append(f"  {finding.meaning} {finding.advice}")
     shown: list[list[LargeDirectory]] = [[]]
     for by in Ranking:
-        ranked = [one for one in collector.ranked(by, top) if one.entries]
+        ranked = [one for one in collector.table.ranked(by, top) if one.entries]
         if ranked not in shown:  # most often as many inodes as entries
             shown.append(ranked)
             lines += ["", f"{_TITLES[by]} (in the directory itself)", _ranking(ranked)]

@@ -9,17 +9,18 @@ Not exact, because they depend on how three processes interleave: poll, read and
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from tui_fs.cost.calls_rm_find import Calls
-from tui_fs.cost.heap import HEAP_STEP_BYTES, mean_name_bytes
+from tui_fs.cost.heap import HEAP_STEP_BYTES, entries_on_one_way, mean_name_bytes
 from tui_fs.model.survey import Survey
 
 _LISTED_BYTES = 33
 """Of an entry in the list of a directory, without its name; the whole is a multiple of 8 (measured
 with names of 6 to 100 letters)."""
 
-_LIST_STEP_BYTES = 262_144
-"""Lists take 128 KiB at a time (flist.c), and then the heap grows by twice that."""
+RSYNC_LIST_BYTES = 131_072
+"""The least that a list takes of the heap (flist.c), whether it fills it or not."""
 
 _LEFT_BYTES = 32
 """Of each directory that is gone something stays behind in the heap (measured)."""
@@ -39,9 +40,7 @@ def of_rsync(survey: Survey) -> Calls:
     full = max(1, survey.non_empty_directories)  # the target is read in any case
     directories = totals.directories
     opened = full + survey.non_empty_levels
-    list_bytes = survey.max_entries_in_directory * listed_bytes(survey)
-    growth = list_bytes / _LIST_STEP_BYTES + directories * _LEFT_BYTES / HEAP_STEP_BYTES
-    growth += max(0, survey.max_depth - 2) * _growth_of_a_level(survey)
+    growth = _growth_of_lists(survey) + directories * _LEFT_BYTES / HEAP_STEP_BYTES
     return Counter(
         {
             "unlink": survey.top_non_directories,
@@ -79,11 +78,32 @@ def of_rsync(survey: Survey) -> Calls:
     )
 
 
-def _growth_of_a_level(survey: Survey) -> float:
-    names = survey.totals.entries / max(1, survey.non_empty_directories)
-    large = _GROWTH_OF_A_LARGE_LEVEL + _GROWTH_OF_A_NAME * names
-    least = _GROWTH_OF_A_LEVEL + _GROWTH_BY_DEPTH * survey.max_depth
-    return max(least, min(1.0, large))
+def _growth_of_lists(survey: Survey) -> float:
+    """Return how often the heap grows for the lists of the way down that takes most of it."""
+    if survey.ways:
+        return max(_growth_of_a_way(way, sum(way), survey) for way in survey.ways)
+    most = survey.most_by_level or (survey.max_entries_in_directory, *[0] * (survey.max_depth - 1))
+    return _growth_of_a_way(most, entries_on_one_way(survey), survey)
+
+
+def _growth_of_a_way(way: Sequence[int], names: int, survey: Survey) -> float:
+    """Return how often the heap grows for the lists of directories below each other.
+
+    Args:
+        way: no directory has more entries, from the first on.
+        names: nor have all together.
+    """
+    list_step_bytes, entry_bytes = 2 * RSYNC_LIST_BYTES, listed_bytes(survey)
+    least = _GROWTH_OF_A_LEVEL + _GROWTH_BY_DEPTH * len(way)
+    large = (_GROWTH_OF_A_LARGE_LEVEL + _GROWTH_OF_A_NAME * entries for entries in way[2:])
+    more = sum(max(0.0, min(1.0, one) - least) for one in large)
+    lists = (entries * entry_bytes for entries in way)
+    beyond_bytes = sum(one for one in lists if one > RSYNC_LIST_BYTES)
+    return (
+        max(0, len(way) - 2) * least
+        + min(more, names * _GROWTH_OF_A_NAME)
+        + min(beyond_bytes, names * entry_bytes) / list_step_bytes
+    )
 
 
 def listed_bytes(survey: Survey) -> int:

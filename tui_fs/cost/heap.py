@@ -50,8 +50,8 @@ def entries_held(survey: Survey) -> int:
 
 def entries_on_one_way(survey: Survey) -> int:
     """Return how many names a directory and all above it have at most."""
-    if survey.names_on_way is not None:
-        return survey.names_on_way
+    if survey.ways:
+        return max(map(sum, survey.ways))
     on_one_way = max(_above_each_other(survey, survey.totals.entries), _in_a_chain(survey))
     return min(survey.totals.entries, on_one_way)
 

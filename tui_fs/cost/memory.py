@@ -5,7 +5,7 @@ each; rsync and Python hold whole directories. Counted is resident memory, as Vm
 """
 
 from tui_fs.cost.calls_parallel import threads_of
-from tui_fs.cost.calls_rsync import listed_bytes
+from tui_fs.cost.calls_rsync import RSYNC_LIST_BYTES, listed_bytes
 from tui_fs.cost.calls_xargs import batches_of
 from tui_fs.cost.heap import (
     entries_held,
@@ -79,9 +79,7 @@ def peak_memory_bytes(
                 _RM_BYTES + _batch_bytes(survey, options),
             )
         case StrategyName.RSYNC:
-            entry_bytes = listed_bytes(survey) + _RSYNC_PLACE_BYTES
-            held_bytes = int(entries_on_one_way(survey) * entry_bytes)
-            return _RSYNC_BYTES + held_bytes + survey.max_depth * _RSYNC_LEVEL_BYTES
+            return _RSYNC_BYTES + _rsync_lists_bytes(survey)
         case StrategyName.RMTREE:
             return _PYTHON_BYTES + _rmtree_bytes(survey)
         case StrategyName.PARALLEL:
@@ -96,6 +94,20 @@ def _engine_bytes(survey: Survey, threads: int) -> int:
     names = min(max(largest, together), survey.totals.entries, _ENGINE_NAMES)
     held_bytes = min(names * (_ENGINE_NAME_BYTES + name_bytes), _ENGINE_HELD_BYTES)
     return int(_ENGINE_BYTES + read_bytes + held_bytes)
+
+
+def _rsync_lists_bytes(survey: Survey) -> int:
+    """Return what rsync's lists take: one for each level of the way down, in a place of its own.
+
+    That place is filled by the largest directory of the level, wherever it lies. A list that is
+    larger takes places of levels further down, too; of such lists only the largest counts.
+    """
+    entry_bytes = listed_bytes(survey) + _RSYNC_PLACE_BYTES
+    lists = [entries * entry_bytes for entries in survey.most_by_level]
+    beyond = max((max(0.0, one - RSYNC_LIST_BYTES) for one in lists), default=0.0)
+    of_levels = sum(min(one, RSYNC_LIST_BYTES) for one in lists) + beyond
+    of_a_way = entries_on_one_way(survey) * entry_bytes
+    return int(max(of_levels, of_a_way)) + survey.max_depth * _RSYNC_LEVEL_BYTES
 
 
 def _fts_bytes(survey: Survey, filesystem: str) -> int:

@@ -182,6 +182,8 @@ class Survey:
         freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
         max_depth: levels below the target; 0 for an empty directory.
         max_path_bytes: the longest absolute path.
+        most_by_level: the most entries of a directory on each level, that of the roots first, as
+            far as a path can name them; empty if that is not known.
         non_empty_directories, parent_directories, non_directory_parents: directories that hold
             anything, those that hold directories, and those that hold anything else.
         directory_reads: getdents64 calls that read every directory to its end once.
@@ -196,7 +198,8 @@ class Survey:
         tall_full_directories: the same, where the lowest of these four holds something.
         names_held: names that a tool which reads directories whole holds at most, on the way down
             where the most lie; None where the tree is not deep or this is not known.
-        names_on_way: all names of the directories on that way; None where the tree is not deep.
+        ways: the entries of each directory on that way and on the deepest one, as `most_by_level`;
+            empty where the tree is not deep.
         inode_bytes: what comes back with the inodes themselves and with what lists them, certainly
             and at most; None where the file system does not give them back, or this is not known.
         unreadable: directories that could not be read; their content is not counted.
@@ -217,6 +220,7 @@ class Survey:
     max_depth: int = 0
     max_path_bytes: int = 0
     max_entries_in_directory: int = 0
+    most_by_level: tuple[int, ...] = ()
     non_empty_directories: int = 0
     directory_reads: int = 0
     parent_directories: int = 0
@@ -231,7 +235,7 @@ class Survey:
     tall_directories: int = 0
     tall_full_directories: int = 0
     names_held: int | None = None
-    names_on_way: int | None = None
+    ways: tuple[tuple[int, ...], ...] = ()
     inode_bytes: tuple[int, int] | None = None
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()

@@ -4,10 +4,9 @@ import heapq
 import os
 from array import array
 from collections import Counter
-from collections.abc import Iterable
 
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import LargeDirectory, Ranking, Totals
+from tui_fs.model.survey import Totals
 from tui_fs.survey.records import (
     DIRECTORY_FLAGS,
     INODE_GROUP,
@@ -55,6 +54,7 @@ class Collector:
         like_paths: number and bytes of `Survey.like_paths`, by `_alike` of the directory.
         inodes_seen: a bit for each inode that has all its names in the tree, by groups as in
             `Batch.inodes`; None if they are not told, or are more than can be kept.
+        most_by_level: the most entries of a directory, for each level below the roots.
         tall, tall_full: rows of directories, see `Survey.tall_directories`.
     """
 
@@ -63,7 +63,8 @@ class Collector:
         self.vanished = 0
         self.flagged: dict[int, list[int]] = {}
         self.flag_counts: Counter[int] = Counter()
-        self.max_depth = self.max_path_bytes = self.max_entries = self.longest_name = 0
+        self.max_path_bytes = self.longest_name = 0
+        self.most_by_level = array("Q")
         self.non_empty = self.reads = self.parents = self.non_directory_parents = 0
         self.non_directory_path_bytes = self.non_directory_name_bytes = 0
         self.non_empty_levels = self.non_directory_levels = 0
@@ -177,8 +178,7 @@ class Collector:
             read_before = table.record_bytes[row] // _GETDENTS_BUFFER_BYTES
             table.record_bytes[row] += record_bytes
             self.reads += table.record_bytes[row] // _GETDENTS_BUFFER_BYTES - read_before
-            self.max_entries = max(self.max_entries, had + here)
-            self.max_depth = max(self.max_depth, table.depth[row] + 1)
+            self._take_level(table.depth[row], had + here)
             path_bytes = table.path_bytes[row]
             self.max_path_bytes = max(self.max_path_bytes, path_bytes + 1 + longest)
             self.longest_name = max(self.longest_name, longest)
@@ -201,6 +201,12 @@ class Collector:
         if new_flags := flags & ~table.flags[row]:
             table.flags[row] |= flags
             self._note_flags(row, new_flags)
+
+    def _take_level(self, level: int, entries: int) -> None:
+        most = self.most_by_level
+        while len(most) <= level:
+            most.append(0)
+        most[level] = max(most[level], entries)
 
     def _note_tall(self, row: int, tall: set[int]) -> None:
         """Remember the directory four levels above a directory, unless it is a root."""
@@ -278,6 +284,16 @@ class Collector:
             heapq.heappop(self.big_files)
 
     @property
+    def max_depth(self) -> int:
+        """How many levels of directories there are that hold anything."""
+        return len(self.most_by_level)
+
+    @property
+    def max_entries(self) -> int:
+        """The most entries of a directory."""
+        return max(self.most_by_level, default=0)
+
+    @property
     def totals(self) -> Totals:
         """Everything counted so far."""
         return Totals(
@@ -349,45 +365,6 @@ class Collector:
     def forget_numbers(self) -> None:
         """Free what is needed only while walkers tell."""
         self._rows = array("i")
-
-    def ranked(self, by: Ranking, number: int) -> tuple[LargeDirectory, ...]:
-        """Return the directories that come first, by what is in them themselves."""
-        table = self.table
-        rows: Iterable[int] = range(len(table))
-        match by:
-            case Ranking.ENTRIES:
-                chosen = heapq.nlargest(number, rows, table.entries)
-            case Ranking.INODES:
-                chosen = heapq.nlargest(number, rows, self._inodes_in)
-            case Ranking.ALLOCATED:
-                chosen = heapq.nlargest(number, rows, self._allocated_in)
-            case Ranking.NEWEST:
-                dated = [row for row in rows if table.newest_s[row]]
-                chosen = heapq.nlargest(number, dated, table.newest_s.__getitem__)
-            case Ranking.OLDEST:
-                dated = [row for row in rows if table.newest_s[row]]
-                chosen = heapq.nsmallest(number, dated, table.oldest_s.__getitem__)
-        return tuple(map(self.large_directory, chosen))
-
-    def large_directory(self, row: int) -> LargeDirectory:
-        """Return one directory as it is ranked."""
-        table = self.table
-        has_dates = table.newest_s[row] != 0
-        return LargeDirectory(
-            table.path(row),
-            table.entries(row),
-            table.index_bytes[row],
-            self._inodes_in(row),
-            self._allocated_in(row),
-            table.oldest_s[row] if has_dates else None,
-            table.newest_s[row] if has_dates else None,
-        )
-
-    def _inodes_in(self, row: int) -> int:
-        return self.table.entries(row) - self.table.repeats[row]
-
-    def _allocated_in(self, row: int) -> int:
-        return self.table.allocated[row] + self.table.index_allocated[row]
 
 
 def _alike(path_bytes: int) -> int:

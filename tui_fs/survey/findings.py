@@ -171,7 +171,7 @@ def _flat(tree: Tree) -> list[Finding]:
             f"{directory.entries:,} names in one directory: listing it reads all of them.",
             "Shell patterns (rm *) fail here; every strategy of tui-fs copes with it.",
         )
-        for directory in tree.counted.ranked(Ranking.ENTRIES, PATHS_NAMED)
+        for directory in tree.counted.table.ranked(Ranking.ENTRIES, PATHS_NAMED)
         if directory.entries >= FLAT_ENTRIES
     ]
 

@@ -104,7 +104,7 @@ def _inodes(filesystem: FileSystem, counted_: Collector, root: PathStr) -> list[
     total, free = filesystem.total_inodes, filesystem.free_inodes
     if not total or free is None or free * 100 >= total * _INODES_WARNING_PERCENT:
         return []
-    holders = counted_.ranked(Ranking.INODES, 3)
+    holders = counted_.table.ranked(Ranking.INODES, 3)
     where = ", ".join(f"{displayable(one.path)} ({count(one.inodes)})" for one in holders)
     return [
         Finding(
@@ -238,7 +238,7 @@ def _fragmented(counted_: Collector) -> list[Finding]:
 def _refilled(counted_: Collector, began_at_s: float) -> list[Finding]:
     found: list[Finding] = []
     told = set(counted_.paths_with(DirectoryFlag.CHANGED))
-    for directory in counted_.ranked(Ranking.ENTRIES, _WATCHED):
+    for directory in counted_.table.ranked(Ranking.ENTRIES, _WATCHED):
         if directory.entries < _WATCHED_FROM_ENTRIES:
             break
         if directory.path in told:

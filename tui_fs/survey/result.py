@@ -9,6 +9,8 @@ from tui_fs.survey.groups import groups_of
 from tui_fs.survey.records import DirectoryFlag
 
 LARGEST_KEPT = 20
+LEVELS_KEPT = 2_048
+"""A path of the greatest length, PATH_MAX, has no more."""
 
 
 def survey_of(
@@ -40,6 +42,7 @@ def survey_of(
         max_depth=counted.max_depth,
         max_path_bytes=counted.max_path_bytes,
         max_entries_in_directory=counted.max_entries,
+        most_by_level=tuple(counted.most_by_level[:LEVELS_KEPT]),
         non_empty_directories=counted.non_empty,
         directory_reads=counted.reads,
         parent_directories=counted.parents,
@@ -53,7 +56,7 @@ def survey_of(
         non_empty_levels=counted.non_empty_levels,
         tall_directories=len(counted.tall),
         tall_full_directories=len(counted.tall_full),
-        largest=counted.ranked(Ranking.ENTRIES, LARGEST_KEPT),
+        largest=counted.table.ranked(Ranking.ENTRIES, LARGEST_KEPT),
         findings=in_order([*tree_findings(tree, groups), *further]),
         unreadable=counted.unreadable,
         writable_by_others=counted.flag_counts[DirectoryFlag.SHARED],

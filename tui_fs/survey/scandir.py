@@ -164,8 +164,8 @@ class ScandirSurvey:
         if not finished or self._occupation is None:
             return survey
         inodes = self._inode_bytes(survey, self._occupation)
-        most_held, on_way = look_down(counted)
-        return replace(survey, names_held=most_held, names_on_way=on_way, inode_bytes=inodes)
+        most_held, ways = look_down(counted)
+        return replace(survey, names_held=most_held, ways=ways, inode_bytes=inodes)
 
     def _inode_bytes(self, survey: Survey, seen: Occupation) -> tuple[int, int] | None:
         if not self._with_inodes:

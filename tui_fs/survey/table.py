@@ -4,14 +4,15 @@ A row comes after the row of the directory above it, so sums over subtrees take 
 the end.
 """
 
+import heapq
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Totals
+from tui_fs.model.survey import LargeDirectory, Ranking, Totals
 
 NO_ROW = -1
 
@@ -175,6 +176,43 @@ class DirectoryTable:
     def forget_sums(self) -> None:
         """Let the sums be computed anew; to be called after every change."""
         self._subtrees = None
+
+    def ranked(self, by: Ranking, number: int) -> tuple[LargeDirectory, ...]:
+        """Return the directories that come first, by what is in them themselves."""
+        rows: Iterable[int] = range(len(self))
+        match by:
+            case Ranking.ENTRIES:
+                chosen = heapq.nlargest(number, rows, self.entries)
+            case Ranking.INODES:
+                chosen = heapq.nlargest(number, rows, self._inodes_in)
+            case Ranking.ALLOCATED:
+                chosen = heapq.nlargest(number, rows, self._allocated_in)
+            case Ranking.NEWEST:
+                dated = [row for row in rows if self.newest_s[row]]
+                chosen = heapq.nlargest(number, dated, self.newest_s.__getitem__)
+            case Ranking.OLDEST:
+                dated = [row for row in rows if self.newest_s[row]]
+                chosen = heapq.nsmallest(number, dated, self.oldest_s.__getitem__)
+        return tuple(map(self.large_directory, chosen))
+
+    def large_directory(self, row: int) -> LargeDirectory:
+        """Return one directory as it is ranked."""
+        has_dates = self.newest_s[row] != 0
+        return LargeDirectory(
+            self.path(row),
+            self.entries(row),
+            self.index_bytes[row],
+            self._inodes_in(row),
+            self._allocated_in(row),
+            self.oldest_s[row] if has_dates else None,
+            self.newest_s[row] if has_dates else None,
+        )
+
+    def _inodes_in(self, row: int) -> int:
+        return self.entries(row) - self.repeats[row]
+
+    def _allocated_in(self, row: int) -> int:
+        return self.allocated[row] + self.index_allocated[row]
 
 
 class _Subtrees:

@@ -12,6 +12,7 @@ from array import array
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.fts import FTS_ENTRIES_AT_ONCE, FTS_SORTED_ABOVE, NOT_SORTED
 from tui_fs.survey.collector import Collector
+from tui_fs.survey.result import LEVELS_KEPT
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 from tui_fs.survey.walker import OPEN_FLAGS
 
@@ -24,27 +25,31 @@ _MOST_ROWS = 1_000_000
 _LONGEST_S = 0.5
 
 
-def look_down(counted: Collector) -> tuple[int | None, int | None]:
-    """Return how many names are held at most, and how many lie, on the fullest way down.
+Ways = tuple[tuple[int, ...], ...]
 
-    None where the tree is not deep; the former also where half a second is too short for it.
+
+def look_down(counted: Collector) -> tuple[int | None, Ways]:
+    """Return how many names are held at most, and `Survey.ways`.
+
+    Nothing where the tree is not deep; None also where half a second is too short.
     """
     table = counted.table
     if counted.non_empty_levels <= _DEEP_LEVELS * counted.non_empty or len(table) > _MOST_ROWS:
-        return None, None
-    way = _fullest_way(table)
-    on_way = sum(table.entries(row) for row in way)
-    names = [table.name(row) for row in way]
+        return None, ()
+    fullest, deepest = _fullest(table), max(range(len(table)), key=table.depth.__getitem__)
+    ways = [_way_to(row, table) for row in (fullest, deepest)]
+    names = [table.name(row) for row in ways[0]]
+    told = tuple(tuple(map(table.entries, way[:LEVELS_KEPT])) for way in ways)
     is_sorted = file_system_of(os.fsdecode(names[0])).kind not in NOT_SORTED
     try:
-        return _held_on(names, time.monotonic() + _LONGEST_S, is_sorted), on_way
+        return _held_on(names, time.monotonic() + _LONGEST_S, is_sorted), told
     except OSError:
         # not there any more, or not to be read: the survey has told of what it met
-        return None, on_way
+        return None, told
 
 
-def _fullest_way(table: DirectoryTable) -> list[int]:
-    """Return the rows from a root down, of the directory that has the most names above it."""
+def _fullest(table: DirectoryTable) -> int:
+    """Return the row of the directory that has the most names in and above it."""
     names, parent = array("Q", bytes(8 * len(table))), table.parent
     fullest = 0
     for row in range(len(table)):
@@ -52,11 +57,15 @@ def _fullest_way(table: DirectoryTable) -> list[int]:
         names[row] = table.entries(row) + (names[above] if above != NO_ROW else 0)
         if names[row] > names[fullest]:
             fullest = row
+    return fullest
+
+
+def _way_to(row: int, table: DirectoryTable) -> list[int]:
+    """Return the rows from a root down to a directory."""
     way = []
-    row = fullest
     while row != NO_ROW:
         way.append(row)
-        row = parent[row]
+        row = table.parent[row]
     return way[::-1]
 
 

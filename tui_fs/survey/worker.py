@@ -86,7 +86,7 @@ class Server:
             big = counted.big_files_in(table.find(self._shown))
             listing = listing_of(table, self._shown, self._names, big)
         if self._ranked_by is not None:
-            ranking = counted.ranked(self._ranked_by, RANKED)
+            ranking = counted.table.ranked(self._ranked_by, RANKED)
         if self._named is not None:
             named = paths_named(table, os.fsencode(self._named), NAMED)
         name = None if self._named is None else PathStr(self._named)
