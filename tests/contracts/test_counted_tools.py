@@ -1,9 +1,11 @@
 """Tools of versions without a formula: their calls are counted on tiny trees."""
 
+import math
 import os
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,15 +67,24 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> None:
-    # Given time for everything
+    # Given time for everything, and somebody who looks how deep each tree is
     needs_root("counting with the kernel's counters")
     allow_more_descriptors(2_000)
     scratch = tmpfs / "scratch"
     scratch.mkdir(mode=0o700)
     descriptor = os.open(scratch, os.O_RDONLY)
+    levels: list[int] = []
+
+    class Seen(SmallTrees):
+        def _build(self, contents: Any) -> int:
+            allocated = super()._build(contents)
+            levels.append(max(len(Path(at).parts) for at, *_ in os.walk(scratch / "tree")))
+            return allocated
+
+    trees = Seen(descriptor, str(scratch), lambda: True)
     try:
         # When everything is timed
-        samples = list(SmallTrees(descriptor, str(scratch), lambda: True).samples())
+        samples = list(trees.samples())
     finally:
         os.close(descriptor)
     # Then so often each, the costly counters once, and nothing stays
@@ -88,3 +99,8 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
     assert batches[StrategyName.XARGS, Shape.FLAT] == 1
     assert batches[StrategyName.XARGS, Shape.BATCHES] == 100
     assert batches[StrategyName.XARGS, Shape.COUNTED] == 200
+    # And the deep one was as deep as it says, and needed so many
+    deep = next(one for one in samples if one.shape is Shape.DEEP)
+    assert (deep.directories, deep.levels) == (250, 250)
+    assert deep.batches == math.ceil(deep.names / 200)
+    assert max(levels) == len((scratch / "tree").parts) + 250

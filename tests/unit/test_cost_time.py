@@ -12,7 +12,6 @@ from tui_fs.cost.calls import predicted_calls
 from tui_fs.cost.time import (
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
-    LEVEL_S,
     NAME_BYTE_S,
     NOISE_BORNE,
     SECONDS_A_COUNTED_CALL,
@@ -34,6 +33,7 @@ ROUND = Calibration(
     kernel="6.1",
     prices={name.value: Prices(1.0, 0.01, 0.1) for name in StrategyName},
     batch_s=5.0,
+    level_s=2e-6,
     counted_process_s=50.0,
     block_s=0.001,
     byte_s=1e-9,
@@ -283,11 +283,14 @@ def test_longer_names_cost_more() -> None:
     assert expected(longer) - expected(tree) == pytest.approx(200_000 * NAME_BYTE_S)
 
 
-def test_only_xargs_pays_for_the_levels_of_its_paths() -> None:
-    # Given 1,000 files 500 levels down / When predicted / Then xargs walks each level of each path
-    tree = survey(1000, 0)
-    deep = replace(tree, non_directory_levels=500_000)
-    assert expected(deep, XARGS) - expected(tree, XARGS) == pytest.approx(500_000 * LEVEL_S)
+@pytest.mark.parametrize(("levels", "times"), [(8, 1.0), (400, 1.25), (800, 2.0)])
+def test_only_xargs_pays_for_the_levels_of_its_paths(levels: int, times: float) -> None:
+    # Given 1,000 files, 8 to 800 levels further down / When predicted
+    tree = replace(survey(1000, 0), non_directory_levels=1000)
+    deep = replace(tree, non_directory_levels=1000 + 1000 * levels)
+    # Then xargs walks each level of each path, and of many levels each takes longer
+    more_s = 1000 * levels * ROUND.level_s * times
+    assert expected(deep, XARGS) - expected(tree, XARGS) == pytest.approx(more_s, rel=1e-3)
     # And those that go by descriptors do not
     for strategy in set(StrategyName) - {XARGS}:
         assert expected(deep, strategy) == expected(tree, strategy)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices
+from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices, walked_levels
 from tui_fs.cost.calls import batches_of
 from tui_fs.cost.calls_parallel import shared_names, threads_of
 from tui_fs.model.calls import TraceSource
@@ -27,9 +27,6 @@ GROWTH_FROM_ENTRIES = 10_000
 SECONDS_A_COUNTED_CALL = {TraceSource.PERF: 0.2e-6, TraceSource.STRACE: 40e-6}
 """Under the kernel's counters 100,000 files on ext4 took 1.20 s instead of 1.17; under strace,
 where each call stops twice, 9.2 s instead of 1.2 (200,000 calls)."""
-LEVEL_S = 0.2e-6
-"""rm under xargs walks each path anew, for its status and for its removal. In a chain of 1,900 that
-is nearly all the time there is (with 0.16, four tables told a fifth too little)."""
 THREADS_WAIT = frozenset({"xfs"})
 """Where threads may wait for each other, for reasons that no survey tells: small trees of equal
 directories gain, others as much or nothing. So the geometric mean of what small trees tell and of
@@ -92,6 +89,7 @@ def typical(kind: str) -> Calibration:
         kernel="",
         prices=prices,
         batch_s=0.0008,  # fork, execve, its libraries (200,000 files, batches of 1)
+        level_s=0.07e-6,
         counted_process_s=0.0009,
         block_s=name_s * 0.2,
         byte_s=1.0 / (40 << 30),  # extents of large files on ext4
@@ -129,7 +127,9 @@ def predicted_seconds(
         seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
         seconds += totals.directories * (calibration.cold_directory_s or 0.0)
     if strategy is StrategyName.XARGS:
-        seconds += survey.non_directory_levels * LEVEL_S
+        names = survey.totals.non_directories
+        further = max(0, survey.non_directory_levels - names)  # the first is in the price of a name
+        seconds += walked_levels(names, further) * calibration.level_s
         each_s = calibration.batch_s
         if trace is TraceSource.PERF:
             each_s += calibration.counted_process_s

@@ -31,6 +31,9 @@ _LARGE_BYTES = 32 << 20
 _ORDINARY = Options(batch_size=_MOST_FILES)
 """One process of xargs: the price of several, which is noisy, is no part of that of a name."""
 _ONE_BY_ONE = Options(batch_size=1)
+_LEVELS = 250
+_SHORTER = Options(batch_size=200)
+"""Paths of 250 levels are too long for more at once."""
 _TREE = "tree"
 _OTHER = "other"
 _EMPTY = "empty"
@@ -38,16 +41,21 @@ _EMPTY = "empty"
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """A tree to measure: directories below it, files in each (or in it), names of each inode."""
+    """A tree to measure: directories below it, files in each (or in it), names of each inode.
+
+    Attributes:
+        is_chain: each of the directories is in the one before, and the files are in the last.
+    """
 
     directories: int = 0
     files: int = 0
     names: int = 1
     file_bytes: int = 0
+    is_chain: bool = False
 
     @property
     def all_files(self) -> int:
-        return self.files * max(1, self.directories)
+        return self.files * (1 if self.is_chain else max(1, self.directories))
 
 
 class SmallTrees:
@@ -88,6 +96,8 @@ class SmallTrees:
                     beside = _Contents(_BESIDE, size // _BESIDE)
                     yield from self._run(strategy, Shape.BESIDE, beside)
             yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
+            deep = _Contents(_LEVELS, size // 2, is_chain=True)
+            yield from self._run(xargs, Shape.DEEP, deep, _SHORTER)
             yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
             links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
             yield from self._run(rm, Shape.LINKS, links)
@@ -144,6 +154,7 @@ class SmallTrees:
             inodes=files,
             allocated_bytes=allocated,
             batches=math.ceil(names / options.batch_size) if strategy is StrategyName.XARGS else 0,
+            levels=contents.directories if contents.is_chain else 0,
         )
 
     def _build(self, contents: _Contents) -> int:
@@ -153,6 +164,8 @@ class SmallTrees:
         try:
             if not contents.directories:
                 return _fill(top, contents)
+            if contents.is_chain:
+                return _fill_chain(top, contents)
             allocated = 0
             for number in range(contents.directories):
                 os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
@@ -221,6 +234,19 @@ class SmallTrees:
             raise TuiFsError(f"{strategy} could not delete a scratch tree.")
         calls = {name: one.calls for name, one in ended.counts.calls.items()}
         return sum(one.wall_s for one in ended.steps), calls
+
+
+def _fill_chain(top: int, contents: _Contents) -> int:
+    directory = os.dup(top)
+    try:
+        for _ in range(contents.directories):
+            os.mkdir("d", 0o700, dir_fd=directory)
+            below = os.open("d", os.O_RDONLY, dir_fd=directory)
+            os.close(directory)
+            directory = below
+        return _fill(directory, contents)
+    finally:
+        os.close(directory)
 
 
 def _fill(directory: int, contents: _Contents) -> int:
