@@ -40,6 +40,13 @@ SOME_LARGE = replace(
     non_directory_name_bytes=360_000 * 200,
     largest=tuple(LargeDirectory(PathStr(f"/t/{one}"), 36_000, 0) for one in range(10)),
 )
+FEWER = replace(
+    SOME_LARGE,
+    totals=Totals(files=120_000, directories=11),
+    non_directory_name_bytes=120_000 * 200,
+    max_entries_in_directory=12_000,
+    largest=tuple(LargeDirectory(PathStr(f"/t/{one}"), 12_000, 0) for one in range(10)),
+)
 WIDE = replace(
     flat(3_000, 200),
     totals=Totals(files=300_000, directories=101),
@@ -114,7 +121,8 @@ NESTED = replace(
         (flat(120_000), StrategyName.PARALLEL, "tmpfs", 5_228),
         (flat(1_000_000), StrategyName.PARALLEL, "tmpfs", 25_892),
         (flat(8_000, 200), StrategyName.PARALLEL, "tmpfs", 4_192),
-        (SOME_LARGE, StrategyName.PARALLEL, "tmpfs", 31_738),
+        (SOME_LARGE, StrategyName.PARALLEL, "tmpfs", 19_440),
+        (FEWER, StrategyName.PARALLEL, "ext4", 10_060),
         (CHAIN, StrategyName.RM, "tmpfs", 1_960),
         (CHAIN, StrategyName.FIND, "tmpfs", 2_940),
     ],

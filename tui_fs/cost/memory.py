@@ -89,8 +89,9 @@ def peak_memory_bytes(
 def _engine_bytes(survey: Survey, threads: int) -> int:
     largest, name_bytes = survey.max_entries_in_directory, mean_name_bytes(survey)
     read_bytes = int(min(largest * (_ENGINE_ENTRY_BYTES + name_bytes), _ENGINE_BUFFER_BYTES))
-    # what a thread has given back is not used again at once
-    together = sum(one.entries for one in survey.largest[: 2 * threads])
+    # while one list is given back another grows: of the next directory half is there, about
+    entries = [one.entries for one in survey.largest[: threads + 1]]
+    together = sum(entries[:threads]) + sum(entries[threads:]) // 2
     names = min(max(largest, together), survey.totals.entries, _ENGINE_NAMES)
     held_bytes = min(names * (_ENGINE_NAME_BYTES + name_bytes), _ENGINE_HELD_BYTES)
     return int(_ENGINE_BYTES + read_bytes + held_bytes)
