@@ -28,6 +28,8 @@ from tui_fs.lab.recipes import Realistic
 from tui_fs.linux.caches import write_out
 
 _ENGINE = ("tui-fs-engine", "delete", "--")
+_FILESYSTEMS = ("ext4", "ext4+orphan_file", "xfs", "tmpfs", "btrfs")
+"""With orphan_file, ext4 keeps no single list of what is removed and not yet freed."""
 _IMAGE_BYTES = 8 << 30
 _MEAN_BYTES = 48 << 10
 
@@ -49,7 +51,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dir", default=None, help="where the images are made")
-    parser.add_argument("--filesystem", choices=("ext4", "xfs", "tmpfs", "btrfs"), default="tmpfs")
+    parser.add_argument("--filesystem", choices=_FILESYSTEMS, default="tmpfs")
     parser.add_argument("--shape", choices=list(_SHAPES), default="100 x 1000")
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=25)
