@@ -26,12 +26,12 @@ def small_directories(root: Path, entries: int, seed: int) -> None:
         _files(root / f"d{number:06}", 20)
 
 
-def chain(root: Path, entries: int, seed: int) -> None:
-    """2,000 directories inside each other, files in each; its paths end below PATH_MAX."""
+def chain(root: Path, entries: int, seed: int, levels: int = 1900) -> None:
+    """Directories inside each other, files in each; its paths end below PATH_MAX."""
     del seed
     held = os.open(root, os.O_RDONLY)
-    for _ in range(1900):
-        _files_at(held, entries // 1900, "f{:05}")
+    for _ in range(levels):
+        _files_at(held, entries // levels, "f{:05}")
         os.mkdir("d", dir_fd=held)
         below = os.open("d", os.O_RDONLY, dir_fd=held)
         os.close(held)

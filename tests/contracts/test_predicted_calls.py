@@ -12,6 +12,7 @@ from tests.contracts.deleting import Deleted, delete
 from tests.filesystems import kind_of
 from tests.needs import lacks, needs_kernel_counters, needs_tool
 from tests.trees import chain, flat, many_directories
+from tests.unit.survey_trees import surveyed
 from tui_fs.cost.calls import RMDIR_CALLS, predicted_calls, processes_started
 from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
 from tui_fs.cost.memory import peak_memory_bytes
@@ -163,6 +164,25 @@ def test_a_tool_keeps_its_heap_for_the_next_directory(tmpfs: Path, strategy: str
     deleted = delete(tmpfs / "target", StrategyName(strategy), Options(), tmpfs / "empty")
     # Then it grew for the first one only
     assert deleted.calls["brk"] < 30
+
+
+def test_rsync_fills_the_lists_of_a_way_down_from_beside_it(tmpfs: Path) -> None:
+    # Given 100 levels with a directory of 2,000 names beside each
+    at = tmpfs / "target"
+    for _ in range(100):
+        at.mkdir()
+        flat(at / "beside", 2_000)
+        at /= "way"
+    (tmpfs / "empty").mkdir()
+    survey = surveyed(tmpfs / "target", looks_around=True)
+    # When rsync deletes them
+    deleted = delete(tmpfs / "target", StrategyName.RSYNC, Options(), tmpfs / "empty")
+    # Then its heap grew as for the way, and holds as much as of each level was largest
+    calls = predicted_calls(survey, StrategyName.RSYNC, Options(), filesystem="tmpfs")
+    assert abs(calls["brk"] - deleted.calls["brk"]) <= NEAR_CALLS
+    told = peak_memory_bytes(survey, StrategyName.RSYNC, Options(), "tmpfs")
+    actual = deleted.peak_memory_bytes
+    assert abs(told - actual) <= max(5_000_000, actual // 4), (told, actual)
 
 
 def of_the_tools(

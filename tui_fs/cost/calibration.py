@@ -167,7 +167,8 @@ _LEVEL_OF_TYPICAL = (0.2, 4.0)
 """Only processors and memory decide what a level costs; beyond, something else has held it up."""
 _CROWDED_LEVELS = 800
 """On so many levels each costs twice what it does in short paths: such a way is not in the nearest
-memory (60 ns a level in 300 to 500 levels of names, 95 in 1,000, 130 to 157 in 1,900)."""
+memory (68 ns a level in chains of 300, 74 of 500, 108 of 1,000, 132 of 1,900; names lie half as
+deep on the average: tests/bench/path_levels.py)."""
 _MOST_OF_A_BLOCK = 2.0
 """A file's one block costs no more than twice its name: beyond, the machine was held up (5
 microseconds on a quiet ext4, 33 and 69 on a busy one, beside 12 for a name)."""

@@ -1,8 +1,8 @@
-"""The names that are held on the deepest way down, by a tool that reads each directory whole.
+"""The ways down on which a tool that reads each directory whole holds most.
 
-Of every directory above it holds those that are listed after the way down; where that is depends on
-the file system, and on the numbers of the inodes where it sorts by them. So the way with the most
-names is looked at once more, level by level.
+Of every directory above it holds all names, or those that are listed after the way down; where that
+is depends on the file system, and on the numbers of the inodes where it sorts by them. So the way
+with the most names is looked at once more, level by level.
 """
 
 import os
@@ -25,13 +25,10 @@ _MOST_ROWS = 1_000_000
 _LONGEST_S = 0.5
 
 
-Ways = tuple[tuple[int, ...], ...]
-
-
-def look_down(counted: Collector) -> tuple[int | None, Ways]:
+def look_down(counted: Collector) -> tuple[int | None, tuple[tuple[int, ...], ...]]:
     """Return how many names are held at most, and `Survey.ways`.
 
-    Nothing where the tree is not deep; None also where half a second is too short.
+    Neither where the tree is not deep; the former is None also where half a second is too short.
     """
     table = counted.table
     if counted.non_empty_levels <= _DEEP_LEVELS * counted.non_empty or len(table) > _MOST_ROWS:
