@@ -108,3 +108,23 @@ def test_it_stands_once_in_each_directory(tmp_path: Path) -> None:
     assert ended.counts["calls"]["fchdir"][:2] == [8, 0]
     # and steps out when nothing is left to do
     assert ended.counts["calls"]["chdir"][:2] == [1, 0]
+
+
+def test_no_thread_stands_in_what_is_gone_while_the_directories_above_it_are_removed(
+    tmp_path: Path,
+) -> None:
+    # Given directories inside each other, with files, removed from the deepest up: the kernel keeps
+    # all that are gone as long as somebody stands in the deepest, and looks at them each time
+    needs_own_current_directory()
+    target = tmp_path / "target"
+    below = target
+    for _ in range(6):
+        flat(below, 2)
+        below /= "d"
+    # When they are removed
+    calls = called(target, tmp_path / "trace")
+    # Then whoever has removed the one it stands in steps out before it removes the next one
+    up = [
+        one.call for one in calls if one.call.endswith("chdir") or one.more.endswith("AT_REMOVEDIR")
+    ]
+    assert up == ["fchdir"] * 6 + ["unlinkat", "chdir"] + ["unlinkat"] * 5

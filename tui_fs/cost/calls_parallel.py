@@ -56,7 +56,8 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
             "fstatfs": 1,
             "fcntl": slices,
             "fchdir": stood,
-            "chdir": min(threads, stood),  # by a thread that has nothing left to do
+            # by whoever has nothing left to do, or removes the directory above where it stands
+            "chdir": min(threads, stood) + max(0, round(turns_up(survey)) - 1),
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
@@ -66,6 +67,17 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
     )
     tree.update(calls_of_start(options))
     return tree
+
+
+def turns_up(survey: Survey) -> float:
+    """Return how often about a directory's last directory removed is one without directories.
+
+    Whoever removes it and then the one above it no longer stands where names were removed. It is
+    taken to be so as often as among all directories.
+    """
+    below = max(1, survey.totals.directories - 1)
+    lowest = max(0, survey.totals.directories - survey.parent_directories)
+    return survey.parent_directories * lowest / below
 
 
 def shared_names(survey: Survey, threads: int) -> float:

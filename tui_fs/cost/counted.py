@@ -8,6 +8,7 @@ allocator moves the heap for large directories are too few to matter, and are le
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tui_fs.cost.calls_parallel import turns_up
 from tui_fs.cost.calls_rm_find import rm_processes_keeping_root
 from tui_fs.cost.calls_xargs import batches_of, path_bytes_of
 from tui_fs.model.calls import OF_CHANCE, REMOVING_CALLS
@@ -44,7 +45,9 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
     ),
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
     # it reads 256 KiB at once
-    StrategyName.PARALLEL: (_START, "non_directories", "directories", "non_directory_parents"),
+    StrategyName.PARALLEL: (
+        *(_START, "non_directories", "directories", "non_directory_parents", "turns_up"),
+    ),
 }
 _NOT_OF_THE_TREE = OF_CHANCE[StrategyName.RSYNC] | {"brk", "mmap", "munmap", "mremap"}
 """How rsync's processes interleave, and memory, which tiny trees hardly need: the same for all."""
@@ -193,6 +196,7 @@ def _features(
         "non_empty": survey.non_empty_directories,
         "parents": survey.parent_directories,
         "non_directory_parents": survey.non_directory_parents,
+        "turns_up": turns_up(survey),
         _FURTHER_READS: survey.directory_reads - 2 * totals.directories,
         "tall": survey.tall_full_directories if reopens else survey.tall_directories,
         "levels": survey.non_empty_levels,

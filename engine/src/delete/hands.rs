@@ -1,16 +1,14 @@
 //! Removing names, one after the other, as the options and the brake permit.
 
-use std::ffi::CStr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use rustix::fs::{FileType, Stat, CWD};
-use rustix::io::{Errno, Result};
+use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
+use rustix::fs::CWD;
+use rustix::io::Errno;
 
 use super::brake::{Brake, Permit, Seat};
-use super::file_systems::FileSystem;
 use super::names::{Chunk, Named};
 use crate::calls::Calls;
 use crate::filters::Filters;
@@ -25,9 +23,6 @@ pub struct Failure {
     pub operation: &'static str,
     pub error: Errno,
 }
-
-/// So much of a large file is given back at once where others are not to wait.
-const STEP_BYTES: u64 = 256 << 20;
 
 /// After so long a name is looked at again before what it stands for is removed.
 const LONGEST_TRUST: Duration = Duration::from_millis(50);
@@ -69,6 +64,8 @@ pub struct Hands<'run> {
     has_own_current_directory: bool,
     stood: u64,
     stands: bool,
+    /// A directory was removed since it stands where it does: probably that one.
+    has_left: bool,
 }
 
 /// That the thread has made a directory its current one: the kernel need not look a descriptor
@@ -88,6 +85,7 @@ impl<'run> Hands<'run> {
             has_own_current_directory: crate::foreign::own_current_directory().is_ok(),
             stood: 0,
             stands: false,
+            has_left: false,
         }
     }
 
@@ -96,6 +94,7 @@ impl<'run> Hands<'run> {
         self.stood += 1;
         let stands = self.has_own_current_directory && self.tally.calls.stand_in(directory).is_ok();
         self.stands |= stands;
+        self.has_left = false;
         Footing(stands.then_some((self.stood, directory.as_raw_fd())))
     }
 
@@ -103,8 +102,20 @@ impl<'run> Hands<'run> {
     /// file system in use, until the thread stands elsewhere.
     pub fn step_out(&mut self) {
         self.stood += 1;
+        self.has_left = false;
         if self.stands {
             self.stands = self.tally.calls.stand_in_root().is_err(); // then it stays until the end
+        }
+    }
+
+    /// Makes ready for the removal of a directory.
+    ///
+    /// The thread stands in one that is gone if this is not the first since it stands there. That
+    /// one keeps all that were above it, gone too by now, and the kernel would look at each of them
+    /// with each further one (`shrink_dcache_parent`): in a deep chain that is most of its work.
+    pub fn leave_directory(&mut self) {
+        if std::mem::replace(&mut self.has_left, self.stands) {
+            self.step_out();
         }
     }
 
@@ -223,66 +234,12 @@ impl<'run> Hands<'run> {
             }
         }
     }
-
-    /// Removes a name; the blocks of a large file that nobody else uses are given back in steps.
-    fn remove_gently(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        let calls = &self.tally.calls;
-        let is_large = calls
-            .stat(directory, name)
-            .is_ok_and(|status| is_file(&status) && allocated_bytes(&status) > STEP_BYTES);
-        let opened = if is_large {
-            calls.open_file(directory, name).ok()
-        } else {
-            None
-        };
-        let Some(file) = opened else {
-            return calls.unlink(directory, name);
-        };
-        let before = calls.fstat(file.as_fd());
-        let result = calls.unlink(directory, name);
-        if let (Ok(before), Ok(())) = (before, result) {
-            self.give_back(file.as_fd(), &before);
-        }
-        self.tally.calls.close(file);
-        result
-    }
-
-    /// Cuts a file that was just unlinked, step by step, as long as it is nobody's: without a
-    /// name, and open nowhere else. A reader who still had it would see it shrink.
-    fn give_back(&mut self, file: BorrowedFd<'_>, before: &Stat) {
-        let calls = &self.tally.calls;
-        let is_known = FileSystem::of(file, calls).is_ok_and(FileSystem::knows_who_has_a_file);
-        let is_nameless = calls
-            .fstat(file)
-            .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);
-        if !is_known || before.st_nlink != 1 || !is_nameless || !calls.lease(file) {
-            return;
-        }
-        let mut length = before.st_size as u64;
-        // Of a sparse file the blocks count, not the length.
-        let steps = allocated_bytes(before).div_ceil(STEP_BYTES).max(1);
-        let step = length.div_ceil(steps).max(1);
-        while length > step && self.tally.calls.is_leased(file) {
-            length -= step;
-            let is_cut = self.tally.calls.truncate(file, length).is_ok();
-            if !is_cut || self.wait().is_err() {
-                break; // closing gives the rest back at once
-            }
-        }
-    }
-}
-
-fn is_file(status: &Stat) -> bool {
-    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
-}
-
-fn allocated_bytes(status: &Stat) -> u64 {
-    status.st_blocks as u64 * 512
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::fd::AsFd;
     use std::thread::{scope, sleep, yield_now};
 
     use super::*;

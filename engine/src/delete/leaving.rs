@@ -57,6 +57,7 @@ impl Worker<'_> {
         if level.is_spoiled {
             walk.spoil(above);
         } else if !self.run.filters.are_active() {
+            self.hands.leave_directory();
             match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
                 Ok(()) => self.hands.tally.add_directory(),
                 Err(Errno::NOENT) if self.is_gone(&descriptor) => (),
@@ -150,6 +151,7 @@ impl Worker<'_> {
                         above.spoil();
                     }
                     Ok(opened) => {
+                        self.hands.leave_directory();
                         let result = self.calls.rmdir(opened.as_fd(), name);
                         let has_name = |one: &OwnedFd| self.has_name(one, opened.as_fd(), name);
                         match result {
@@ -200,6 +202,7 @@ impl Worker<'_> {
                     if Identity::of(&status) != directory.known.identity {
                         return Err(Errno::STALE); // another one stands in its place
                     }
+                    self.hands.leave_directory();
                     let result = self.calls.rmdir(holder.as_fd(), name);
                     result.map(|()| self.hands.tally.add_directory())
                 })

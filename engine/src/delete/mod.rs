@@ -11,6 +11,7 @@ mod crew;
 mod crowd;
 mod directory;
 mod file_systems;
+mod gentle;
 mod giving;
 mod hands;
 mod leaving;
