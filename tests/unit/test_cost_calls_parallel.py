@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.test_cost_calls import EMPTY, TEN_TIMES_100
 from tui_fs.cost.calls import predicted_calls
+from tui_fs.cost.calls_parallel import turns_up
 from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Totals
 
@@ -82,3 +83,17 @@ def test_names_given_to_other_threads_take_a_descriptor_each_time(
     calls = predicted_calls(survey, StrategyName.PARALLEL, options, filesystem=filesystem)
     # Then each part of them is given with a descriptor of its own
     assert (calls.get("fcntl", 0), calls.get("fchdir", 0)) == (slices, slices)
+
+
+@pytest.mark.parametrize(
+    ("directories", "parents", "turns"),
+    [(1, 0, 0), (2, 1, 1), (1_001, 1, 1), (1_901, 1_900, 1), (41, 14, 9.45)],
+    ids=["one", "one below", "wide", "chain", "between"],
+)
+def test_a_chain_is_turned_in_once_as_a_wide_tree_is(
+    directories: int, parents: int, turns: float
+) -> None:
+    # Given so many directories, of which so many hold others / When asked / Then it is so often
+    totals = Totals(directories=directories)
+    survey = replace(EMPTY, totals=totals, parent_directories=parents)
+    assert turns_up(survey) == pytest.approx(turns)
