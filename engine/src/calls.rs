@@ -195,6 +195,14 @@ impl Calls {
         })
     }
 
+    /// Opens whatever a name stands for only to have it (`PATH`): nothing else comes of it.
+    pub fn open_to_keep(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.counted(Call::Openat, || {
+            rustix::fs::openat(above, name, flags, Mode::empty())
+        })
+    }
+
     /// The number of the mount a descriptor is on, by statx (5.8) or fdinfo in proc(5).
     fn mount_of(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
         use std::os::fd::AsRawFd;

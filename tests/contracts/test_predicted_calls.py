@@ -71,7 +71,7 @@ SHAPES: dict[str, Callable[[Path], None]] = {
     "wide": partial(many_directories, directories=30, files_each=40),
     "empty directories": partial(many_directories, directories=200, files_each=0),
     "chain": partial(chain, depth=60),
-    "long names": partial(long_names, names=1500),
+    "long names": partial(long_names, names=1000),
     "links": partial(linked, names=200),
     "random": random_tree,
 }

@@ -115,6 +115,10 @@ class Conversation:
         """Wait for the next counts."""
         return self._until(lambda line: line["type"] == "counts")
 
+    def descriptors(self) -> int:
+        """Return how many files it has open."""
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+
     def end(self) -> Ended:
         """Wait for its end."""
         self._commands.close()

@@ -1,5 +1,6 @@
 """What is predicted of the calls of the native engine."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -63,10 +64,10 @@ def test_directories_are_read_in_large_pieces(
 @pytest.mark.parametrize(
     ("filesystem", "threads", "largest", "slices"),
     [
-        ("ext4", 2, 120_000, 117),  # half of them, 512 at a time
+        ("tmpfs", 2, 120_000, 117),  # half of them, 512 at a time
         ("tmpfs", 4, 120_000, 175),
-        ("ext4", 2, 60_000, 0),  # the other thread has as many elsewhere
-        ("ext4", 1, 120_000, 0),
+        ("tmpfs", 2, 60_000, 0),  # the other thread has as many elsewhere
+        ("tmpfs", 1, 120_000, 0),
         ("xfs", 2, 120_000, 0),
     ],
 )
@@ -83,6 +84,48 @@ def test_names_given_to_other_threads_take_a_descriptor_each_time(
     calls = predicted_calls(survey, StrategyName.PARALLEL, options, filesystem=filesystem)
     # Then each part of them is given with a descriptor of its own
     assert (calls.get("fcntl", 0), calls.get("fchdir", 0)) == (slices, slices)
+
+
+@pytest.mark.parametrize(
+    ("pace", "largest", "kept", "parts"),
+    [
+        (Pace(threads=2), 900_000, 806_400, 2),  # 27 bytes each, read in parts of 16 MiB
+        (Pace(threads=2), 500_000, 86_400, 1),  # the other thread has 400,000 elsewhere
+        (Pace(threads=2), 455_000, 7_000, 1),
+        (Pace(threads=2), 450_500, 0, 0),  # of a thousand nobody keeps any
+        (Pace(threads=1), 900_000, 0, 0),
+        (Pace(threads=2, rate_per_s=1_000), 900_000, 0, 0),
+        (Pace(threads=2, gentle=True), 900_000, 0, 0),
+    ],
+)
+def test_names_that_another_thread_keeps_are_opened_and_closed(
+    pace: Pace, largest: int, kept: int, parts: int
+) -> None:
+    # Given so many names of ten letters in the largest directory of 900,000 on ext4
+    survey = replace(
+        EMPTY,
+        totals=Totals(files=900_000, directories=2),
+        non_directory_name_bytes=9_000_000,
+        max_entries_in_directory=largest,
+    )
+    # When predicted with and without what is known of the file system
+    options = Options(pace=pace)
+    there, elsewhere = (
+        Counter(predicted_calls(survey, StrategyName.PARALLEL, options, filesystem=kind))
+        for kind in ("ext4", "")
+    )
+    # Then most are opened and closed again, and for each part read there is one more descriptor
+    assert (
+        there - elsewhere
+        == Counter(
+            openat=kept,
+            close=kept + parts,
+            fcntl=parts,
+            fchdir=parts,
+            chdir=min(parts, pace.threads),
+        )
+        - Counter()
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ second descriptor of a directory. The engine's own counters hold what it calls o
 way to them; its start (`calls_of_start`) is seen by the other sources only.
 """
 
+import math
 import os
 from collections import Counter
 
@@ -23,9 +24,20 @@ _RECORD_BYTES = 24
 """Of an entry read by getdents64, without its name: rounded up to eight."""
 
 _SLICE = 512
-_SPLIT = frozenset({"ext2", "ext3", "ext4", "tmpfs"})
+_SPLIT = frozenset({"tmpfs"})
 """Where it gives names of one directory to other threads, so many at a time
 (engine/src/delete/file_systems.rs and giving.rs)."""
+
+_KEPT = frozenset({"ext2", "ext3", "ext4"})
+"""Where another thread keeps files open that one removes, and frees them (keeping.rs)."""
+_KEPT_OF_FEW = 0.7
+_KEPT_OF_MANY = 0.9
+_KEPT_LATER = 4_000
+"""How many, as it was with two threads on two processors: 0.7 of 1,500 and of 12,000 names, 0.86 of
+200,000. The others are removed before they are opened."""
+_READ_AT_ONCE_BYTES = 16 << 20
+_NAMED_BYTES = 17
+"""Names of a directory are read to so many bytes, each with so many besides its own (worker.rs)."""
 
 _MOST_THREADS = 8
 _DESCRIPTORS = 2_048
@@ -39,12 +51,11 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
     further_reads = 0
     if survey.max_entries_in_directory * record_bytes > _READ_BYTES:
         further_reads = max(0, survey.directory_reads - 2 * directories) // _READS_IN_ONE
-    slices, threads = 0, threads_of(options)
-    if filesystem in _SPLIT:
-        slices = int(shared_names(survey, threads) * (threads - 1) / threads / _SLICE)
+    threads = threads_of(options)
     # a directory that was closed on a long way down is opened again by `..`
     closed = max(0, survey.max_depth - _DESCRIPTORS // threads)
-    stood = survey.non_directory_parents + slices
+    together = calls_together(survey, options, filesystem)
+    stood = survey.non_directory_parents
     kept = 1 if options.keep_root else 0
     way = way_of(survey, is_inside=is_inside)
     tree = Counter(
@@ -54,19 +65,40 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
             "openat": closed + way,
             "statx": directories + closed,
             "fstatfs": 1,
-            "fcntl": slices,
             "fchdir": stood,
             # by whoever has nothing left to do, or removes the directory above where it stands
-            "chdir": min(threads, stood) + max(0, round(turns_up(survey)) - 1),
+            "chdir": min(threads, stood + together["fchdir"]) + max(0, round(turns_up(survey)) - 1),
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
             "newfstatat": 1 - kept,
-            "close": directories + closed + closed_on(way) + slices,
+            "close": directories + closed + closed_on(way),
         }
     )
+    tree.update(together)
     tree.update(calls_of_start(options))
     return tree
+
+
+def calls_together(survey: Survey, options: Options, filesystem: str) -> Calls:
+    """Return what threads call besides who are in one directory together.
+
+    Each time that one is given names of it, or names to keep, it gets a descriptor of it, and makes
+    it its current directory.
+
+    Args:
+        filesystem: its type, as the mount table names it.
+    """
+    threads, given, kept = threads_of(options), 0, 0
+    shared = shared_names(survey, threads)
+    is_held_back = options.pace.rate_per_s > 0 or options.pace.gentle
+    if filesystem in _SPLIT:
+        given = int(shared * (threads - 1) / threads / _SLICE)
+    elif filesystem in _KEPT and shared > 2 * _SLICE and not is_held_back:
+        bytes_read = survey.max_entries_in_directory * (_NAMED_BYTES + mean_name_bytes(survey))
+        given = math.ceil(bytes_read / _READ_AT_ONCE_BYTES)
+        kept = round(max(_KEPT_OF_FEW * shared, _KEPT_OF_MANY * (shared - _KEPT_LATER)))
+    return Counter({"fcntl": given, "fchdir": given, "openat": kept, "close": kept + given})
 
 
 def turns_up(survey: Survey) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from tui_fs.cost.advice import advice
 from tui_fs.cost.calibration import Calibration
 from tui_fs.cost.calls import RMDIR_CALLS, predicted_calls, processes_started
+from tui_fs.cost.calls_parallel import calls_together
 from tui_fs.cost.counted import CallModel
 from tui_fs.cost.feasible import Surroundings, feasibility
 from tui_fs.cost.memory import peak_memory_bytes
@@ -140,6 +141,8 @@ def _calls(
         return by_formula, "formulas for other versions of the tools: some calls may be off"
     model = CallModel(name, keep_root=False, shares=counted.shares)
     calls = Counter(model.predicted(survey, options, is_inside=is_inside))
+    if name is StrategyName.PARALLEL:  # of the small trees none was large enough for that
+        calls.update(calls_together(survey, options, kind))
     start = Counter(model.predicted(Survey(survey.path), options))
     for call, number in start.items():
         calls[call] += (runs - 1) * number if call not in REMOVING_CALLS else 0

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use rustix::fd::OwnedFd;
 
 use super::directory::Directory;
+use super::keeping::Keeping;
 use super::names::Chunk;
 
 /// A part of the work. Each holds a descriptor of its own of its directory.
@@ -18,6 +19,8 @@ pub enum Task {
     Below(Arc<Directory>, OwnedFd, Box<[u8]>, u32),
     /// Some of the other names in a directory.
     Names(Arc<Directory>, OwnedFd, Arc<Chunk>, Range<usize>),
+    /// To keep, and to free, what another one removes in a directory.
+    Keep(Arc<Directory>, OwnedFd, Arc<Keeping>),
 }
 
 struct Queue {
@@ -88,6 +91,12 @@ impl Crew {
     pub fn wants_work(&self) -> bool {
         let queued = self.queued.load(Relaxed);
         self.hungry.load(Relaxed) > queued && self.busy() + queued < self.most.load(Relaxed)
+    }
+
+    /// Whether more have work than may have some now.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        self.busy() > self.most.load(Relaxed)
     }
 
     /// Tasks that nobody has taken yet.

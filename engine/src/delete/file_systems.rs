@@ -54,6 +54,12 @@ impl FileSystem {
         }
     }
 
+    /// Whether a file's inode is freed beside other removals once nobody has it any more, where
+    /// the removals themselves are one after the other: then it pays to have somebody else free it.
+    pub fn frees_inodes_aside(self) -> bool {
+        self.0 == EXT
+    }
+
     /// Whether two are faster than one in different directories, where that was measured (Linux
     /// 6.18): not on btrfs, for the same reason.
     pub fn gains_by_threads(self) -> Option<bool> {

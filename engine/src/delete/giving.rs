@@ -7,6 +7,7 @@ use std::time::Instant;
 use rustix::fd::AsFd;
 
 use super::crew::Task;
+use super::keeping::Keeper;
 use super::names::Chunk;
 use super::walk::Walk;
 use super::worker::Worker;
@@ -83,7 +84,11 @@ impl Worker<'_> {
         chunk: &Arc<Chunk>,
         begin: usize,
         end: usize,
+        keeper: &mut Keeper,
     ) -> usize {
+        if self.run.crew.is_crowded() {
+            *keeper = Keeper::none();
+        }
         let workers = self.run.crew.workers();
         let index = walk.levels.len() - 1;
         if workers < 2 || end - begin <= 2 * SLICE || walk.depth(index) > DEEPEST_GIVEN {
@@ -109,6 +114,14 @@ impl Worker<'_> {
             } else {
                 splits = trial.splits();
             }
+        }
+        if walk.file_system.frees_inodes_aside() {
+            if !splits {
+                *keeper = Keeper::none();
+            } else if given == 0 && self.hands.is_unhindered() {
+                self.give_keeping(walk, chunk, begin, keeper);
+            }
+            return end;
         }
         let waiting = self.run.crew.waiting();
         if !splits || given >= 2 * (workers - 1) || waiting >= MOST_WAITING * workers {

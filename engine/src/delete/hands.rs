@@ -1,7 +1,7 @@
 //! Removing names, one after the other, as the options and the brake permit.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -119,6 +119,25 @@ impl<'run> Hands<'run> {
         }
     }
 
+    /// How a directory is named to the kernel.
+    pub fn place<'here>(
+        &self,
+        directory: BorrowedFd<'here>,
+        footing: Footing,
+    ) -> BorrowedFd<'here> {
+        match footing {
+            Footing(Some(here)) if here == (self.stood, directory.as_raw_fd()) => CWD,
+            _ => directory,
+        }
+    }
+
+    /// Whether names are removed one straight after the other: nothing is to be waited for or to be
+    /// looked at before.
+    #[inline]
+    pub fn is_unhindered(&self) -> bool {
+        !self.filters.need_status() && self.brake.is_off() && !self.brake.is_gentle()
+    }
+
     /// Waits as long as there is a reason to.
     pub fn wait(&mut self) -> std::result::Result<(), Stopped> {
         let is_permitted = self.brake.permits(&mut self.seat);
@@ -136,25 +155,26 @@ impl<'run> Hands<'run> {
 
     /// Removes names of one directory; returns how many it has removed.
     ///
-    /// `footing` is what `stand_in` has returned for it.
+    /// `footing` is what `stand_in` has returned for it; `reached` is told how far it has come.
     pub fn remove(
         &mut self,
         directory: BorrowedFd<'_>,
         footing: Footing,
         chunk: &Chunk,
         range: Range<usize>,
+        reached: Option<&AtomicUsize>,
         failures: &mut Vec<Failure>,
     ) -> std::result::Result<u64, Stopped> {
-        let directory = match footing {
-            Footing(Some(here)) if here == (self.stood, directory.as_raw_fd()) => CWD,
-            _ => directory,
-        };
-        let names_decide = !self.filters.need_status();
+        let directory = self.place(directory, footing);
         let mut removed = 0;
         let mut unlinks = self.tally.calls.unlinks();
-        for &named in &chunk.files[range] {
+        for at in range {
+            if let Some(reached) = reached {
+                reached.store(at, Release);
+            }
+            let named = chunk.files[at];
             let name = chunk.name(named);
-            let result = if names_decide && self.brake.is_off() && !self.brake.is_gentle() {
+            let result = if self.is_unhindered() {
                 unlinks.unlink(directory, name)
             } else {
                 unlinks.interrupt();
@@ -282,7 +302,7 @@ mod tests {
                         _ => footing,
                     };
                     let removed =
-                        hands.remove(here.as_fd(), footing, &chunk, 0..1, &mut Vec::new());
+                        hands.remove(here.as_fd(), footing, &chunk, 0..1, None, &mut Vec::new());
                     assert_eq!(removed.unwrap(), 1);
                 });
             });
@@ -334,7 +354,7 @@ mod tests {
                     let footing = hands.stand_in(directory.as_fd());
                     let (all, mut failures) = (0..NAMES, Vec::new());
                     let removed =
-                        hands.remove(directory.as_fd(), footing, &chunk, all, &mut failures);
+                        hands.remove(directory.as_fd(), footing, &chunk, all, None, &mut failures);
                     assert_eq!(removed.unwrap(), 0);
                 });
                 while made().calls == 0 {

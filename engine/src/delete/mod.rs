@@ -14,6 +14,7 @@ mod file_systems;
 mod gentle;
 mod giving;
 mod hands;
+mod keeping;
 mod leaving;
 mod names;
 mod opening;

@@ -13,6 +13,7 @@ use rustix::io::{Errno, Result};
 use super::crew::Task;
 use super::directory::Directory;
 use super::hands::{Failure, Hands, Stopped, Tally};
+use super::keeping::Keeper;
 use super::names::Chunk;
 use super::splitting::SplittingTrial;
 use super::walk::Walk;
@@ -43,7 +44,7 @@ pub struct Worker<'run> {
     pub(super) run: &'run Run,
     pub(super) hands: Hands<'run>,
     pub(super) calls: &'run Calls,
-    most_open: usize,
+    pub(super) most_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     chunk: Arc<Chunk>,
     pub(super) trial: Option<(Arc<Directory>, SplittingTrial<'run>)>,
@@ -92,6 +93,9 @@ impl<'run> Worker<'run> {
                 }
                 Task::Names(directory, descriptor, chunk, range) => {
                     self.remove_slice(directory, descriptor, &chunk, range)
+                }
+                Task::Keep(directory, descriptor, keeping) => {
+                    self.keep(directory, descriptor, &keeping)
                 }
             };
             self.trial = None;
@@ -242,12 +246,14 @@ impl<'run> Worker<'run> {
         let index = walk.levels.len() - 1;
         let mut failures = Vec::new();
         let (mut begin, mut end) = (0, chunk.files.len());
+        let mut keeper = Keeper::none();
         let footing = self.hands.stand_in(walk.descriptor());
         while begin < end {
             let batch = begin..(begin + BATCH).min(end);
             let next = batch.end;
             let hands = &mut self.hands;
-            let removed = hands.remove(walk.descriptor(), footing, chunk, batch, &mut failures);
+            let (here, reached) = (walk.descriptor(), keeper.reached());
+            let removed = hands.remove(here, footing, chunk, batch, reached, &mut failures);
             if !failures.is_empty() {
                 self.tell_all(&mut failures, chunk, &walk.path(index));
                 walk.spoil(index);
@@ -258,7 +264,7 @@ impl<'run> Worker<'run> {
             }
             begin = next;
             self.give_directories(walk);
-            end = self.give_names(walk, chunk, begin, end);
+            end = self.give_names(walk, chunk, begin, end, &mut keeper);
         }
         Ok(())
     }
@@ -275,7 +281,8 @@ impl<'run> Worker<'run> {
         for begin in range.clone().step_by(BATCH) {
             let batch = begin..(begin + BATCH).min(range.end);
             let hands = &mut self.hands;
-            let removed = hands.remove(descriptor.as_fd(), footing, chunk, batch, &mut failures);
+            let here = descriptor.as_fd();
+            let removed = hands.remove(here, footing, chunk, batch, None, &mut failures);
             if !failures.is_empty() {
                 self.tell_all(&mut failures, chunk, &directory.path());
                 directory.spoil();
