@@ -12,6 +12,8 @@ from tests.conftest import Cli
 from tests.needs import needs_kernel_counters, needs_root, needs_tool
 from tests.trees import flat, many_directories
 from tui_fs.job.launcher import ENVIRONMENT
+from tui_fs.model.calls import OF_CHANCE
+from tui_fs.model.strategy import StrategyName
 
 REMOVALS = ("unlinkat", "unlink", "rmdir")
 OTHERS = ("getdents64", "openat", "newfstatat", "lstat", "execve")
@@ -98,11 +100,12 @@ def test_the_report_counts_what_strace_counts(
     for name in REMOVALS:
         counted = told.get(name, {"calls": 0, "errors": 0})
         assert (counted["calls"], counted["errors"]) == (calls[name], errors[name]), name
-    # (two threads that ask for memory at once ask how many processors there are, too)
+    # (two threads that ask for memory at once ask how many processors there are, too, and how far
+    # one is ahead of the other decides which names it opens)
     by_chance = 2 if strategy == "parallel" else 0
     differing = {
         name: (told.get(name, {"calls": 0})["calls"], calls[name])
-        for name in OTHERS
+        for name in set(OTHERS) - OF_CHANCE.get(StrategyName(strategy), frozenset())
         if abs(told.get(name, {"calls": 0})["calls"] - calls[name])
         > TOLERANCE * calls[name] + by_chance
     }

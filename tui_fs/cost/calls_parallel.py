@@ -55,7 +55,6 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
     # a directory that was closed on a long way down is opened again by `..`
     closed = max(0, survey.max_depth - _DESCRIPTORS // threads)
     together = calls_together(survey, options, filesystem)
-    stood = survey.non_directory_parents
     kept = 1 if options.keep_root else 0
     way = way_of(survey, is_inside=is_inside)
     tree = Counter(
@@ -65,9 +64,8 @@ def of_parallel(survey: Survey, options: Options, filesystem: str, *, is_inside:
             "openat": closed + way,
             "statx": directories + closed,
             "fstatfs": 1,
-            "fchdir": stood,
-            # by whoever has nothing left to do, or removes the directory above where it stands
-            "chdir": min(threads, stood + together["fchdir"]) + max(0, round(turns_up(survey)) - 1),
+            "fchdir": survey.non_directory_parents,
+            "chdir": steps_out(survey, options, together["fchdir"]),
             # a directory that is kept is looked at once more at the end: it must be empty
             "getdents64": 2 * directories + further_reads + kept,
             "lseek": kept,
@@ -99,6 +97,18 @@ def calls_together(survey: Survey, options: Options, filesystem: str) -> Calls:
         given = math.ceil(bytes_read / _READ_AT_ONCE_BYTES)
         kept = round(max(_KEPT_OF_FEW * shared, _KEPT_OF_MANY * (shared - _KEPT_LATER)))
     return Counter({"fcntl": given, "fchdir": given, "openat": kept, "close": kept + given})
+
+
+def steps_out(survey: Survey, options: Options, given: int = 0) -> int:
+    """Return how often a thread leaves the directory it stands in for the root.
+
+    Whoever has nothing left to do does, and who removes the directory above where it stands.
+
+    Args:
+        given: how often one goes where others are.
+    """
+    stood = survey.non_directory_parents + given
+    return min(threads_of(options), stood) + max(0, round(turns_up(survey)) - 1)
 
 
 def turns_up(survey: Survey) -> float:

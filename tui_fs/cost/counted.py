@@ -8,7 +8,7 @@ allocator moves the heap for large directories are too few to matter, and are le
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tui_fs.cost.calls_parallel import turns_up
+from tui_fs.cost.calls_parallel import steps_out
 from tui_fs.cost.calls_rm_find import rm_processes_keeping_root
 from tui_fs.cost.calls_xargs import batches_of, path_bytes_of
 from tui_fs.model.calls import OF_CHANCE, REMOVING_CALLS
@@ -45,9 +45,7 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
     ),
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
     # it reads 256 KiB at once
-    StrategyName.PARALLEL: (
-        *(_START, "non_directories", "directories", "non_directory_parents", "turns_up"),
-    ),
+    StrategyName.PARALLEL: (*(_START, "non_directories", "directories", "non_directory_parents"),),
 }
 _NOT_OF_THE_TREE = OF_CHANCE[StrategyName.RSYNC] | {"brk", "mmap", "munmap", "mremap"}
 """How rsync's processes interleave, and memory, which tiny trees hardly need: the same for all."""
@@ -107,6 +105,8 @@ class CallModel:
             name: max(0, round(sum(share * features[what] for what, share in shares.items())))
             for name, shares in self.shares.items()
         }
+        if self.strategy is StrategyName.PARALLEL:  # of this small trees tell nothing
+            calls["chdir"] = steps_out(survey, options)
         removing = {name: calls[name] for name in REMOVING_CALLS & calls.keys()}
         if removing:
             most = max(sorted(removing), key=lambda name: removing[name])
@@ -196,7 +196,6 @@ def _features(
         "non_empty": survey.non_empty_directories,
         "parents": survey.parent_directories,
         "non_directory_parents": survey.non_directory_parents,
-        "turns_up": turns_up(survey),
         _FURTHER_READS: survey.directory_reads - 2 * totals.directories,
         "tall": survey.tall_full_directories if reopens else survey.tall_directories,
         "levels": survey.non_empty_levels,
