@@ -111,13 +111,14 @@ impl Worker<'_> {
                 }
             } else if next < files.len() && kept.len() + burst <= most {
                 let end = (next + burst).min(files.len());
-                for (at, &named) in (next..end).zip(&files[next..end]) {
-                    let name = keeping.chunk.name(named);
-                    if let Ok(one) = self.calls.open_to_keep(here, name) {
-                        kept.push_back((at, one));
-                    }
+                while next < end {
+                    let (at, name) = (next, keeping.chunk.name(files[next]));
+                    next += 1;
+                    let Ok(one) = self.calls.open_to_keep(here, name) else {
+                        break; // probably the other one was faster
+                    };
+                    kept.push_back((at, one));
                 }
-                next = end;
             } else if looks < LOOKS {
                 std::hint::spin_loop();
                 continue;
