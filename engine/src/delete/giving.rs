@@ -75,7 +75,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives the last of the names away if somebody has nothing to do and two are faster here.
+    /// Gives the last of the names away if somebody has nothing to do and two are faster here; or
+    /// has them all kept, where one removes and the other one frees.
     ///
     /// Returns where those end that are left.
     pub(super) fn give_names(
