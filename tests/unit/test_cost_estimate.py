@@ -6,13 +6,14 @@ import pytest
 
 from tests.unit.test_cost_calls import EMPTY, TEN_TIMES_100
 from tui_fs.cost.advice import advice, recommended
-from tui_fs.cost.calibration import Experience
+from tui_fs.cost.calibration import Counted, Experience
 from tui_fs.cost.estimate import Basis, Candidate, estimate_all
 from tui_fs.cost.time import predicted_seconds, typical
+from tui_fs.cost.versions import versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.strategy import Guarantees, Options, StrategyName
-from tui_fs.model.survey import Survey
+from tui_fs.model.strategy import Guarantees, Options, Pace, StrategyName
+from tui_fs.model.survey import Survey, Totals
 
 SAFE = Guarantees(True, True, any_depth=True, takes_filters=True, processes="1")
 BY_PATH = Guarantees(False, True, any_depth=False, takes_filters=True, processes="many")
@@ -52,6 +53,21 @@ def test_each_candidate_is_estimated_in_order() -> None:
     found = estimates()
     assert list(found) == list(CANDIDATES)
     assert found[StrategyName.XARGS].command == (("find",), ("xargs",))
+
+
+@pytest.mark.parametrize(("files", "kept"), [(100_000, 86_400), (1_000, 0)])
+def test_what_threads_call_together_is_added_to_what_was_counted(files: int, kept: int) -> None:
+    # Given a directory on ext4, and a share of calls counted with versions without a formula
+    survey = replace(EMPTY, totals=Totals(files=files), max_entries_in_directory=files)
+    name, options = StrategyName.PARALLEL, Options(pace=Pace(threads=2))
+    counted = Counted(versions_used(name, {}), {"close": {"start": 10.0}})
+    basis = replace(UNMEASURED, calibration=replace(typical("ext4"), counted={name.value: counted}))
+    # When estimated
+    one = estimates(survey, options, basis=basis)[name]
+    # Then names that are kept are opened and closed besides, where some are
+    assert one.calls_rest_on == "small trees deleted under counters with the tools here"
+    assert (one.syscalls.get("openat"), one.syscalls["close"] >= 10 + kept) == (kept or None, True)
+    assert all(one.syscalls.values())
 
 
 @pytest.mark.parametrize("strategy", StrategyName)

@@ -33,8 +33,8 @@ _KEPT = frozenset({"ext2", "ext3", "ext4"})
 _KEPT_OF_FEW = 0.7
 _KEPT_OF_MANY = 0.9
 _KEPT_LATER = 4_000
-"""How many, as it was with two threads on two processors: 0.7 of 1,500 and of 12,000 names, 0.86 of
-200,000. The others are removed before they are opened."""
+"""How many, by what the engine told with two threads on two processors: 0.7 of 1,500 and of 12,000
+names, 0.86 of 200,000. The others are removed before they are opened."""
 _READ_AT_ONCE_BYTES = 16 << 20
 _NAMED_BYTES = 17
 """Names of a directory are read to so many bytes, each with so many besides its own (worker.rs)."""

@@ -45,7 +45,7 @@ _FEATURES: Mapping[StrategyName, tuple[str, ...]] = {
     ),
     StrategyName.RMTREE: (_START, "non_directories", "directories", "non_empty", _FURTHER_READS),
     # it reads 256 KiB at once
-    StrategyName.PARALLEL: (*(_START, "non_directories", "directories", "non_directory_parents"),),
+    StrategyName.PARALLEL: (_START, "non_directories", "directories", "non_directory_parents"),
 }
 _NOT_OF_THE_TREE = OF_CHANCE[StrategyName.RSYNC] | {"brk", "mmap", "munmap", "mremap"}
 """How rsync's processes interleave, and memory, which tiny trees hardly need: the same for all."""

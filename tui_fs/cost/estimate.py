@@ -142,7 +142,7 @@ def _calls(
     model = CallModel(name, keep_root=False, shares=counted.shares)
     calls = Counter(model.predicted(survey, options, is_inside=is_inside))
     if name is StrategyName.PARALLEL:  # of the small trees none was large enough for that
-        calls.update(calls_together(survey, options, kind))
+        calls += calls_together(survey, options, kind)
     start = Counter(model.predicted(Survey(survey.path), options))
     for call, number in start.items():
         calls[call] += (runs - 1) * number if call not in REMOVING_CALLS else 0

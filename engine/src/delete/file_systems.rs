@@ -89,6 +89,7 @@ mod tests {
             assert_eq!(FileSystem(number).gains_by_splitting(), splitting);
             assert_eq!(FileSystem(number).gains_by_threads(), threads);
             assert_eq!(FileSystem(number).has_parts(), has_parts);
+            assert_eq!(FileSystem(number).frees_inodes_aside(), number == EXT);
         }
     }
 }
