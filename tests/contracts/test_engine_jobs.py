@@ -11,6 +11,7 @@ from tests.contracts.test_control import of_type, start
 from tests.needs import needs_engine, needs_kernel_counters, needs_root
 from tests.trees import flat, many_directories
 from tui_fs.linux.engine import find_engine
+from tui_fs.linux.pins import take_pin
 from tui_fs.model.calls import countable
 
 DIRECTORIES, FILES_EACH = 30, 50
@@ -82,8 +83,10 @@ def test_what_is_shown_before_is_what_runs(cli: Cli, tmpfs: Path) -> None:
     # When it is run / Then by the same command, with the pin of the directory
     report = cli.run("delete", "--yes", "--json", *options, target).expect(0).report()
     assert report["command"] == shown["command"]
-    status = target.stat()
-    assert f"--pin {status.st_dev}:{status.st_ino} -- {target}" in shlex.join(shown["command"][0])
+    pin = take_pin(str(target))
+    assert f"--pin {pin.device}:{pin.inode}:{pin.birth_ns} -- {target}" in shlex.join(
+        shown["command"][0]
+    )
 
 
 def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) -> None:

@@ -13,6 +13,7 @@ from tests.engine.running import DEADLINE_S, delete, engine
 from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, census, chain, flat, hostile_names, many_directories
 from tui_fs.linux.fnmatch import matches_glob
+from tui_fs.linux.pins import take_pin
 
 WAYS = ((), ("--threads", "1"), ("--threads", "5"), ("--without-openat2",))
 FLAT_FILES = 60_000
@@ -199,7 +200,7 @@ def test_another_directory_than_the_pinned_one_is_not_touched(ext4: Path) -> Non
     first, second = ext4 / "first", ext4 / "second"
     flat(first, 3)
     flat(second, 3)
-    pins = [f"{(s := path.stat()).st_dev}:{s.st_ino}" for path in (first, second)]
+    pins = [f"{(s := path.stat()).st_dev}:{s.st_ino}:0" for path in (first, second)]
     second.rename(ext4 / "moved")
     flat(second, 3)
     # When they are to be removed
@@ -207,6 +208,18 @@ def test_another_directory_than_the_pinned_one_is_not_touched(ext4: Path) -> Non
     # Then it says which one, and nothing was touched at all
     assert "second" in ended.messages[0]
     assert len(os.listdir(first)) == len(os.listdir(second)) == 3
+
+
+def test_directory_with_the_pinned_inode_but_another_birth_time_is_not_touched(ext4: Path) -> None:
+    target = ext4 / "target"
+    flat(target, 3)
+    pin = take_pin(str(target))
+    assert pin.birth_ns is not None
+    wrong = f"{pin.device}:{pin.inode}:{pin.birth_ns + 1}"
+    delete("--pin", wrong, "--", target).expect(1)
+    assert len(os.listdir(target)) == 3
+    delete("--pin", f"{pin.device}:{pin.inode}:{pin.birth_ns}", "--", target).expect(0)
+    assert not target.exists()
 
 
 def test_a_symbolic_link_on_the_way_is_refused(ext4: Path) -> None:

@@ -174,8 +174,8 @@ def test_a_target_that_is_not_there_does_not_spare_the_others(ext4: Path) -> Non
         ("--", ".", "/a"),
         ("--force", "--", "/nowhere"),
         ("--min-size", "many", "--", "/nowhere"),
-        ("--pin", "1:1", "--", "/nowhere", "/nothing"),
-        ("--pin", "1", "--", "/nowhere"),
+        ("--pin", "1:1:1", "--", "/nowhere", "/nothing"),
+        ("--pin", "1:1", "--", "/nowhere"),
     ],
 )
 def test_what_is_not_understood_is_said_and_nothing_is_done(

@@ -117,5 +117,5 @@ async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> N
         spool.mkdir()
         await _answer(pilot, yes=True)
         # Then it stays
-        await wait_for(pilot, "renamed in the meantime")
+        await wait_for(pilot, "replaced or renamed")
         assert spool.exists()

@@ -6,6 +6,7 @@ before you commit them.
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.races._replaceable", lambda _: None)
     target = Target(MAILDROP, Pin(1, 2, 3))
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: (target,))
+    monkeypatch.setattr("tui_fs.screens.preview.keep_open", lambda _: nullcontext())
     monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter(()))
     monkeypatch.setattr("tui_fs.screens.preview.needs_measuring", lambda *_: False)
     monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda *_, **__: TraceSource.OFF)

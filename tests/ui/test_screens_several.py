@@ -1,5 +1,6 @@
 """What the screens show of a job that deletes several directories."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -40,6 +41,7 @@ def several(monkeypatch: pytest.MonkeyPatch) -> PreviewScreen:
     """Give the preview of three hundred directories."""
     targets = tuple(Target(path, Pin(1, number, 3)) for number, path in enumerate(PATHS))
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: targets)
+    monkeypatch.setattr("tui_fs.screens.preview.keep_open", lambda _: nullcontext())
     monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: "they are many")
     return PreviewScreen(PATHS, Settings())
 

@@ -18,6 +18,7 @@ from tui_fs.cures.recreate import Recreated, finish_room, recreate
 from tui_fs.cures.renames import Spot, cut_name, exchange, exchange_expecting, rename_new
 from tui_fs.cures.twin import Twin
 from tui_fs.model.errors import Refused
+from tui_fs.model.target import Pin
 
 ROOM = ".spool.room"
 
@@ -256,7 +257,7 @@ def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
     (room / "twin" / "file").touch()
 
     with pytest.raises(Refused, match="Other directories"):
-        finish_room(here.spot(), here.spot(ROOM), ((1, 1),))
+        finish_room(here.spot(), here.spot(ROOM), (Pin(1, 1, 1),))
 
     assert (room / "twin" / "file").exists()
 

@@ -88,7 +88,7 @@ def test_another_directory_under_its_name_is_not_put_back(
     Path(record.aside).mkdir()
     monkeypatch.setattr(cure_undo, "standing_in", lambda *_: Standing.ASIDE)
 
-    with pytest.raises(Refused, match="Another directory"):
+    with pytest.raises(Refused, match="not the directory that was set aside"):
         undo(record.id)
 
     assert not spool.exists()

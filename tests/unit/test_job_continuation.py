@@ -1,6 +1,5 @@
 """What a job has left that died, by what stands at its targets' places now."""
 
-import os
 import shutil
 import time
 from dataclasses import replace
@@ -10,8 +9,8 @@ import pytest
 
 from tests.unit.test_job_store import plan
 from tui_fs.job.continuation import rest_of
-from tui_fs.linux.birth import birth_s
-from tui_fs.linux.pins import open_directory, take_pin
+from tui_fs.linux.pins import take_pin
+from tui_fs.linux.statx import FileStatx
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
@@ -20,17 +19,13 @@ from tui_fs.model.target import Target
 
 def plan_of(*paths: Path) -> Plan:
     """Give the plan of a job on these directories, as they are now."""
-    targets = tuple(Target(PathStr(str(path)), take_pin(str(path)), born_s(path)) for path in paths)
+    targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in paths)
     return replace(plan(), targets=targets, created_at=time.time())
 
 
-def born_s(path: Path) -> float | None:
-    """Tell when a directory was made."""
-    descriptor = open_directory(str(path))
-    try:
-        return birth_s(descriptor)
-    finally:
-        os.close(descriptor)
+def with_birth(target: Target, birth_ns: int | None) -> Target:
+    """Return a target whose directory was created at another time."""
+    return replace(target, pin=replace(target.pin, birth_ns=birth_ns))
 
 
 @pytest.fixture
@@ -69,13 +64,13 @@ def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> Non
     )
 
 
-@pytest.mark.parametrize("apart_s", [-3600.0, -0.001, 0.001, 3600.0])
+@pytest.mark.parametrize("apart_ns", [-(10**12), -1, 1, 10**12])
 def test_one_made_in_another_moment_is_another_even_with_its_inode(
-    places: list[Path], apart_s: float
+    places: list[Path], apart_ns: int
 ) -> None:
     # Given a job on directories with the inodes of those that are there, as another disk has them
     died = plan_of(*places[:2])
-    others = [replace(target, birth_s=(target.birth_s or 0) + apart_s) for target in died.targets]
+    others = [with_birth(one, (one.pin.birth_ns or 0) + apart_ns) for one in died.targets]
     # When asked / Then nothing of it goes on
     with pytest.raises(Refused) as why:
         rest_of(replace(died, targets=tuple(others)))
@@ -90,13 +85,13 @@ def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
 ) -> None:
     # Given a file system that does not tell when a directory was made / When asked / Then refused
     died = plan_of(*places)
-    monkeypatch.setattr("tui_fs.safety.refusals.birth_s", lambda _: None)
+    monkeypatch.setattr("tui_fs.linux.pins.statx", lambda _: FileStatx(None, None))
     with pytest.raises(Refused) as why:
         rest_of(died)
-    assert "does not tell when" in why.value.sentence
+    assert "does not record when" in why.value.sentence
     # And where it did not tell before
     monkeypatch.undo()
-    untold = tuple(replace(target, birth_s=None) for target in died.targets)
+    untold = tuple(with_birth(target, None) for target in died.targets)
     with pytest.raises(Refused):
         rest_of(replace(died, targets=untold))
 

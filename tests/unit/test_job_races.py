@@ -311,7 +311,7 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
         for one in staged
         if one.step[0][0] == "/bin/e"
     }
-    assert pinned == {(0,): ["1:10"], (2,): ["1:30"], (1,): ["1:20"]}
+    assert pinned == {(0,): ["1:10:0"], (2,): ["1:30:0"], (1,): ["1:20:0"]}
     assert staged[-1].step == (("/bin/rmdir", "--", "./t"),)
     # But no other strategy is given any
     plain = stage(STRATEGIES[StrategyName.FIND], paths, Options(), {"find": "f", "rmdir": "r"}, "")

@@ -197,7 +197,7 @@ def _device(left: Path, records: Path) -> None:
 
 
 def _birth(_: Path, records: Path) -> None:
-    change_record(records, birth_s=1.0)
+    change_record(records, birth_ns=1)
 
 
 def _mode(left: Path, _: Path) -> None:
@@ -258,12 +258,12 @@ def test_what_is_not_what_was_made_is_not_removed(
         "[]",
         "null",
         "{}",
-        '{"path": 1, "device": 2, "inode": 3, "birth_s": 4}',
-        '{"path": "relative", "device": 2, "inode": 3, "birth_s": 4}',
-        '{"path": "", "device": 2, "inode": 3, "birth_s": 4}',
-        '{"path": "/\\u0000", "device": 2, "inode": 3, "birth_s": null}',
-        '{"path": "/' + PREFIX + '\\u0000", "device": 2, "inode": 3, "birth_s": null}',
-        '{"path": "/\\ud800/' + PREFIX + '1", "device": 2, "inode": 3, "birth_s": null}',
+        '{"path": 1, "device": 2, "inode": 3, "birth_ns": 4}',
+        '{"path": "relative", "device": 2, "inode": 3, "birth_ns": 4}',
+        '{"path": "", "device": 2, "inode": 3, "birth_ns": 4}',
+        '{"path": "/\\u0000", "device": 2, "inode": 3, "birth_ns": null}',
+        '{"path": "/' + PREFIX + '\\u0000", "device": 2, "inode": 3, "birth_ns": null}',
+        '{"path": "/\\ud800/' + PREFIX + '1", "device": 2, "inode": 3, "birth_ns": null}',
         pytest.param("[" * 100_000, id="deep"),
     ],
 )

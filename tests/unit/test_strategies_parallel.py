@@ -31,7 +31,7 @@ def test_each_target_has_its_pin_in_their_order() -> None:
     # Given two targets / When their pins are added / Then they stand before the paths, in order
     line = argv(("/t/a", "/t/b"), [Pin(8, 2, 99), Pin(9, 3, 99)], Options())
     assert line[1:] == (
-        *("delete", "--every", "50", "--pin", "8:2", "--pin", "9:3"),
+        *("delete", "--every", "50", "--pin", "8:2:0", "--pin", "9:3:0"),
         *("--", "/t/a", "/t/b"),
     )
 
@@ -40,7 +40,7 @@ def test_each_target_has_its_pin_in_their_order() -> None:
 def test_a_pattern_like_an_option_stays_a_pattern(glob: str) -> None:
     # Given a pattern that looks like an option / When built / Then the pin stands before the end
     line = argv((".",), [Pin(8, 2, 99)], Options(filters=Filters(name_glob=glob)))
-    assert line[1:] == ("delete", "--name", glob, "--every", "50", "--pin", "8:2", "--", ".")
+    assert line[1:] == ("delete", "--name", glob, "--every", "50", "--pin", "8:2:0", "--", ".")
 
 
 def test_counts_are_read_with_their_times() -> None:

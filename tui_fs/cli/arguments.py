@@ -1,14 +1,15 @@
 """Single arguments: their types, and what several commands make of them."""
 
 import argparse
-import os
 import time
 
+from tui_fs.linux.ways import canonical_directory
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable, is_encodable
+from tui_fs.model.paths import PathStr, displayable, is_encodable
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
+from tui_fs.model.target import Pin
 from tui_fs.model.units import parse_age, parse_size
 
 EXPORT_FORMATS = ("ncdu", "csv", "json")
@@ -43,26 +44,11 @@ def trace_of(parsed: argparse.Namespace) -> TraceSource | None:
     return None if parsed.trace == "auto" else TraceSource(parsed.trace)
 
 
-def directory_argument(path: str) -> str:
+def directory_argument(path: str) -> PathStr:
     """Return the canonical absolute path of a directory to look into; BadInput otherwise."""
     if not path or "\0" in path or not is_encodable(path):
         raise BadInput(f"'{displayable(path)}' is not a path.")
-    parent, name = os.path.split(path.rstrip("/") or "/")
-    if name in ("", ".", ".."):
-        canonical = os.path.realpath(path)
-    else:
-        canonical = os.path.join(os.path.realpath(parent or "."), name)
-    if os.path.islink(canonical):
-        points_to = displayable(os.readlink(canonical))
-        raise BadInput(
-            f"{displayable(path)} is a symbolic link to {points_to}.",
-            "Links are not followed; name the directory itself.",
-        )
-    if not os.path.lexists(canonical):
-        raise BadInput(f"{displayable(path)} does not exist.")
-    if not os.path.isdir(canonical):
-        raise BadInput(f"{displayable(path)} is not a directory.")
-    return canonical
+    return canonical_directory(path)
 
 
 def _number(text: str, low: int, high: int) -> int:
@@ -90,6 +76,14 @@ def threads(text: str) -> int:
 def nice(text: str) -> int:
     """Return a niceness."""
     return _number(text, 0, 19)
+
+
+def pin(text: str) -> Pin:
+    """Return a pin."""
+    try:
+        return Pin.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a pin") from error
 
 
 def size(text: str) -> int:

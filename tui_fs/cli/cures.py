@@ -11,6 +11,7 @@ from tui_fs.job.cure_frame import refuse_occupied
 from tui_fs.job.cure_standing import Standing, records
 from tui_fs.job.cure_undo import undo
 from tui_fs.job.cures import Prospect, look, put_aside, recreate_directory
+from tui_fs.job.races import keep_open
 from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_command
 from tui_fs.model.codec import argv_fields, path_fields
 from tui_fs.model.errors import BadInput, Refused
@@ -27,13 +28,14 @@ _MEANINGS = {
 
 def run_recreate(parsed: argparse.Namespace) -> int:
     """Give an emptied directory a new, small index."""
-    prospect = look(parsed.path, to_recreate=True)
+    prospect = look(parsed.path, to_recreate=True, pin=parsed.pin)
     refuse_occupied(prospect.occupants, are_accepted=parsed.accept_occupants)
     _warn(prospect)
     shown = displayable(prospect.target.path)
     size = bytes_iec(prospect.index_bytes)
-    _confirm(parsed, f"{shown} is empty, and its index takes {size}.", "Recreate it?")
-    made = recreate_directory(prospect, accept_occupants=parsed.accept_occupants)
+    with keep_open((prospect.target,)):
+        _confirm(parsed, f"{shown} is empty, and its index takes {size}.", "Recreate it?")
+        made = recreate_directory(prospect, accept_occupants=parsed.accept_occupants)
     _note_warning(made.warning)
     done = made.done
     if parsed.json:
@@ -72,12 +74,13 @@ def run_aside(parsed: argparse.Namespace) -> int:
 
 
 def _put_aside(parsed: argparse.Namespace) -> int:
-    prospect = look(parsed.path, to_recreate=False)
+    prospect = look(parsed.path, to_recreate=False, pin=parsed.pin)
     _warn(prospect)
     place = "an empty twin takes its place" if parsed.twin else "nothing takes its place"
     shown = displayable(prospect.target.path)
-    _confirm(parsed, f"{shown} is renamed aside in its own parent; {place}.", "Put it aside?")
-    done = put_aside(prospect, with_twin=parsed.twin)
+    with keep_open((prospect.target,)):
+        _confirm(parsed, f"{shown} is renamed aside in its own parent; {place}.", "Put it aside?")
+        done = put_aside(prospect, with_twin=parsed.twin)
     record = done.record
     if parsed.json:
         print_json(

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_fs.cli.arguments import options_of, trace_of
@@ -20,7 +21,7 @@ from tui_fs.job.permission import (
     word_to_type,
 )
 from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate
-from tui_fs.job.races import directories_named_from
+from tui_fs.job.races import directories_named_from, keep_open
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
@@ -28,14 +29,24 @@ from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.target import command_lines, in_words, target_fields
+from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
 from tui_fs.tracing.ladder import open_source
+
+_Started = tuple[Plan, JobFolder | None, Interrupts]
+"""A job, its folder (None if an interrupt came before it began), and what interrupts it."""
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Delete the directories, or say why not."""
     targets = check_targets(parsed.paths)
+    with keep_open(targets):
+        started = _plan_and_start(targets, parsed)
+    return DONE if started is None else _follow(*started, parsed)
+
+
+def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _Started | None:
+    """Survey, ask and start; None after a dry run."""
     check_strategy_here(parsed.strategy)
     asks = _asks(parsed)
     options, trace = options_of(parsed), trace_of(parsed)
@@ -48,8 +59,8 @@ def run(parsed: argparse.Namespace) -> int:
     plan = make_plan(targets, survey, parsed.strategy, options, trace)
     if parsed.dry_run:
         _print_plan(plan, as_json=parsed.json)
-        return DONE
-    return _carry_out(plan, parsed, asks=asks)
+        return None
+    return _confirm_and_start(plan, parsed, asks=asks)
 
 
 def go_on(died: Plan, parsed: argparse.Namespace) -> int:
@@ -57,11 +68,14 @@ def go_on(died: Plan, parsed: argparse.Namespace) -> int:
     rest = rest_of(died)
     if rest.gone:
         note(f"tui-fs: {rest.gone}")
-    asks = _asks(parsed)
-    open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
-    survey = count_tree([target.path for target in rest.targets], died.options.filters)
-    plan = make_plan(rest.targets, survey, died.strategy, died.options, died.trace)
-    return _carry_out(replace(plan, continues=died.job_id), parsed, asks=asks)
+    with keep_open(rest.targets):
+        asks = _asks(parsed)
+        open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
+        survey = count_tree([target.path for target in rest.targets], died.options.filters)
+        plan = make_plan(rest.targets, survey, died.strategy, died.options, died.trace)
+        plan = replace(plan, continues=died.job_id)
+        started = _confirm_and_start(plan, parsed, asks=asks)
+    return _follow(*started, parsed)
 
 
 def _asks(parsed: argparse.Namespace) -> bool:
@@ -71,14 +85,19 @@ def _asks(parsed: argparse.Namespace) -> bool:
     return asks
 
 
-def _carry_out(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> int:
+def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) -> _Started:
     if asks:
         plan = _asked(plan)
     elif parsed.confirm is not None:
         plan = _typed(plan, parsed.confirm)
     check_plan(plan)  # says now what the job would say
     interrupts = Interrupts()
-    folder = start(plan, lambda: interrupts.received is None)
+    return plan, start(plan, lambda: interrupts.received is None), interrupts
+
+
+def _follow(
+    plan: Plan, folder: JobFolder | None, interrupts: Interrupts, parsed: argparse.Namespace
+) -> int:
     if folder is None:
         note("tui-fs: Interrupted before the job began; nothing was deleted.")
         return interrupts.exit_code

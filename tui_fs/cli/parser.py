@@ -12,6 +12,7 @@ from tui_fs.cli.arguments import (
     io_priority,
     natural,
     nice,
+    pin,
     positive,
     size,
     strategy,
@@ -125,6 +126,7 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
                 action="store_true",
                 help="leave processes that stand in it in a directory that is gone",
             )
+            _add_pin(parser)
             parser.set_defaults(run="cures.run_recreate")
         case "aside":
             parser.description = "Rename a directory aside at once, to be deleted later."
@@ -227,6 +229,12 @@ def _add_aside(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list what was put aside")
     parser.add_argument("--undo", metavar="ID", help="put it back, or finish what was interrupted")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    _add_pin(parser)
+
+
+def _add_pin(parser: argparse.ArgumentParser) -> None:
+    """Add the pin that the screens pass on with a confirmation; not for people."""
+    parser.add_argument("--pin", type=pin, help=argparse.SUPPRESS)
 
 
 def _add_lab(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,10 @@ from tui_fs.cures.attributes import Attributes, differences, read_attributes
 from tui_fs.cures.drain import Drained, remove_drained
 from tui_fs.cures.renames import Spot, exchange_expecting, identity_of
 from tui_fs.cures.twin import Twin, open_directory_at
+from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
+from tui_fs.model.target import Pin
 
 
 def refuse_changed(held: int, wanted: Attributes) -> None:
@@ -44,19 +46,20 @@ def take_back(place: Spot, other: Spot, held: int, twin: Twin, why: OSError | Re
         ) from why
 
 
-def finish(left: Spot, place: Spot, known: Collection[tuple[int, int]]) -> Drained:
+def finish(left: Spot, place: Spot, known: Collection[Pin]) -> Drained:
     """Remove the directory that a killed run has left; its entries go to the one at the place.
 
     Args:
-        known: the two directories that were to be exchanged; others stay alone.
+        known: the two directories that were to be exchanged; others are not touched.
 
     Raises:
         OSError: an entry cannot be moved.
         Refused: other directories stand there; nothing was changed.
     """
     with open_directory_at(left) as old, open_directory_at(place) as new:
-        pair = {identity_of(old), identity_of(new)}
-        if len(pair) != 2 or not pair <= set(known):
+        pins = pin_of(old), pin_of(new)
+        are_known = all(any(pin.is_same_later(recorded) for recorded in known) for pin in pins)
+        if pins[0] == pins[1] or not are_known:
             raise Refused(
                 "Other directories stand there than those that were to be exchanged.",
                 "Look at both, and move what you need yourself.",

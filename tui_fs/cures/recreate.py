@@ -19,6 +19,7 @@ from tui_fs.cures.twin import (
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Pin
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) ->
         return Recreated(before, index_bytes(twin.descriptor), drained.moved, tuple(drained.kept))
 
 
-def finish_room(place: Spot, room: Spot, known: Collection[tuple[int, int]]) -> Drained:
+def finish_room(place: Spot, room: Spot, known: Collection[Pin]) -> Drained:
     """Finish what a killed run has left in its room: its entries go to the directory.
 
     Raises:

@@ -47,9 +47,7 @@ def rest_of(plan: Plan) -> Rest:
     same = tuple(
         target
         for path, target in zip(left, targets, strict=True)
-        if target.path == path
-        and target.pin.inode == before[path].pin.inode
-        and _is_as_old(target, before[path], plan)
+        if target.path == path and _is_same(target, before[path], plan)
     )
     if not same:
         raise Refused(
@@ -61,16 +59,19 @@ def rest_of(plan: Plan) -> Rest:
     return Rest(same, _gone(gone, len(before)) if gone else "")
 
 
-def _is_as_old(target: Target, before: Target, plan: Plan) -> bool:
-    """Tell whether two directories were made in the same moment; Refused where nobody knows."""
-    if target.birth_s is None or before.birth_s is None:
+def _is_same(target: Target, before: Target, plan: Plan) -> bool:
+    """Return whether it is the directory of the job; Refused where that cannot be known."""
+    if target.pin.inode != before.pin.inode:
+        return False
+    if target.pin.birth_ns is None or before.pin.birth_ns is None:
         raise Refused(
-            f"The file system of {displayable(target.path)} does not tell when a directory was "
-            f"made, so it may be another one than job {plan.job_id} was to delete.",
-            "Look at it, and delete it in a job of its own if it shall go.",
+            f"The file system of {displayable(target.path)} does not record when a directory was "
+            f"created, so this may be another directory than the one job {plan.job_id} began to "
+            "delete.",
+            "Check its content, and delete it in a new job.",
             rule="changed",
         )
-    return target.birth_s == before.birth_s
+    return target.pin.is_same_later(before.pin)
 
 
 def _gone(gone: list[PathStr], number: int) -> str:

@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator
 
 from tui_fs.cures import aside
+from tui_fs.cures.renames import Spot
 from tui_fs.job.cure_frame import spot
 from tui_fs.job.set_aside import Action, Damaged, Record, all_records
-from tui_fs.linux.pins import open_directory
+from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
+from tui_fs.model.target import Pin
 
 
 class Standing(enum.StrEnum):
@@ -43,12 +45,29 @@ def standing_of(record: Record) -> Standing:
 
 
 def standing_in(record: Record, parent: int) -> Standing:
-    device = os.fstat(parent).st_dev
-    at_aside = spot(parent, record.aside).identity()
-    if record.action is Action.ASIDE and at_aside == (device, record.pin.inode):
+    aside_spot = spot(parent, record.aside)
+    if record.action is Action.ASIDE and is_recorded(aside_spot, record.pin):
         return Standing.ASIDE
     has_room = spot(parent, record.room).identity() is not None
-    return Standing.GONE if at_aside is None and not has_room else Standing.INTERRUPTED
+    is_gone = aside_spot.identity() is None and not has_room
+    return Standing.GONE if is_gone else Standing.INTERRUPTED
+
+
+def is_recorded(place: Spot, recorded: Pin) -> bool:
+    """Return whether a name stands for the directory that was recorded, maybe before a restart.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(place.name, flags, dir_fd=place.directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        return pin_of(descriptor).is_same_later(recorded)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -14,9 +14,10 @@ from tui_fs.cures.recreate import finish_room
 from tui_fs.cures.twin import INSIDE, open_directory_at, remove_if_empty
 from tui_fs.job.cure_frame import checked, opened, refuse_occupied, spot, sync, told, undisturbed
 from tui_fs.job.cure_rules import refuse_begun_deletion, tell_system_log
-from tui_fs.job.cure_standing import Standing, opened_above, standing_in
+from tui_fs.job.cure_standing import Standing, is_recorded, opened_above, standing_in
 from tui_fs.job.overlap import alone
 from tui_fs.job.set_aside import Action, Record, find, forgotten, undo_command
+from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 
@@ -72,8 +73,7 @@ def _telling_where(record: Record, parent: int, before: Standing) -> Iterator[No
     try:
         yield
     except TuiFsError as why:
-        place = spot(parent, record.path).identity()
-        is_back = place == (os.fstat(parent).st_dev, record.pin.inode)
+        is_back = is_recorded(spot(parent, record.path), record.pin)
         if before is Standing.ASIDE and is_back:
             why.sentence = f"{displayable(record.path)} is back. {why.sentence}"
             if standing_in(record, parent) is Standing.INTERRUPTED:
@@ -86,12 +86,8 @@ def _put_back(record: Record) -> Drained:
     target = checked(record.aside)
     refuse_begun_deletion(record, target)
     with opened(target) as (parent, held):
-        if os.fstat(held).st_ino != record.pin.inode:
-            raise Refused(
-                f"Another directory has the name {displayable(record.aside)} by now.",
-                "Look who else renames directories there.",
-                rule="changed",
-            )
+        if not pin_of(held).is_same_later(record.pin):
+            raise _another_at(record.aside)
         place, there = spot(parent, record.path), spot(parent, record.aside)
         remove_if_empty(spot(parent, record.room))  # left by a run that was killed at its end
         here = place.identity()
@@ -101,7 +97,7 @@ def _put_back(record: Record) -> Drained:
             except FileExistsError as error:
                 raise _occupied_place(record) from error
             return Drained()
-        if record.twin is None or here != (os.fstat(parent).st_dev, record.twin.inode):
+        if record.twin is None or not is_recorded(place, record.twin):
             raise _occupied_place(record)
         with open_directory_at(place) as twin:
             refuse_occupied(occupants_of(record.path, here), to_undo=True)
@@ -113,11 +109,13 @@ def _put_back(record: Record) -> Drained:
 
 def _finish(record: Record, parent: int) -> Drained:
     """Put in order what a killed run has left."""
-    checked(record.path)
-    device = os.fstat(parent).st_dev
     place, there = spot(parent, record.path), spot(parent, record.aside)
     room = spot(parent, record.room)
-    known = [(device, pin.inode) for pin in (record.pin, record.twin) if pin is not None]
+    known = [pin for pin in (record.pin, record.twin) if pin is not None]
+    is_known = any(is_recorded(there, pin) for pin in known)
+    if record.action is Action.ASIDE and not is_known and there.identity() is not None:
+        raise _another_at(record.aside)
+    checked(record.path)
     drained = Drained()
     if record.action is Action.ASIDE and there.identity() is not None:
         _refuse_mounts_on(record.aside)
@@ -134,6 +132,14 @@ def _refuse_mounts_on(path: PathStr) -> None:
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
         refuse_occupied(occupants_of(path, (status.st_dev, status.st_ino)), are_accepted=True)
+
+
+def _another_at(aside_path: PathStr) -> Refused:
+    return Refused(
+        f"{displayable(aside_path)} is not the directory that was set aside.",
+        "Another process replaced it. Check its content and move it by hand.",
+        rule="changed",
+    )
 
 
 def _refuse_gone(file: str, record: Record, parent: int) -> None:

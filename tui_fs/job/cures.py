@@ -25,7 +25,7 @@ from tui_fs.job.set_aside import (
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
-from tui_fs.model.target import Target
+from tui_fs.model.target import Pin, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,18 @@ class MadeAnew:
     warning: str
 
 
-def look(path: str, *, to_recreate: bool) -> Prospect:
+def look(path: str, *, to_recreate: bool, pin: Pin | None = None) -> Prospect:
     """Return the directory at `path` and who stands in it.
+
+    Args:
+        pin: that of the directory that was confirmed; None if none was yet.
 
     Raises:
         BadInput, Refused: as `check_targets`; or it cannot be recreated or put aside.
     """
     target = checked(path)
+    if pin is not None and target.pin != pin:
+        raise _replaced(target.path)
     _refuse_unfinished(target.path)
     with opened(target) as (parent, held):
         recreate.refuse_locked(parent)
@@ -147,11 +152,7 @@ def _acting(record: Record) -> Iterator[_Act]:
         try:
             refuse_overlap([target])
             if checked(record.path) != target:
-                raise Refused(
-                    f"{displayable(record.path)} was replaced or renamed in the meantime.",
-                    "Look at it again.",
-                    rule="changed",
-                )
+                raise _replaced(record.path)
             with opened(target) as (parent, held):
                 act = _Act(record, parent, held)
                 with _telling_where(act), told("Nothing could be exchanged"):
@@ -178,6 +179,14 @@ def _telling_where(act: _Act) -> Iterator[None]:
             order = shell_quoted(undo_command(record))
             why.advice = f"See what is in {displayable(record.aside)}: {order} goes on with it."
         raise
+
+
+def _replaced(path: PathStr) -> Refused:
+    return Refused(
+        f"{displayable(path)} is not the directory that was confirmed: it was replaced or renamed.",
+        "Check it and confirm again.",
+        rule="changed",
+    )
 
 
 def _refuse_unfinished(path: PathStr) -> None:

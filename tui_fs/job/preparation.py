@@ -8,7 +8,14 @@ from tui_fs.cost.calls_parallel import calls_of_start
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.pacing import ranks_of
 from tui_fs.job.permission import check_plan
-from tui_fs.job.races import StagedStep, open_pinned, refuse_race, stage, why_too_many_steps
+from tui_fs.job.races import (
+    SPARE_DESCRIPTORS,
+    StagedStep,
+    open_pinned,
+    refuse_race,
+    stage,
+    why_too_many_steps,
+)
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.model.calls import TraceSource
@@ -21,8 +28,6 @@ from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.ladder import open_source
 from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.source import CallSource
-
-_SPARE_DESCRIPTORS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
         if not os.access(tool, os.X_OK):
             raise Missing(f"{tool} is not there any more.", "Plan the job again.")
     try:
-        allow_more_descriptors(2 * len(plan.targets) + _SPARE_DESCRIPTORS)
+        allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
         pinned = [open_pinned(target) for target in plan.targets]
         source, staged = _stage(plan, empty_directory)
         directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)

@@ -1,16 +1,18 @@
 """Whether somebody else could lead a strategy astray, and how its tools are given the targets."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.pins import open_directory, pin_of
-from tui_fs.model.errors import Refused
+from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Options, Step
 from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.base import ComparesPins, Strategy
+from tui_fs.tracing.perf import allow_more_descriptors
 
 MOST_STEPS = 100
 """Each step has some hundred counters that stay open to the end of the job."""
@@ -21,6 +23,10 @@ and the fewer targets share one, the later they are compared."""
 
 MOST_ARGUMENT_BYTES = 100 << 10
 """The targets of one step, together: the kernel permits 128 KiB in any case (execve(2))."""
+
+
+SPARE_DESCRIPTORS = 128
+"""For all other files of a process that holds its targets open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +167,47 @@ def open_pinned(target: Target) -> tuple[int, int]:
         Refused: what is there is not what was confirmed.
     """
     above, name = os.path.split(target.path)
-    parent = open_directory(above)
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-    held = os.open(name, flags, dir_fd=parent)
-    if pin_of(held) != target.pin:
-        os.close(parent)
-        os.close(held)
-        raise Refused(
-            f"{displayable(target.path)} was replaced in this very moment.", rule="changed"
-        )
+    opened = [open_directory(above)]
+    try:
+        opened.append(os.open(name, flags, dir_fd=opened[0]))
+        if pin_of(opened[1]) != target.pin:
+            raise Refused(
+                f"{displayable(target.path)} was replaced by another directory.",
+                "Check it and confirm again.",
+                rule="changed",
+            )
+    except BaseException:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise
+    parent, held = opened
     return parent, held
+
+
+@contextlib.contextmanager
+def keep_open(targets: Sequence[Target]) -> Iterator[None]:
+    """Keep a descriptor of each target open, from its check until its job has started.
+
+    An open directory keeps its inode, its mount and its file system in use, so the kernel assigns
+    their numbers to nothing else: what has the pin later is the directory that was checked.
+    A file system with an open target cannot be unmounted, except lazily.
+
+    Raises:
+        BadInput: a target cannot be opened, or too many files are open.
+        Refused: a target is another directory than the one that was checked.
+    """
+    with contextlib.ExitStack() as stack:
+        allow_more_descriptors(len(targets) + SPARE_DESCRIPTORS)
+        for target in targets:
+            try:
+                parent, descriptor = open_pinned(target)
+            except OSError as error:
+                reason = os.strerror(error.errno or 0)
+                raise BadInput(f"{displayable(target.path)} cannot be opened: {reason}.") from error
+            os.close(parent)
+            stack.callback(os.close, descriptor)
+        yield
 
 
 def _replaceable(path: str) -> str | None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from tui_fs.job.store import is_private, made_private, state_directory
 from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
-from tui_fs.linux.birth import birth_s
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.linux.pins import open_directory
+from tui_fs.linux.statx import statx
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, is_within, upwards
@@ -43,7 +43,7 @@ class _Record:
     device: int
     boot: str
     inode: int | None = None
-    birth_s: float | None = None
+    birth_ns: int | None = None
 
 
 def place_beside(target: str) -> PathStr | None:
@@ -103,8 +103,8 @@ class Scratch:
             is_own = status.st_uid == os.geteuid() and status.st_mode & 0o777 == 0o700
             if not is_own or status.st_dev != device or os.listdir(self.descriptor):
                 raise Refused(f"A directory made in {shown} is not this user's alone.")
-            birth = birth_s(self.descriptor)
-            _write(self._lock, _Record(made.path, device, made.boot, status.st_ino, birth))
+            birth_ns = statx(self.descriptor).birth_ns
+            _write(self._lock, _Record(made.path, device, made.boot, status.st_ino, birth_ns))
         except BaseException:  # a signal, too
             with contextlib.suppress(OSError):  # it was not made, or is not empty: not ours
                 os.rmdir(self._name, dir_fd=self._above)
@@ -227,13 +227,13 @@ def _remove_if_same(made: _Record) -> None:
 
 
 def _is_same(found: int, made: _Record) -> bool:
-    status, birth = os.fstat(found), birth_s(found)
+    status, birth_ns = os.fstat(found), statx(found).birth_ns
     return (
         (status.st_dev, status.st_ino) == (made.device, made.inode)
         and status.st_uid == os.geteuid()
         and status.st_mode & 0o777 == 0o700
-        and birth == made.birth_s
-        and (birth is not None or made.boot == boot_id())
+        and birth_ns == made.birth_ns
+        and (birth_ns is not None or made.boot == boot_id())
     )
 
 

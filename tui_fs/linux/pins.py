@@ -2,7 +2,8 @@
 
 import os
 
-from tui_fs.model.errors import TuiFsError
+from tui_fs.linux.statx import statx
+from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import Pin
 
@@ -40,16 +41,23 @@ def open_directory(path: str) -> int:
 
 def pin_of(descriptor: int) -> Pin:
     """Return the pin of an open directory."""
-    status = os.fstat(descriptor)
-    return Pin(status.st_dev, status.st_ino, _mount_id(descriptor))
+    status, more = os.fstat(descriptor), statx(descriptor)
+    mount_id = _mount_id(descriptor) if more.mount_id is None else more.mount_id
+    return Pin(status.st_dev, status.st_ino, mount_id, more.birth_ns)
 
 
 def _mount_id(descriptor: int) -> int:
-    """Return the mount of an open descriptor (fdinfo has it since Linux 3.15)."""
+    """Return the mount of an open descriptor where statx lacks it (fdinfo: since Linux 3.15)."""
     path = f"/proc/self/fdinfo/{descriptor}"
-    with open(path, encoding="ascii") as lines:
-        for line in lines:
-            name, _, value = line.partition(":")
-            if name == "mnt_id":
-                return int(value)
-    raise TuiFsError(f"The kernel does not tell the mount of {displayable(path)}.")
+    try:
+        with open(path, encoding="ascii") as lines:
+            for line in lines:
+                name, _, value = line.partition(":")
+                if name == "mnt_id":
+                    return int(value)
+    except FileNotFoundError as error:
+        raise Missing(
+            "Neither statx(2) nor /proc reports on which mount a directory is.",
+            "Mount /proc: mount -t proc proc /proc.",
+        ) from error
+    raise TuiFsError(f"The kernel reports no mount in {displayable(path)}.")

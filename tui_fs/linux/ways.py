@@ -1,5 +1,6 @@
 """Where a path leads: to a target only through links that the user and root alone can make."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -7,27 +8,130 @@ from collections import deque
 from collections.abc import Collection
 
 from tui_fs.linux.accounts import ROOT, others_may_replace
-from tui_fs.model.errors import Refused
+from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.target import Pin
 
 _MAX_LINKS = 40  # path_resolution(7)
 
 
+def absolute(path: str) -> str:
+    """Return a path that starts at the root; `..` and symbolic links stay in it.
+
+    Raises:
+        BadInput: the path is relative, and the current directory has no path any more.
+    """
+    if path.startswith("/"):
+        return path
+    try:
+        return os.path.join(os.getcwd(), path)
+    except FileNotFoundError as error:
+        raise BadInput(
+            f"{displayable(path)} is relative to the current directory, which was deleted or "
+            "cannot be reached from /.",
+            "Use an absolute path.",
+        ) from error
+
+
+def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
+    """Open the directory that the kernel reaches by a path.
+
+    The text of a path can name another directory: links of /proc lead into other mount namespaces,
+    and the current directory may be covered by a mount since it was entered.
+
+    Args:
+        path: as the user gave it; not followed if it is itself a symbolic link.
+        by_text: its canonical form as far as the text shows; used where /proc is not mounted, or
+            the path is longer than the kernel reports (PATH_MAX).
+
+    Returns:
+        The canonical path, in the kernel's spelling (which file systems that ignore case may
+        spell differently than `path`), and a descriptor (O_PATH).
+
+    Raises:
+        OSError: it cannot be opened, is a symbolic link or no directory.
+        Refused: no path from the root leads to that directory.
+    """
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        pin = pin_of(descriptor)
+        candidates = [by_text]
+        with contextlib.suppress(OSError):
+            candidates.insert(0, os.readlink(f"/proc/self/fd/{descriptor}"))
+        for candidate in candidates:
+            if _leads_to(candidate, pin):
+                return PathStr(candidate), descriptor
+        raise Refused(
+            f"{displayable(path)} and {displayable(by_text)} are different directories: the first "
+            "is in another mount namespace, or is covered by a mount.",
+            "Use a path that leads to the directory from / in this mount namespace.",
+            rule="path",
+        )
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _leads_to(path: str, pin: Pin) -> bool:
+    if not path.startswith("/"):
+        return False
+    try:
+        descriptor = open_directory(path)
+    except OSError:
+        return False
+    try:
+        return pin_of(descriptor) == pin
+    finally:
+        os.close(descriptor)
+
+
+def canonical_directory(path: str) -> PathStr:
+    """Return the canonical path of a directory that is only going to be read.
+
+    Links on the way are followed, whoever can change them.
+
+    Raises:
+        BadInput: it is a symbolic link, no directory, or cannot be examined.
+        Refused: see `open_canonical`.
+    """
+    shown = displayable(path)
+    stripped = path.rstrip("/") or "/"
+    try:
+        if os.path.islink(stripped):
+            raise BadInput(
+                f"{shown} is a symbolic link to {displayable(os.readlink(stripped))}.",
+                "Links are not followed. Use the path of the directory itself.",
+            )
+        canonical_path, descriptor = open_canonical(stripped, os.path.realpath(absolute(stripped)))
+    except FileNotFoundError as error:
+        raise BadInput(f"{shown} does not exist.") from error
+    except NotADirectoryError as error:
+        raise BadInput(f"{shown} is not a directory.") from error
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise BadInput(f"{shown} cannot be examined: {reason}.") from error
+    os.close(descriptor)
+    return canonical_path
+
+
 def resolve(path: str) -> PathStr:
-    """Return the canonical path of an existing directory.
+    """Return the canonical path of an existing directory, as its text and its links give it.
 
     The way is walked by descriptors, and each link is judged as it is read: whoever can exchange
     a link decides what is at its end.
 
     Raises:
         OSError: a part of the way is not there or no directory.
+        BadInput: see `absolute`.
         Refused: it leads through a link that somebody other than the user and root can change.
     """
     uid = os.geteuid()
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     held = [os.open("/", flags)]
     names: list[str] = []
-    waiting = deque(os.path.join(os.getcwd(), path).split("/"))
+    waiting = deque(absolute(path).split("/"))
     links = 0
     try:
         while waiting:
@@ -77,10 +181,11 @@ def canonical(path: str, silent: Collection[str]) -> PathStr:
         silent: directories that are not looked at, nor anything in them: such a path is taken as
             it is written.
     """
+    path = absolute(path)
     if not silent:
         return PathStr(os.path.realpath(path))
     names: list[str] = []
-    waiting = deque(os.path.join(os.getcwd(), path).split("/"))
+    waiting = deque(path.split("/"))
     links = 0
     while waiting:
         name = waiting.popleft()

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from tui_fs.model.codec import Json, path_fields, shown_path
 from tui_fs.model.errors import BadInput
@@ -15,26 +15,49 @@ _PATHS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The identity of a directory at the moment of confirming."""
+    """The identity of a directory at the moment of confirming.
+
+    The kernel assigns device, inode and mount numbers again once nothing uses them. So whoever
+    compares a pin later keeps a descriptor of the directory open from the first look to the last
+    (`job.races.keep_open`), or relies on the birth time.
+
+    Attributes:
+        birth_ns: when the directory was created, in nanoseconds since the epoch; None where the
+            file system does not record it.
+    """
 
     device: int
     inode: int
     mount_id: int
+    birth_ns: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.device}:{self.inode}:{self.mount_id}:{self.birth_ns or 0}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Pin":
+        """Return the pin that `str` has written; ValueError if it is none."""
+        device, inode, mount_id, birth_ns = map(int, text.split(":"))
+        return cls(device, inode, mount_id, birth_ns or None)
+
+    def is_same_later(self, recorded: "Pin") -> bool:
+        """Return whether this directory is one that was pinned maybe before a restart.
+
+        Mounting again changes the mount id and may change the device number. Another file system
+        at the same place has the same inode numbers, but not the same birth times. Without them,
+        only a directory on the same device can be recognised.
+        """
+        if self.birth_ns is None or recorded.birth_ns is None:
+            return self == replace(recorded, mount_id=self.mount_id)
+        return (self.inode, self.birth_ns) == (recorded.inode, recorded.birth_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A directory that may be deleted: its canonical absolute path and its pin.
-
-    Attributes:
-        birth_s: when it was made, in seconds since the epoch; None where nobody tells. Only a job
-            that goes on after another one has died asks: it tells the directory from one with the
-            same inode, on another disk or made later.
-    """
+    """A directory that may be deleted: its canonical absolute path and its pin."""
 
     path: PathStr
     pin: Pin
-    birth_s: float | None = field(default=None, compare=False)
 
 
 def check_paths(paths: Sequence[str]) -> None:

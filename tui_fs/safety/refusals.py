@@ -11,7 +11,6 @@ import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from tui_fs.linux.birth import birth_s
 from tui_fs.linux.mounts import (
     MOUNTINFO,
     Mount,
@@ -20,8 +19,8 @@ from tui_fs.linux.mounts import (
     read_mounts,
     silent_places,
 )
-from tui_fs.linux.pins import open_directory, pin_of, take_pin
-from tui_fs.linux.ways import canonical, lies_in, resolve
+from tui_fs.linux.pins import pin_of, take_pin
+from tui_fs.linux.ways import canonical, lies_in, open_canonical, resolve
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import (
     PathStr,
@@ -159,31 +158,25 @@ def check(path: str, surroundings: Surroundings) -> Target:
     # Never os.path.abspath: it takes ".." out of the text, where the kernel follows links first.
     parent, name = os.path.split(stripped)
     try:
-        where = PathStr(os.path.join(resolve(parent or "."), name))
+        where, descriptor = open_canonical(stripped, os.path.join(resolve(parent or "."), name))
     except OSError as error:
         raise _cannot_look(stripped, error) from error
+    try:
+        pin = pin_of(descriptor)
+    finally:
+        os.close(descriptor)
     mounts = read_mounts(surroundings.mountinfo)
     silent = silent_places(where, mounts)
     _check_place(where, surroundings, silent)
     _check_mounts(where, mounts)
     try:
-        pin, born_s = _look_at(where)
         _check_identity(where, pin, surroundings, silent)
         parent_pin = take_pin(os.path.dirname(where))
     except OSError as error:
         raise _cannot_look(where, error) from error
     if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
         raise _mount_point(where)
-    return Target(where, pin, born_s)
-
-
-def _look_at(path: str) -> tuple[Pin, float | None]:
-    """Return the pin of a directory, and when it was made."""
-    descriptor = open_directory(path)
-    try:
-        return pin_of(descriptor), birth_s(descriptor)
-    finally:
-        os.close(descriptor)
+    return Target(where, pin)
 
 
 def check_again(target: Target, surroundings: Surroundings) -> None:

@@ -13,6 +13,8 @@ from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.ways import canonical_directory
+from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import EntryKind, Ranking
 from tui_fs.screens.beside import BesideScreen
@@ -377,11 +379,10 @@ class ChooseScreen(MarkingScreen):
 
 def _look_at(path: str) -> tuple[str, str]:
     """Return the directory that a typed path names, and why it cannot be opened."""
-    if os.path.islink(path):
-        return path, f"{displayable(path)} is a symbolic link."
-    if not os.path.isdir(path):
-        return path, f"{displayable(path)} is not a directory."
-    return os.path.realpath(path), ""
+    try:
+        return canonical_directory(path), ""
+    except TuiFsError as error:
+        return path, error.sentence
 
 
 def _removed(marks: Sequence[PathStr]) -> list[PathStr]:

@@ -19,7 +19,7 @@ from tui_fs.job.cure_standing import Standing, records
 from tui_fs.job.cures import Prospect, look
 from tui_fs.job.permission import who_forbids_deleting
 from tui_fs.job.set_aside import Record
-from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, counted
 from tui_fs.screens.frame import FramedScreen, Settings, muted
@@ -232,15 +232,8 @@ def _undo(record: Record, standing: Standing | None) -> _Cure | None:
 
 
 def _act_on(seen: Prospect, command: str, *options: str) -> str:
-    """Do it in a process of its own, to the very directory that was shown."""
-    path = seen.target.path
-    if look(path, to_recreate=command == "recreate").target != seen.target:
-        raise Refused(
-            f"{displayable(path)} was replaced or renamed in the meantime.",
-            "Look at it again.",
-            rule="changed",
-        )
-    return run_cure(command, *options, "--", path)
+    """Run the command in its own process, on the directory that was shown."""
+    return run_cure(command, "--pin", str(seen.target.pin), *options, "--", seen.target.path)
 
 
 def _unseen(occupants: Occupants) -> tuple[str, ...]:

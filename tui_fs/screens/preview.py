@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import ClassVar
@@ -25,6 +26,7 @@ from tui_fs.job.permission import (
     word_to_type,
 )
 from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance, make_plan
+from tui_fs.job.races import keep_open
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
@@ -110,6 +112,7 @@ class PreviewScreen(CountingScreen):
             self._choices = Choices(died.options, died.trace)
         self._chosen_by_person = False
         self._put_on: str | None = None  # where this screen itself has put the cursor
+        self._open_targets = ExitStack()
 
     def compose_body(self) -> ComposeResult:
         """Lay out counts, strategies, and the highlighted strategy's command."""
@@ -135,6 +138,10 @@ class PreviewScreen(CountingScreen):
             return
         self._check()
 
+    def on_unmount(self) -> None:
+        """Let the targets' file systems be unmounted again."""
+        self._open_targets.close()
+
     @work(thread=True, exclusive=True, group="check")
     def _check(self) -> None:
         """Ask the safety rules; a thousand directories take two seconds."""
@@ -144,6 +151,7 @@ class PreviewScreen(CountingScreen):
                 rest = rest_of(self._died)
             else:
                 rest = Rest(check_targets(self._paths, to_look=True), "")
+            self._open_targets.enter_context(keep_open(rest.targets))
         except TuiFsError as why:
             self.post_message(Failed(why))
             return
@@ -151,6 +159,7 @@ class PreviewScreen(CountingScreen):
 
     def _checked(self, rest: Rest) -> None:
         if not self.is_attached:
+            self._open_targets.close()
             return
         self._targets, self._gone = rest.targets, rest.gone
         self._paths = tuple(target.path for target in self._targets)
@@ -337,6 +346,8 @@ class PreviewScreen(CountingScreen):
         except TuiFsError as why:
             self.post_message(Failed(why))
             return
+        finally:
+            self._open_targets.close()
         app.call_from_thread(self._watch, app, folder)
 
     def _watch(self, app: App[None], folder: JobFolder | None) -> None:

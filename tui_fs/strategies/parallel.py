@@ -61,7 +61,7 @@ class Parallel:
     def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
         """See `ComparesPins.pinned`."""
         (((*argv,),),) = steps
-        words = [word for pin in pins for word in ("--pin", f"{pin.device}:{pin.inode}")]
+        words = [word for pin in pins for word in ("--pin", _identity(pin))]
         end = len(argv) - len(pins) - 1  # the targets are the last words, behind --
         return (((*argv[:end], *words, *argv[end:]),),)
 
@@ -88,6 +88,11 @@ class Parallel:
     def failure(self, line: bytes) -> Failure | None:
         """See `Strategy.failure`."""
         return gnu_failure(line, unquote_c)
+
+
+def _identity(pin: Pin) -> str:
+    """Return what the engine compares; a birth time of 0 is unknown to it."""
+    return f"{pin.device}:{pin.inode}:{pin.birth_ns or 0}"
 
 
 def _how_much(options: Options) -> Argv:

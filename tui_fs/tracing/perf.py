@@ -231,7 +231,10 @@ def _sum(descriptors: list[int]) -> int:
 def allow_more_descriptors(number: int) -> None:
     """Raise this process's limit so that it may open so many more, as far as that is permitted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = len(os.listdir("/proc/self/fd")) + number
+    try:
+        wanted = len(os.listdir("/proc/self/fd")) + number
+    except FileNotFoundError:  # /proc is not mounted
+        wanted = soft + number
     if soft < wanted and (hard == resource.RLIM_INFINITY or hard >= wanted):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 use crate::filters::Filters;
-use crate::identity::Identity;
+use crate::identity::Known;
 
 /// What is asked.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Arguments {
     /// Paths in their plain form, or the one `.`.
     pub targets: Vec<OsString>,
     /// What the targets must be, in their order; empty where nobody says.
-    pub pins: Vec<Identity>,
+    pub pins: Vec<Known>,
     pub keep_root: bool,
     /// `None`: it finds out itself.
     pub threads: Option<usize>,
@@ -36,7 +36,8 @@ without symbolic links; or the one `.`: then the working directory is emptied an
   --name GLOB            only what is not a directory and has such a name (find -name)
   --min-size BYTES       only regular files of at least this size
   --modified-before S    only what was last modified at or before this moment (epoch seconds)
-  --pin DEV:INO          what the target must be, for each in their order
+  --pin DEV:INO:BIRTH    device, inode and birth time (nanoseconds since the epoch, 0: unknown)
+                         of each target, in their order; another directory is not touched
   --threads N            so many threads; without it, as many as are faster here
   --rate N               remove at most so many entries a second
   --gentle               give large files back in steps
@@ -139,16 +140,10 @@ mod tests {
 
     #[test]
     fn there_is_a_pin_for_each_target_or_none() {
-        let asked = parsed(&["--pin", "7:9", "--", "/a"]).unwrap();
-        assert_eq!(
-            asked.pins,
-            [Identity {
-                device: 7,
-                inode: 9
-            }]
-        );
-        assert!(parsed(&["--pin", "7:9", "--", "/a", "/b"]).is_err());
-        assert!(parsed(&["--pin", "7", "--", "/a"]).is_err());
+        let asked = parsed(&["--pin", "7:9:8", "--", "/a"]).unwrap();
+        assert_eq!(asked.pins, ["7:9:8".parse().unwrap()]);
+        assert!(parsed(&["--pin", "7:9:8", "--", "/a", "/b"]).is_err());
+        assert!(parsed(&["--pin", "7:9", "--", "/a"]).is_err());
     }
 
     #[test]

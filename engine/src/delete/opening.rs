@@ -49,7 +49,7 @@ pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Res
     if asked
         .pins
         .get(number)
-        .is_some_and(|pin| *pin != known.identity)
+        .is_some_and(|pin| !known.matches_pin(pin))
     {
         return Err(Refusal::Another);
     }
