@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -216,6 +216,21 @@ def mount_bind(source: Path, point: Path) -> Path:
     point.mkdir(exist_ok=True)
     subprocess.run(["mount", "--bind", source, point], check=True)
     return point
+
+
+def mount_overlay(place: Path, fill: Callable[[Path], None]) -> Path:
+    """Mount an overlay in an empty directory and return its mount point.
+
+    Args:
+        fill: makes the entries of the lower layer in the directory that it is given.
+    """
+    needs_root("mounting an overlay")
+    lower, upper, work, merged = (place / name for name in ("lower", "upper", "work", "merged"))
+    for directory in (lower, upper, work):
+        directory.mkdir()
+    fill(lower)
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    return _mount(merged, "tui-fs-test", "overlay", options)
 
 
 def _own_directory(root: Path) -> Iterator[Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.running import DEADLINE_S, delete, engine
+from tests.filesystems import mount_overlay
 from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, census, chain, flat, hostile_names, many_directories
 from tui_fs.linux.fnmatch import matches_glob
@@ -97,6 +98,17 @@ def test_a_deep_chain_with_few_descriptors(filesystem: Path, limit: int) -> None
     # Then all is gone
     assert os.listdir(filesystem) == []
     assert ended.counts["directories"] == DEEP_LEVELS + 2
+
+
+def test_deep_chain_of_a_lower_layer_is_removed_though_deleting_changes_birth_times(
+    tmpfs: Path,
+) -> None:
+    def fill(lower: Path) -> None:
+        chain(lower / "target", DEEP_LEVELS)
+
+    merged = mount_overlay(tmpfs, fill)
+    delete("--", merged / "target", limits="ulimit -n 64").expect(0)
+    assert os.listdir(merged) == []
 
 
 @pytest.fixture(params=("tmpfs", "xfs"))

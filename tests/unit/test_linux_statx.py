@@ -1,7 +1,6 @@
 """Birth time and mount id of open files."""
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import needs_root
+from tests.filesystems import mount_overlay
 from tui_fs.linux.mounts import mount_of, read_mounts
 from tui_fs.linux.statx import statx
 
@@ -44,14 +43,7 @@ def test_mount_id_is_that_of_the_mount_table(tmp_path: Path) -> None:
 
 
 def test_overlay_has_no_birth_time_because_deleting_changes_it(tmpfs: Path) -> None:
-    needs_root("mounting an overlay")
-    lower, upper, work, merged = (tmpfs / name for name in ("lower", "upper", "work", "merged"))
-    for place in (lower / "target", upper, work, merged):
-        place.mkdir(parents=True)
-    (lower / "target" / "file").touch()
-    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    command = ["mount", "-t", "overlay", "tui-fs-test", "-o", options, str(merged)]
-    subprocess.run(command, check=True)
+    merged = mount_overlay(tmpfs, lambda lower: (lower / "target").mkdir())
     with opened(merged / "target") as descriptor:
         assert statx(descriptor).birth_ns is None
 

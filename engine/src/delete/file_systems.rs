@@ -4,6 +4,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 
 use crate::calls::Calls;
+use crate::identity::Known;
 
 const EXT: u64 = 0xef53;
 const XFS: u64 = 0x5846_5342;
@@ -11,6 +12,7 @@ const BTRFS: u64 = 0x9123_683e;
 const F2FS: u64 = 0xf2f5_2010;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
+const OVERLAYFS: u64 = 0x794c_7630;
 
 /// What a descriptor's file system is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,16 @@ impl FileSystem {
 
     pub fn of(descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<Self> {
         calls.kind_of_file_system(descriptor).map(Self)
+    }
+
+    /// Which directory a descriptor stands for. On overlayfs without its birth time, which changes
+    /// when an entry of the directory is deleted (the directory is copied up).
+    pub fn identify(self, descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<Known> {
+        let mut known = calls.identify(descriptor)?;
+        if self.0 == OVERLAYFS {
+            known.birth = 0;
+        }
+        Ok(known)
     }
 
     /// Whether the order of inodes is of no use here.

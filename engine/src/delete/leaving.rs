@@ -253,7 +253,8 @@ impl Worker<'_> {
 
     fn open_above(&self, below: BorrowedFd<'_>, above: &Directory) -> Result<OwnedFd> {
         let opened = self.calls.open_above(below)?;
-        match self.calls.identify(opened.as_fd()) {
+        let file_system = above.target().file_system;
+        match file_system.identify(opened.as_fd(), self.calls) {
             Ok(found) if found.is(&above.known) => Ok(opened),
             other => {
                 self.calls.close(opened);

@@ -45,7 +45,8 @@ pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Res
         }
         descriptor
     };
-    let known = calls.identify(descriptor.as_fd())?;
+    let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
+    let known = file_system.identify(descriptor.as_fd(), calls)?;
     if asked
         .pins
         .get(number)
@@ -58,7 +59,7 @@ pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Res
         path: path.to_vec(),
         name: name.unwrap_or_default(),
         holder: Mutex::new(holder),
-        file_system: FileSystem::of(descriptor.as_fd(), calls)?,
+        file_system,
     };
     let directory: Arc<Directory> = Directory::new(Place::Target(target), known);
     Ok(Task::Whole(directory, descriptor))

@@ -122,7 +122,7 @@ impl Walk {
 
     /// Goes down into a directory that was opened; refuses another file system.
     pub fn enter(&mut self, at: u32, descriptor: OwnedFd, calls: &Calls) -> Result<()> {
-        let known = match calls.identify(descriptor.as_fd()) {
+        let known = match self.file_system.identify(descriptor.as_fd(), calls) {
             Ok(known) => known,
             Err(why) => {
                 calls.close(descriptor);
@@ -170,7 +170,8 @@ impl Walk {
         }
         let descriptor = calls.open_above(self.descriptor())?;
         let expected = self.known(index);
-        let checked = calls.identify(descriptor.as_fd()).and_then(|found| {
+        let found = self.file_system.identify(descriptor.as_fd(), calls);
+        let checked = found.and_then(|found| {
             if !found.is(&expected) {
                 return Err(Errno::STALE); // moved while it was being emptied
             }
