@@ -57,3 +57,36 @@ def test_the_default_answer_is_no(cli: Cli, tmpfs: Path, answer: bytes) -> None:
     assert b"Traceback" not in terminal.seen
     assert manifest(target) == before
     assert cli.jobs() == []
+
+
+UNTYPABLE = {
+    "decomposed": "cafe\u0301",
+    "control character": "a\x1bb",
+    "not UTF-8": "a\udcffb",
+    "backslash": "a\\b",
+    "space at the end": "a ",
+    "no-break space": "a\u00a0b",
+}
+
+
+@pytest.mark.parametrize("kind", UNTYPABLE)
+def test_untypable_name_is_confirmed_by_a_plain_word(cli: Cli, tmpfs: Path, kind: str) -> None:
+    target = tmpfs / UNTYPABLE[kind]
+    (target / ".git").mkdir(parents=True)  # a project is confirmed by typing
+    with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+        terminal.wait_for(b"type the word delete")
+        terminal.answer(b"delete\n")
+        code = terminal.wait()
+    assert code == 0, terminal.seen
+    assert not target.exists()
+
+
+def test_typable_name_of_another_script_is_typed(cli: Cli, tmpfs: Path) -> None:
+    target = tmpfs / "caf\u00e9 \u65e5\u672c"
+    (target / ".git").mkdir(parents=True)
+    with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+        terminal.wait_for(b"type its name")
+        terminal.answer(b"delete\n")
+        code = terminal.wait()
+    assert code == 3, terminal.seen
+    assert target.exists()

@@ -14,6 +14,7 @@ from tui_fs.cli.output import SCHEMA, note, print_json, print_text
 from tui_fs.job.continuation import rest_of
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import (
+    PLAIN_WORD,
     check_plan,
     check_strategy_here,
     check_targets,
@@ -164,10 +165,10 @@ def _asked(plan: Plan) -> Plan:
         for path in plan.paths:
             note(f"  {displayable(path)}")
     reason = why_type_name(plan.paths, plan.expected.totals.entries)
-    if len(plan.targets) == 1:
-        question = f"Because {reason}, type its name to delete it: "
-    else:
-        question = f"Because {reason}, type {word_to_type(plan.paths)} to delete them: "
+    word = word_to_type(plan.paths)
+    what = f"the word {word}" if word == PLAIN_WORD else "its name"
+    pronoun = "it" if len(plan.targets) == 1 else "them"
+    question = f"Because {reason}, type {what} to delete {pronoun}: "
     plain = "Delete it? Type yes: " if len(plan.targets) == 1 else "Delete them all? Type yes: "
     print(question if reason else plain, end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().rstrip("\n")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.store import emergency_directory, state_directory
 from tui_fs.model.errors import Refused
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, is_typable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
@@ -35,7 +35,7 @@ MOST_PATH_BYTES = 200 << 10
 of more than 4 MiB is taken for damage."""
 
 PLAIN_WORD = "delete"
-"""What is typed where there is no one name."""
+"""What is typed where there are several names, or one that no keyboard has."""
 
 
 def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Target, ...]:
@@ -71,9 +71,7 @@ def check_plan(plan: Plan) -> None:
     if required is not None and not plan.name_typed:
         word = word_to_type(plan.paths)
         raise Refused(
-            f"The policy wants the name typed, because {required}."
-            if len(plan.targets) == 1
-            else f"The policy wants the word {word} typed, because {required}.",
+            f"The policy requires the word {word} to be typed, because {required}.",
             f"--confirm {word!r} does that without a terminal.",
             rule="policy",
         )
@@ -122,8 +120,9 @@ def why_type_name(paths: Sequence[str], entries: int) -> str | None:
 
 
 def word_to_type(paths: Sequence[str]) -> str:
-    """Return what is typed to confirm: the target's name, or a word where there are several."""
-    return os.path.basename(paths[0]) if len(paths) == 1 else PLAIN_WORD
+    """Return what is typed to confirm: the name of the only target if it can be typed."""
+    name = os.path.basename(paths[0])
+    return name if len(paths) == 1 and is_typable(name) else PLAIN_WORD
 
 
 def _required_by(policy: Policy, number: int, entries: int) -> str | None:

@@ -61,6 +61,19 @@ def upwards(path: str) -> Iterator[str]:
     yield path
 
 
+def is_typable(name: str) -> bool:
+    """Return whether a person can type a name as it is shown.
+
+    Keyboards produce composed characters (NFC); macOS and some archives store decomposed ones,
+    which look the same.
+    """
+    return (
+        displayable(name) == name
+        and unicodedata.is_normalized("NFC", name)
+        and name == name.strip(" ")
+    )
+
+
 def is_utf8(path: str) -> bool:
     """Tell whether the bytes of `path` are valid UTF-8."""
     try:

@@ -1,7 +1,5 @@
 """What deleting a directory will cost, strategy by strategy; from here it can be confirmed."""
 
-import re
-import unicodedata
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
@@ -18,7 +16,6 @@ from textual.worker import get_current_worker
 from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.continuation import Rest, rest_of
 from tui_fs.job.permission import (
-    PLAIN_WORD,
     check_plan,
     check_targets,
     who_forbids_deleting,
@@ -57,7 +54,6 @@ from tui_fs.screens.run import RunScreen
 from tui_fs.survey.glance import looks
 from widgets.bar_list import BarList
 from widgets.confirm_dialog import ConfirmDialog
-from widgets.typable_text import TYPABLE
 
 _MOST_LOOKS = 10
 """About a second each; then the count has come further than looking on would."""
@@ -305,7 +301,7 @@ class PreviewScreen(CountingScreen):
         if not survey.finished:
             reason = "it has not been counted to the end"
         lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
-        word = _word_for(self._paths) if reason is not None else None
+        word = word_to_type(self._paths) if reason is not None else None
         label = "Empty it" if options.keep_root else "Delete"
         dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
         targets, choices, name_typed = self._targets, self._choices, word is not None
@@ -379,10 +375,3 @@ class PreviewScreen(CountingScreen):
         strategy = self._strategy()
         if strategy is not None and self._forecast is not None:
             self.app.push_screen(CallsScreen(self._forecast.of(strategy), self.settings))
-
-
-def _word_for(paths: tuple[str, ...]) -> str:
-    """Return what to type: the directory's name, or a plain word where no keyboard has it."""
-    name = displayable(word_to_type(paths))
-    is_typable = re.fullmatch(TYPABLE, name) and unicodedata.is_normalized("NFC", name)
-    return name if is_typable else PLAIN_WORD

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from tui_fs.job.permission import PLAIN_WORD, word_to_type
 from tui_fs.job.planning import Forecast
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
@@ -194,7 +195,7 @@ def confirmation(
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
     if reason is not None:
-        what = "its name" if len(paths) == 1 else "the word"
+        what = "the word" if word_to_type(paths) == PLAIN_WORD else "its name"
         lines.append(Text(f"Type {what} because {reason}."))
     return lines, "What is deleted cannot be brought back."
 
