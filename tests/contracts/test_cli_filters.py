@@ -3,16 +3,17 @@
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli
-from tests.needs import needs_tools_of
-from tests.trees import (
-    manifest,
-    many_directories,
-)
+from tests.needs import needs_engine, needs_tools_of
+from tests.trees import flat, manifest, many_directories
+from tui_fs.model.strategy import Filters
+from tui_fs.model.survey import Survey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
 
 
 def aged_and_sized(root: Path) -> None:
@@ -89,6 +90,50 @@ def test_a_filtered_deletion_does_not_claim_that_all_is_gone(cli: Cli, tmpfs: Pa
         # Then the report does not say in words what is not so
         assert (tmpfs / "target" / "size-0").exists()
         assert "nothing of it is left" not in report["explanation"].lower()
+
+
+@pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
+@pytest.mark.parametrize("glob", ("node_modules", "node_*"))
+def test_directories_whose_names_match_are_named_as_what_filters_never_select(
+    cli: Cli, tmpfs: Path, strategy: str, glob: str
+) -> None:
+    needs_tools_of(strategy)
+    for name in ("a", "b"):
+        (tmpfs / "target" / name).mkdir(parents=True)
+        flat(tmpfs / "target" / name / "node_modules", 3)
+    before = manifest(tmpfs)
+    finished = cli.delete(tmpfs / "target", strategy, f"--name={glob}").expect(0)
+    assert manifest(tmpfs) == before
+    hint = "2 directory names match, but filters select only entries that are not directories"
+    assert f"No entry matches the filters. {hint}" in finished.report()["explanation"]
+    assert "0 entries match the filters" in finished.stderr
+    assert hint in finished.stderr
+    shown = cli.run("delete", "--dry-run", "--strategy", strategy, "--name", glob, tmpfs / "target")
+    assert hint in shown.expect(0).stdout.decode()
+
+
+@pytest.mark.parametrize("backend", ("engine", "scandir"))
+def test_both_backends_count_matching_directories_below_the_target(
+    tmpfs: Path, backend: Backend
+) -> None:
+    if backend == "engine":
+        needs_engine()
+    target = tmpfs / "cache"
+    (target / "a" / "cache" / "cache").mkdir(parents=True)
+    (target / "a" / "cached").mkdir()
+    survey = last(ScandirSurvey([str(target)], Filters(name_glob="cache"), backend=backend).run())
+    assert survey.matching_directories == 2
+
+
+def last(surveys: Iterator[Survey]) -> Survey:
+    *_, survey = surveys
+    return survey
+
+
+def test_number_of_matches_is_printed_before_the_start(cli: Cli, tmpfs: Path) -> None:
+    flat(tmpfs / "target", 3)
+    finished = cli.delete(tmpfs / "target", "find", "--name=*-0000001").expect(0)
+    assert "1 entry matches the filters" in finished.stderr
 
 
 @pytest.mark.parametrize("strategy", ("rm", "rsync"))

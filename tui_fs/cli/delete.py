@@ -91,6 +91,8 @@ def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) ->
         plan = _asked(plan)
     elif parsed.confirm is not None:
         plan = _typed(plan, parsed.confirm)
+    elif plan.options.filters.active:
+        _note_plan(plan)
     check_plan(plan)  # says now what the job would say
     interrupts = Interrupts()
     return plan, start(plan, lambda: interrupts.received is None), interrupts
@@ -132,6 +134,8 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
         )
         return
     print_text(_what(plan))
+    if plan.expected.about_directories:
+        print_text(plan.expected.about_directories)
     for line in command_lines(predicted.command, directories_named_from(plan.paths)):
         print_text(f"$ {line}")
     note("tui-fs: dry run, nothing was deleted.")
@@ -143,10 +147,22 @@ def _what(plan: Plan) -> str:
     files = counted(totals.non_directories, "file", "files")
     directories = counted(totals.directories, "directory", "directories")
     seconds = duration_span(predicted.seconds_low, predicted.seconds_high)
+    if plan.options.filters.active:
+        matches = counted(totals.entries, "entry matches", "entries match")
+        return (
+            f"{in_words(plan.paths)}: {matches} the filters, "
+            f"{bytes_iec(expected.freed_bytes_max)}, with {plan.strategy} in {seconds}"
+        )
     return (
         f"{in_words(plan.paths)}: {files} and {directories}, "
         f"{bytes_iec(expected.freed_bytes_max)}, with {plan.strategy} in {seconds}"
     )
+
+
+def _note_plan(plan: Plan) -> None:
+    note(_what(plan))
+    if plan.expected.about_directories:
+        note(plan.expected.about_directories)
 
 
 def _raise_if_refused(folder: JobFolder) -> None:
@@ -160,7 +176,7 @@ def _raise_if_refused(folder: JobFolder) -> None:
 
 def _asked(plan: Plan) -> Plan:
     """Return the plan as the person confirms it; Refused otherwise."""
-    note(_what(plan))
+    _note_plan(plan)
     if len(plan.targets) > 1:
         for path in plan.paths:
             note(f"  {displayable(path)}")

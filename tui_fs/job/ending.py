@@ -104,6 +104,8 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
 
 
 def _nothing_is_left(plan: Plan) -> str:
+    if plan.options.filters.active and plan.expected.complete and not plan.expected.totals.entries:
+        return f"No entry matches the filters. {plan.expected.about_directories}"
     if plan.options.filters.active:
         return "Nothing that matched is left."
     is_one = len(plan.targets) == 1

@@ -228,7 +228,14 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     if survey.matched is not None:
         matched = survey.matched
         _, most = metadata_bytes(survey, filesystem, matched.entries)
-        return Expected(matched, 0, matched.allocated_bytes, survey.complete, most)
+        return Expected(
+            matched,
+            0,
+            matched.allocated_bytes,
+            survey.complete,
+            most,
+            matching_directories=survey.matching_directories,
+        )
     kept = kept_bytes = 0
     if options.keep_root:
         kept = len(survey.roots)

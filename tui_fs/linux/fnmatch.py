@@ -5,6 +5,9 @@ that is made with it is not the count of what find deletes.
 """
 
 import ctypes
+import os
+from collections.abc import Callable
+from functools import partial
 
 from tui_fs.model.errors import BadInput
 
@@ -18,6 +21,14 @@ _libc.uselocale.restype = ctypes.c_void_p
 _libc.uselocale.argtypes = [ctypes.c_void_p]
 _libc.fnmatch.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
 _C_LOCALE = _libc.newlocale(_LC_ALL_MASK, b"C", None)
+
+
+def name_matcher(pattern: str) -> Callable[[bytes], bool]:
+    """Return what tells whether a name matches a pattern; see `matches_glob`."""
+    encoded = os.fsencode(pattern)
+    if not any(special in encoded for special in b"*?[\\"):
+        return encoded.__eq__
+    return partial(matches_glob, encoded)
 
 
 def matches_glob(pattern: bytes, name: bytes) -> bool:

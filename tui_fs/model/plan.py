@@ -10,6 +10,7 @@ from tui_fs.model.space import freed_in_words
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target, check_paths
+from tui_fs.model.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Expected:
         freed_bytes_min, freed_bytes_max: blocks of the entries, and `inode_bytes`.
         metadata_bytes_max: what may come back besides.
         inode_bytes: what certainly comes back with the inodes themselves.
+        matching_directories: directories whose names match the filter by name. They stay: filters
+            select no directories.
     """
 
     totals: Totals
@@ -31,11 +34,24 @@ class Expected:
     complete: bool
     metadata_bytes_max: int = 0
     inode_bytes: int = 0
+    matching_directories: int = 0
 
     @property
     def freed_bytes_most(self) -> int:
         """Everything that may come back."""
         return self.freed_bytes_max + self.metadata_bytes_max
+
+    @property
+    def about_directories(self) -> str:
+        """Why directories stay whose names match the filter by name; empty if there are none."""
+        if not self.matching_directories:
+            return ""
+        names = counted(self.matching_directories, "directory name", "directory names")
+        verb = "matches" if self.matching_directories == 1 else "match"
+        return (
+            f"{names} {verb}, but filters select only entries that are not directories. "
+            "To delete directories, name them as targets."
+        )
 
     @property
     def freed_words(self) -> str:

@@ -176,6 +176,8 @@ class Survey:
         path: the directory, or the one above all of them where there are several.
         roots: the directories themselves, as far as they have been opened.
         matched: what the filters select; None without filters.
+        matching_directories: directories below the roots whose names match the filter by name,
+            which selects no directories; 0 until it is finished.
         freed_bytes_min: allocated bytes that certainly come back (hard links whose other
             names lie outside the tree, and files held open, are left out).
         freed_bytes_max: the same with every inode of the tree.
@@ -215,6 +217,7 @@ class Survey:
     path: PathStr
     totals: Totals = Totals()
     matched: Totals | None = None
+    matching_directories: int = 0
     freed_bytes_min: int = 0
     freed_bytes_max: int = 0
     max_depth: int = 0

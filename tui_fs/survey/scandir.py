@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from tui_fs.linux.engine import find_engine
-from tui_fs.linux.fnmatch import matches_glob
+from tui_fs.linux.fnmatch import name_matcher
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.linux.open_files import Occupation
 from tui_fs.model.errors import Missing
@@ -161,6 +161,9 @@ class ScandirSurvey:
         survey = survey_of(tree, elapsed_s, further, held)
         backend = "scandir" if self._engine is None else "engine"
         survey = replace(survey, roots=tuple(self._roots), backend=backend)
+        if finished and self._filters is not None and self._filters.name_glob is not None:
+            matches = name_matcher(self._filters.name_glob)
+            survey = replace(survey, matching_directories=counted.table.count_named(matches))
         if not finished or self._occupation is None:
             return survey
         inodes = self._inode_bytes(survey, self._occupation)
@@ -189,10 +192,10 @@ class ScandirSurvey:
 
 def _predicate(filters: Filters) -> Predicate:
     """Return the same choice that `find` makes with the tests of the strategies."""
-    glob = os.fsencode(filters.name_glob) if filters.name_glob is not None else None
+    has_name = None if filters.name_glob is None else name_matcher(filters.name_glob)
 
     def matches(name: bytes, status: os.stat_result) -> bool:
-        if glob is not None and not matches_glob(glob, name):
+        if has_name is not None and not has_name(name):
             return False
         if filters.min_size_bytes is not None and (
             not stat.S_ISREG(status.st_mode) or status.st_size < filters.min_size_bytes

@@ -7,7 +7,7 @@ the end.
 import heapq
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,11 @@ class DirectoryTable:
         while child != NO_ROW:
             yield child
             child = self._next_sibling[child]
+
+    def count_named(self, matches: Callable[[bytes], bool]) -> int:
+        """Return how many directories below the roots have a name that matches."""
+        rows = (row for row in range(len(self.parent)) if self.parent[row] != NO_ROW)
+        return sum(matches(self.name(row)) for row in rows)
 
     def roots(self) -> Iterator[int]:
         """Yield the rows of the surveyed directories."""
