@@ -19,6 +19,7 @@ from tui_fs.model.space import Cause, CauseKind, Space
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
 from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.shared_extents import shared_space
 
 MIB = 1 << 20
 _LOOK_LIMIT_S = 30.0  # the machine may be busy
@@ -163,6 +164,58 @@ def test_hard_links_outside(ext4: Path) -> None:
     (cause,) = Before.of(ext4 / "t").causes()
     # Then these bytes are missing for that reason
     assert (cause.kind, cause.bytes) == (CauseKind.LINKS_OUTSIDE, 20 * MIB)
+
+
+@pytest.mark.parametrize("kind", ["xfs", "btrfs", "btrfs snapshot"])
+def test_blocks_of_reflink_copies_and_snapshots_are_not_promised(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    place: Path = request.getfixturevalue(kind.split()[0])
+    target = place / "volume" / "target"
+    if kind == "btrfs snapshot":
+        subvolume("create", place / "volume")
+    target.mkdir(parents=True)
+    write(target / "shared", 8)
+    write(target / "own", 2)
+    subprocess.run(["sync", "-f", target], check=True)
+    if kind == "btrfs snapshot":
+        subvolume("snapshot", place / "volume", place / "snapshot")
+        shared_bytes = 10 * MIB
+    else:
+        copy = place / "copy"
+        subprocess.run(["cp", "--reflink=always", target / "shared", copy], check=True)
+        shared_bytes = 8 * MIB
+    before = Before.of(target)
+    survey = before.survey
+    assert survey.shared_bytes == shared_bytes
+    assert survey.freed_bytes_max - survey.freed_bytes_min == shared_bytes
+    assert [f.kind for f in survey.findings if f.kind == "shared-blocks"] == ["shared-blocks"]
+    (cause,) = before.causes()
+    assert cause.kind is CauseKind.SNAPSHOTS
+    assert cause.bytes is not None
+    assert abs(cause.bytes - shared_bytes) <= MIB // 2
+    if kind == "btrfs snapshot":
+        subvolume("delete", place / "snapshot")
+        subvolume("delete", place / "volume")
+
+
+def subvolume(action: str, *paths: Path) -> None:
+    needs_tool("btrfs", package="btrfs-progs")
+    subprocess.run(["btrfs", "subvolume", action, *paths], check=True, capture_output=True)
+
+
+def test_few_examined_files_promise_nothing_of_the_rest(xfs: Path) -> None:
+    target = xfs / "target"
+    target.mkdir()
+    for number in range(20):
+        write(target / f"file-{number}", 1)
+    subprocess.run(["cp", "-r", "--reflink=always", target, xfs / "copy"], check=True)
+    moments = iter(range(100))
+    space = shared_space([str(target)], limit_s=3, clock=lambda: float(next(moments)))
+    assert not space.is_complete
+    assert space.shared_bytes == space.examined_bytes == space.examined_files * MIB
+    assert space.freed_bytes_at_least(20 * MIB) == 0
+    assert shared_space([str(target)]).is_complete
 
 
 def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:

@@ -137,4 +137,9 @@ def _day(moment_s: int | None) -> str:
 def _freed(survey: Survey) -> str:
     least, most = metadata_bytes(survey)
     blocks = (survey.freed_bytes_min + least, survey.freed_bytes_max + least)
-    return freed_in_words(*blocks, metadata_bytes_max=most - least, inode_bytes=least)
+    return freed_in_words(
+        *blocks,
+        metadata_bytes_max=most - least,
+        inode_bytes=least,
+        shared_bytes=survey.shared_bytes,
+    )

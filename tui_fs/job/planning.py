@@ -247,7 +247,13 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     inodes, most = metadata_bytes(survey, filesystem, totals.entries, kept)
     allocated = survey.freed_bytes_max
     return Expected(
-        totals, least + inodes, allocated + inodes, survey.complete, most - inodes, inodes
+        totals,
+        least + inodes,
+        allocated + inodes,
+        survey.complete,
+        most - inodes,
+        inodes,
+        shared_bytes=min(survey.shared_bytes, allocated - least),
     )
 
 

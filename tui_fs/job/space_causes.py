@@ -79,7 +79,11 @@ def space_causes(
         causes += _held(kept, "of this tree", CauseKind.HELD_OPEN)
     account.explain(kept_bytes)
     causes += _reserved(before, after, file_system)
-    links = account.explain(expected.freed_bytes_max - expected.freed_bytes_min)
+    shared = account.explain(expected.shared_bytes)
+    if shared >= TOLERANCE_BYTES:
+        causes.append(_shared(shared, file_system.kind))
+    outside = expected.freed_bytes_max - expected.freed_bytes_min - expected.shared_bytes
+    links = account.explain(outside)
     if links >= TOLERANCE_BYTES:
         causes.append(_links_outside(links, file_system.mount_point))
     causes += _unexplained(account, file_system.kind, held_after)
@@ -233,6 +237,16 @@ def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> li
         "system, at once and without unmounting."
     )
     return [Cause(CauseKind.RESERVED, sentence, advice, swallowed)]
+
+
+def _shared(missing: int, kind: str) -> Cause:
+    return Cause(
+        CauseKind.SNAPSHOTS,
+        f"{bytes_iec(missing)} are still owned by reflink copies or snapshots of the deleted "
+        "files: that space comes back when the last of them is deleted.",
+        _SNAPSHOT_LISTS.get(kind, _COPIES),
+        missing,
+    )
 
 
 def _links_outside(missing: int, mount_point: str) -> Cause:

@@ -1,4 +1,4 @@
-"""How many pieces a file is stored in, by the FIEMAP ioctl (see fiemap.rst of the kernel)."""
+"""Where the content of a file is stored, by the FIEMAP ioctl (see fiemap.rst of the kernel)."""
 
 import fcntl
 import os
@@ -10,7 +10,12 @@ _FS_IOC_FIEMAP = 0xC020660B
 _HEADER = struct.Struct("=QQLLLL")
 """struct fiemap: start, length, flags, mapped_extents, extent_count, reserved."""
 
+_EXTENT = struct.Struct("=QQQ16xL12x")
+"""struct fiemap_extent: logical, physical, length, two reserved, flags, three reserved."""
+
 _WHOLE_FILE = (1 << 64) - 1
+_EXTENTS_AT_ONCE = 512
+_LAST, _SHARED = 0x1, 0x2000  # fe_flags
 
 
 def extents_of(path: str) -> int | None:
@@ -37,3 +42,29 @@ def extents_of(path: str) -> int | None:
         return None
     _, _, _, mapped_extents, _, _ = _HEADER.unpack(answer)
     return int(mapped_extents)
+
+
+def shared_bytes(descriptor: int) -> int:
+    """Return how many bytes of an open file are stored in blocks that other files own, too.
+
+    Returns:
+        0 where the file system does not report it.
+    """
+    shared, start = 0, 0
+    request = bytearray(_HEADER.size + _EXTENTS_AT_ONCE * _EXTENT.size)
+    while True:
+        _HEADER.pack_into(request, 0, start, _WHOLE_FILE - start, 0, 0, _EXTENTS_AT_ONCE, 0)
+        try:
+            fcntl.ioctl(descriptor, _FS_IOC_FIEMAP, request)
+        except OSError:
+            return shared
+        number = _HEADER.unpack_from(request)[3]
+        end, flags = start, 0
+        for position in range(number):
+            at = _HEADER.size + position * _EXTENT.size
+            logical, _, length, flags = _EXTENT.unpack_from(request, at)
+            shared += length if flags & _SHARED else 0
+            end = logical + length
+        if not number or flags & _LAST or end <= start:
+            return shared
+        start = end

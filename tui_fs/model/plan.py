@@ -24,6 +24,7 @@ class Expected:
         freed_bytes_min, freed_bytes_max: blocks of the entries, and `inode_bytes`.
         metadata_bytes_max: what may come back besides.
         inode_bytes: what certainly comes back with the inodes themselves.
+        shared_bytes: what may stay because reflink copies or snapshots own the same blocks.
         matching_directories: directories whose names match the filter by name. They stay: filters
             select no directories.
     """
@@ -34,6 +35,7 @@ class Expected:
     complete: bool
     metadata_bytes_max: int = 0
     inode_bytes: int = 0
+    shared_bytes: int = 0
     matching_directories: int = 0
 
     @property
@@ -57,7 +59,9 @@ class Expected:
     def freed_words(self) -> str:
         """The space that comes back, for a person."""
         least, most = self.freed_bytes_min, self.freed_bytes_max
-        return freed_in_words(least, most, self.metadata_bytes_max, self.inode_bytes)
+        return freed_in_words(
+            least, most, self.metadata_bytes_max, self.inode_bytes, self.shared_bytes
+        )
 
 
 @dataclass(frozen=True, slots=True)

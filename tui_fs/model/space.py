@@ -51,20 +51,27 @@ class Cause:
 
 
 def freed_in_words(
-    least_bytes: int, most_bytes: int, metadata_bytes_max: int = 0, inode_bytes: int = 0
+    least_bytes: int,
+    most_bytes: int,
+    metadata_bytes_max: int = 0,
+    inode_bytes: int = 0,
+    shared_bytes: int = 0,
 ) -> str:
     """Return the space that comes back: one figure where it is sure, else a range and why.
 
     Args:
         metadata_bytes_max: what may come back besides.
         inode_bytes: how much of the figures inodes give back.
+        shared_bytes: how much of the range copies and snapshots account for.
     """
     words, why = bytes_iec(most_bytes), []
     worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)
     if inode_bytes > worth_telling:
         why.append(f"inodes {bytes_iec(inode_bytes)}")
     is_range = least_bytes < most_bytes
-    if is_range:
+    if shared_bytes:
+        why.append(f"{bytes_iec(shared_bytes)} shared with copies or snapshots")
+    if is_range and most_bytes - least_bytes > shared_bytes:
         why.append("links outside, or held open")
     if metadata_bytes_max > worth_telling:
         is_range = True

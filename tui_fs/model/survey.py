@@ -179,7 +179,9 @@ class Survey:
         matching_directories: directories below the roots whose names match the filter by name,
             which selects no directories; 0 until it is finished.
         freed_bytes_min: allocated bytes that certainly come back (hard links whose other
-            names lie outside the tree, and files held open, are left out).
+            names lie outside the tree, files held open, and `shared_bytes` are left out).
+        shared_bytes: allocated bytes that may stay because reflink copies or snapshots own the
+            same blocks.
         freed_bytes_max: the same with every inode of the tree.
         freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
         max_depth: levels below the target; 0 for an empty directory.
@@ -220,6 +222,7 @@ class Survey:
     matching_directories: int = 0
     freed_bytes_min: int = 0
     freed_bytes_max: int = 0
+    shared_bytes: int = 0
     max_depth: int = 0
     max_path_bytes: int = 0
     max_entries_in_directory: int = 0

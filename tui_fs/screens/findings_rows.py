@@ -41,6 +41,7 @@ KIND_WORDS = {
     "space-low": "space nearly gone",
     "small-file-waste": "small files waste",
     "sparse": "sparse file",
+    "shared-blocks": "shared blocks",
     "fragmented": "fragmented file",
     "hard-links": "many hard links",
     "in-use": "in use",

@@ -18,7 +18,7 @@ from tui_fs.model.survey import Finding, Root, Survey
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.crew import Crew
 from tui_fs.survey.engine import EngineCrew
-from tui_fs.survey.findings import Tree
+from tui_fs.survey.findings import Tree, in_order
 from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.inode_space import (
     SeenInodes,
@@ -30,6 +30,7 @@ from tui_fs.survey.inode_space import (
 )
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.result import survey_of
+from tui_fs.survey.shared_extents import can_share, shared_finding, shared_space
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
@@ -78,7 +79,7 @@ class ScandirSurvey:
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self.collector = Collector(filtered=self._filters is not None)
-        mounts = read_mounts(mountinfo)
+        self._mount_table = mounts = read_mounts(mountinfo)
         by_chunks = all(keeps_inodes_by_chunks(path, mounts) for path in self._paths)
         self._with_inodes = looks_around and by_chunks
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
@@ -166,9 +167,26 @@ class ScandirSurvey:
             survey = replace(survey, matching_directories=counted.table.count_named(matches))
         if not finished or self._occupation is None:
             return survey
+        survey = self._with_shared_space(survey)
         inodes = self._inode_bytes(survey, self._occupation)
         most_held, ways = look_down(counted)
         return replace(survey, names_held=most_held, ways=ways, inode_bytes=inodes)
+
+    def _with_shared_space(self, survey: Survey) -> Survey:
+        """Return the survey with what reflink copies and snapshots own, too."""
+        if not can_share(self._paths[0], self._mount_table):
+            return survey
+        space = shared_space(self._paths)
+        allocated_bytes = survey.totals.allocated_bytes
+        shared_bytes = allocated_bytes - space.freed_bytes_at_least(allocated_bytes)
+        if not shared_bytes:
+            return survey
+        return replace(
+            survey,
+            shared_bytes=shared_bytes,
+            freed_bytes_min=max(0, survey.freed_bytes_min - shared_bytes),
+            findings=in_order([*survey.findings, shared_finding(survey, space)]),
+        )
 
     def _inode_bytes(self, survey: Survey, seen: Occupation) -> tuple[int, int] | None:
         if not self._with_inodes:
