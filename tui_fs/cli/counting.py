@@ -1,12 +1,10 @@
 """Counting a tree to its end, for every command that needs one counted."""
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tui_fs.cli.output import StatusLine
-from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
+from tui_fs.model.errors import cannot_examine
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import common_directory
@@ -42,9 +40,8 @@ def watched(counting: Counting, place: str) -> Survey:
         for survey in counting.run():
             line.show(progress(survey.totals.entries, survey.totals.directories))
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        shown = displayable(error.filename if isinstance(error.filename, str) else place)
-        raise BadInput(f"{shown} cannot be read: {why}.") from error
+        path = error.filename if isinstance(error.filename, str) else place
+        raise cannot_examine(path, error) from error
     finally:
         line.clear()
     assert survey is not None  # the last one is always told

@@ -1,7 +1,6 @@
 """``tui-fs estimate``."""
 
 import argparse
-import os
 from collections.abc import Sequence
 
 from tui_fs.cli.arguments import directory_argument, options_of
@@ -14,9 +13,9 @@ from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
 from tui_fs.linux.pins import take_pin
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr
-from tui_fs.model.target import Target, command_lines, in_words, target_fields
+from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted, duration_span
 
 
@@ -63,8 +62,7 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
     try:
         seen = glance(paths)
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise BadInput(f"{in_words(paths)} cannot be looked at: {why}.") from error
+        raise cannot_examine(common_directory(paths), error) from error
     found = forecast_at_a_glance(paths, seen, options_of(parsed))
     refused = _why_refused(paths)
     entries = seen.entries
@@ -108,8 +106,7 @@ def _refuse_nested(paths: Sequence[str]) -> None:
     try:
         refuse_nested([Target(PathStr(path), take_pin(path)) for path in paths])
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise BadInput(f"{in_words(paths)} cannot be looked at: {why}.") from error
+        raise cannot_examine(common_directory(paths), error) from error
 
 
 def estimates_as_text(found: Forecast, refused: str) -> str:

@@ -10,8 +10,7 @@ from tui_fs.cures.renames import Spot
 from tui_fs.job.cure_frame import spot
 from tui_fs.job.set_aside import Action, Damaged, Record, all_records
 from tui_fs.linux.pins import open_directory, pin_of
-from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
+from tui_fs.model.errors import BadInput, cannot_examine
 from tui_fs.model.target import Pin
 
 
@@ -81,9 +80,7 @@ def opened_above(record: Record) -> Iterator[int]:
         finally:
             os.close(held)
     except OSError as error:
-        raise BadInput(
-            f"{displayable(directory)} cannot be looked at: {os.strerror(error.errno or 0)}."
-        ) from error
+        raise cannot_examine(directory, error) from error
     try:
         yield descriptor
     finally:

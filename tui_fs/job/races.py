@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.pins import open_directory, pin_of
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Options, Step
 from tui_fs.model.target import Pin, Target
@@ -203,8 +203,7 @@ def keep_open(targets: Sequence[Target]) -> Iterator[None]:
             try:
                 parent, descriptor = open_pinned(target)
             except OSError as error:
-                reason = os.strerror(error.errno or 0)
-                raise BadInput(f"{displayable(target.path)} cannot be opened: {reason}.") from error
+                raise cannot_examine(target.path, error) from error
             os.close(parent)
             stack.callback(os.close, descriptor)
         yield

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from tui_fs.linux.accounts import ROOT, others_may_replace
 from tui_fs.linux.pins import open_directory, pin_of
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.target import Pin
 
@@ -105,13 +105,8 @@ def canonical_directory(path: str) -> PathStr:
                 "Links are not followed. Use the path of the directory itself.",
             )
         canonical_path, descriptor = open_canonical(stripped, os.path.realpath(absolute(stripped)))
-    except FileNotFoundError as error:
-        raise BadInput(f"{shown} does not exist.") from error
-    except NotADirectoryError as error:
-        raise BadInput(f"{shown} is not a directory.") from error
     except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise BadInput(f"{shown} cannot be examined: {reason}.") from error
+        raise cannot_examine(path, error) from error
     os.close(descriptor)
     return canonical_path
 

@@ -1,7 +1,10 @@
 """Every way tui-fs says no, each with one sentence a person can act on."""
 
 import errno
+import os
 from dataclasses import dataclass
+
+from tui_fs.model.paths import displayable
 
 
 @dataclass
@@ -43,16 +46,71 @@ class JobFailed(TuiFsError):
     """The supervisor of a job could not be started or is gone."""
 
 
+def cannot_examine(path: str, error: OSError) -> BadInput:
+    """Return the error for a directory that cannot be opened or examined.
+
+    Only ENOENT means that it does not exist.
+    """
+    number = error.errno or 0
+    shown = displayable(path)
+    if number == errno.ENOENT:
+        return BadInput(f"{shown} does not exist.")
+    if number == errno.ENOTDIR:
+        return BadInput(f"{shown} is not a directory, or a part of its path is not.")
+    reason, advice = _REASONS.get(number, (os.strerror(number), ""))
+    return BadInput(f"{shown} cannot be examined: {reason}.", advice)
+
+
+_KERNEL_LOG = "Check the kernel log: dmesg."
+_REASONS = {
+    errno.EACCES: (
+        "permission denied",
+        "Run tui-fs as root, or as a user with search permission for all directories on its path.",
+    ),
+    errno.EIO: ("input/output error, the disk or its file system fails", _KERNEL_LOG),
+    errno.EUCLEAN: (
+        "the file system is damaged",
+        f"{_KERNEL_LOG} Unmount the file system and run fsck.",
+    ),
+    errno.ENOTCONN: (
+        "the program that serves this FUSE file system has ended",
+        "Unmount it with umount -l, and mount it again.",
+    ),
+    errno.ESTALE: (
+        "stale file handle, the server has removed or replaced it",
+        "Mount the file system again.",
+    ),
+    errno.ELOOP: (
+        "too many symbolic links, or a symbolic link where a directory is expected",
+        "Use the path of the directory itself.",
+    ),
+    errno.ENAMETOOLONG: (
+        "its path has more than 4,095 bytes, or a name in it more than the file system allows",
+        "Change to a directory on its path and use a relative path.",
+    ),
+    errno.ENOKEY: ("it is encrypted and the key is not loaded", "Unlock it first."),
+    errno.ETIMEDOUT: ("the server does not answer", "Check the connection to the server."),
+    errno.EHOSTDOWN: ("the server does not answer", "Check the connection to the server."),
+    errno.ENOMEM: ("out of memory", "Stop other programs, or raise the memory limit."),
+    errno.EMFILE: ("too many open files", "Raise the limit: ulimit -n."),
+    errno.ENFILE: ("too many open files on this system", "Raise fs.file-max with sysctl."),
+}
+"""Why a directory cannot be examined, and what to do."""
+
 _MEANINGS = {
-    errno.EPERM: "not permitted: the entry or its directory is immutable, append-only or sticky",
+    errno.EPERM: "not permitted: the entry or its directory is immutable, append-only or sticky, "
+    "or the entry is an active swap file",
     errno.EACCES: "no write or search permission on the directory that holds it",
     errno.EBUSY: "in use by the system: a mount point or swap file",
-    errno.EROFS: "the file system is mounted read-only",
+    errno.EROFS: "the file system, or the btrfs snapshot, is read-only",
+    errno.EUCLEAN: "the file system is damaged; check the kernel log and run fsck",
+    errno.ENOKEY: "the directory is encrypted and its key is not loaded",
+    errno.ENOTCONN: "the program that serves this FUSE file system has ended",
     errno.EIO: "the disk reported an error; check the kernel log",
     errno.ENOTEMPTY: "the directory was not empty: something in it stayed, or somebody refilled it",
     errno.ENAMETOOLONG: "the path is longer than this tool can use (4,096 bytes)",
     errno.ENOSPC: "no space left, even to record the deletion",
-    errno.EDQUOT: "the disk quota is used up",
+    errno.EDQUOT: "the disk quota is exceeded; even a deletion needs some blocks here",
     errno.ENOENT: "already gone: somebody else removed it",
     errno.EXDEV: "on another file system",
     errno.ESTALE: "it was moved away meanwhile, or the network file system lost track of it",

@@ -4,7 +4,6 @@
 supervisor in the moment before it starts.
 """
 
-import errno
 import os
 import pwd
 import stat
@@ -21,7 +20,7 @@ from tui_fs.linux.mounts import (
 )
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.linux.ways import canonical, lies_in, open_canonical, resolve
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import (
     PathStr,
     displayable,
@@ -160,7 +159,7 @@ def check(path: str, surroundings: Surroundings) -> Target:
     try:
         where, descriptor = open_canonical(stripped, os.path.join(resolve(parent or "."), name))
     except OSError as error:
-        raise _cannot_look(stripped, error) from error
+        raise cannot_examine(stripped, error) from error
     try:
         pin = pin_of(descriptor)
     finally:
@@ -173,7 +172,7 @@ def check(path: str, surroundings: Surroundings) -> Target:
         _check_identity(where, pin, surroundings, silent)
         parent_pin = take_pin(os.path.dirname(where))
     except OSError as error:
-        raise _cannot_look(where, error) from error
+        raise cannot_examine(where, error) from error
     if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
         raise _mount_point(where)
     return Target(where, pin)
@@ -233,7 +232,7 @@ def _check_kind(path: str) -> None:
         if stat.S_ISLNK(mode):
             points_to = displayable(os.readlink(path))
     except OSError as error:
-        raise _cannot_look(path, error) from error
+        raise cannot_examine(path, error) from error
     if points_to:
         raise Refused(
             f"{displayable(path)} is a symbolic link to {points_to}.",
@@ -360,12 +359,6 @@ def _mount_point(path: str) -> Refused:
         "Unmount it first, or choose the directories inside it.",
         rule="mount-point",
     )
-
-
-def _cannot_look(path: str, error: OSError) -> BadInput:
-    if error.errno == errno.ENOENT:
-        return BadInput(f"{displayable(path)} does not exist.")
-    return BadInput(f"{displayable(path)} cannot be looked at: {os.strerror(error.errno or 0)}.")
 
 
 def _accounts_at_home_in(path: str, silent: _Places) -> Iterator[str]:

@@ -15,9 +15,10 @@ import time
 from dataclasses import replace
 
 from tui_fs.linux.parent import end_with_parent
-from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.paths import PathStr, displayable, from_base64
+from tui_fs.model.errors import TuiFsError, cannot_examine
+from tui_fs.model.paths import PathStr, from_base64
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey
+from tui_fs.model.target import common_directory
 from tui_fs.survey.groups import paths_named
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, listing_of
@@ -120,9 +121,8 @@ def main() -> None:
     except TuiFsError as why:
         pickle.dump(why, sys.stdout.buffer)
     except OSError as why:
-        named = f"{displayable(why.filename)} " if why.filename else ""
-        reason = os.strerror(why.errno or 0)
-        pickle.dump(BadInput(f"{named}cannot be read: {reason}."), sys.stdout.buffer)
+        path = why.filename if isinstance(why.filename, str) else common_directory(paths)
+        pickle.dump(cannot_examine(path, why), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

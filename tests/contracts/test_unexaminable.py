@@ -1,0 +1,79 @@
+"""A directory that cannot be examined is reported with the reason, not as missing."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.filesystems import unmount_below
+from tests.needs import needs_root, needs_tool
+from tests.pathologies.looking import as_ordinary_user
+
+COMMANDS = (
+    ("survey",),
+    ("survey", "--export", "-", "--format", "ncdu"),
+    ("estimate",),
+    ("estimate", "--quick"),
+    ("delete", "--strategy", "rm", "--yes"),
+    ("aside", "--yes"),
+    ("recreate", "--yes"),
+)
+
+
+@pytest.fixture(scope="module")
+def failed_xfs(mount_root: Path) -> Iterator[Path]:
+    """Mount an xfs that answers everything with EIO, as after an error of its disk."""
+    needs_root("mounting xfs")
+    mkfs, xfs_io = (needs_tool(name, package="xfsprogs") for name in ("mkfs.xfs", "xfs_io"))
+    place = mount_root / "failed"
+    point = place / "mounted"
+    point.mkdir(parents=True)
+    with (place / "image").open("wb") as image:
+        image.truncate(320 << 20)
+    subprocess.run([mkfs, "-q", place / "image"], check=True)
+    subprocess.run(["mount", "-o", "loop", place / "image", point], check=True)
+    (point / "target").mkdir()
+    subprocess.run([xfs_io, "-x", "-c", "shutdown", point], check=True)
+    yield point
+    unmount_below(place)
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_error_of_the_disk_is_named(cli: Cli, failed_xfs: Path, command: tuple[str, ...]) -> None:
+    finished = cli.run(*command, "--", failed_xfs / "target").expect(2)
+    finished.assert_one_sentence()
+    assert "input/output error" in finished.stderr
+    assert "dmesg" in finished.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_circle_of_links_is_named(cli: Cli, tmpfs: Path, command: tuple[str, ...]) -> None:
+    (tmpfs / "a").symlink_to("b")
+    (tmpfs / "b").symlink_to("a")
+    finished = cli.run(*command, "--", tmpfs / "a" / "target").expect(2)
+    finished.assert_one_sentence()
+    assert "symbolic link" in finished.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_name_that_is_too_long_is_named(cli: Cli, tmpfs: Path, command: tuple[str, ...]) -> None:
+    finished = cli.run(*command, "--", tmpfs / ("x" * 300)).expect(2)
+    finished.assert_one_sentence()
+    assert "4,095 bytes" in finished.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_lack_of_search_permission_is_named(
+    cli: Cli, tmpfs: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    needs_root("running as another user")
+    (tmpfs / "closed" / "target").mkdir(parents=True)
+    (tmpfs / "closed").chmod(0o700)
+    user = as_ordinary_user(cli, tmpfs, tmp_path)
+    finished = user.run(*command, "--", tmpfs / "closed" / "target").expect(2)
+    assert "permission denied" in finished.stderr
+    assert "does not exist" not in finished.stderr
