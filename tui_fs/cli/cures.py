@@ -9,7 +9,7 @@ from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.cures.occupants import Occupants
 from tui_fs.job.cure_frame import refuse_occupied
 from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cure_undo import undo
+from tui_fs.job.cure_undo import refuse_other_host, undo
 from tui_fs.job.cures import Prospect, look, put_aside, recreate_directory
 from tui_fs.job.races import keep_open
 from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_command
@@ -22,6 +22,7 @@ _MEANINGS = {
     Standing.ASIDE: "put aside; can be put back",
     Standing.INTERRUPTED: "interrupted; --undo puts it in order",
     Standing.GONE: "nothing is left of it: it was deleted or moved",
+    Standing.ELSEWHERE: "on host",
     None: "its place cannot be looked at",
 }
 
@@ -103,6 +104,7 @@ def _put_aside(parsed: argparse.Namespace) -> int:
 def _undo(parsed: argparse.Namespace) -> int:
     _, record = find(parsed.undo)
     shown = displayable(record.path)
+    refuse_other_host(record)
     _confirm(parsed, f"The {record.action} of {shown} is to be undone.", "Undo it?")
     done = undo(parsed.undo)
     _note_warning(done.warning)
@@ -156,7 +158,7 @@ def _list(*, as_json: bool) -> int:
                     time.strftime("%Y-%m-%d %H:%M", time.localtime(record.at)),
                     displayable(record.path),
                     displayable(record.aside),
-                    _MEANINGS[standing],
+                    _meaning(record, standing),
                 )
             )
         print_text(columns(rows, frozenset()))
@@ -211,12 +213,20 @@ def _occupant_fields(occupants: Occupants) -> dict[str, object]:
     return {"occupants": found, "unseen_processes": occupants.unseen}
 
 
+def _meaning(record: Record, standing: Standing | None) -> str:
+    meaning = _MEANINGS[standing]
+    if standing is Standing.ELSEWHERE:
+        return f"{meaning} {displayable(record.host.name)}"
+    return meaning
+
+
 def _record_fields(record: Record, standing: Standing | None) -> dict[str, object]:
     fields: dict[str, object] = {
         "id": record.id,
         "action": record.action.value,
         "state": "unknown" if standing is None else standing.value,
-        "meaning": _MEANINGS[standing],
+        "meaning": _meaning(record, standing),
+        "host": displayable(record.host.name),
         **path_fields("path", record.path),
         **path_fields("aside", record.aside),
         "twin": record.twin is not None,

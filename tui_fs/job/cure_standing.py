@@ -20,6 +20,8 @@ class Standing(enum.StrEnum):
     ASIDE = "aside"
     INTERRUPTED = "interrupted"
     GONE = "gone"
+    ELSEWHERE = "elsewhere"
+    """Another host made the record; this one cannot know."""
 
 
 def records() -> tuple[list[tuple[Record, Standing | None]], list[Damaged]]:
@@ -39,6 +41,8 @@ def records() -> tuple[list[tuple[Record, Standing | None]], list[Damaged]]:
 
 def standing_of(record: Record) -> Standing:
     """Return what is there now; BadInput if the place cannot be looked at."""
+    if record.is_of_other_host:
+        return Standing.ELSEWHERE
     with opened_above(record) as parent:
         return standing_in(record, parent)
 

@@ -18,7 +18,7 @@ from tui_fs.job.cure_standing import Standing, is_recorded, opened_above, standi
 from tui_fs.job.overlap import alone
 from tui_fs.job.set_aside import Action, Record, find, forgotten, undo_command
 from tui_fs.linux.pins import pin_of
-from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.errors import JobFailed, Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 
 
@@ -43,10 +43,12 @@ def undo(record_id: str) -> Undone:
 
     Raises:
         BadInput: there is no such record, or its place cannot be looked at.
+        JobFailed: another host made the record; its path has no meaning here.
         Refused: it was deleted, its deletion has begun, or something stands in its old place;
             or it failed, and the sentence says what stands where.
     """
     file, record = find(record_id)
+    refuse_other_host(record)
     with told("It cannot be put back"), alone(), undisturbed():
         with opened_above(record) as parent:
             standing = standing_in(record, parent)
@@ -65,6 +67,15 @@ def undo(record_id: str) -> Undone:
         warning = forgotten(file)
     logged = tell_system_log("undo", record.path, record.aside, "done")
     return Undone(record, standing, drained.moved, tuple(drained.kept), logged, warning)
+
+
+def refuse_other_host(record: Record) -> None:
+    """Raise JobFailed if another host made the record."""
+    if record.is_of_other_host:
+        raise JobFailed(
+            f"{displayable(record.path)} is a directory of host {displayable(record.host.name)}.",
+            f"Run this on that host: {shell_quoted(undo_command(record))}",
+        )
 
 
 @contextlib.contextmanager

@@ -5,12 +5,14 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tui_fs.cures.renames import cut_name
 from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
+from tui_fs.linux.host import current_host
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.host import Host, Locality, locality_of
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Pin, Target
 
@@ -37,6 +39,7 @@ class Record:
         pin: its identity; after a restart of the machine only the inode is the same.
         twin: the identity of the empty directory that takes its place; None without one.
         at: seconds since the epoch.
+        host: the one that made the record; the path has a meaning there only.
     """
 
     id: str
@@ -46,6 +49,12 @@ class Record:
     pin: Pin
     twin: Pin | None
     at: float
+    host: Host = field(default_factory=Host)
+
+    @property
+    def is_of_other_host(self) -> bool:
+        """Whether another host that shares the state directory made the record."""
+        return locality_of(self.host, current_host()) is Locality.OTHER_HOST
 
     @property
     def room(self) -> PathStr:
@@ -67,7 +76,16 @@ def new_record(action: Action, target: Target) -> Record:
     record_id = os.urandom(_ID_BYTES).hex()
     above, name = os.path.split(target.path)
     aside = os.path.join(above, cut_name(".", name, f".tui-fs-aside-{record_id}"))
-    record = Record(record_id, action, target.path, PathStr(aside), target.pin, None, time.time())
+    record = Record(
+        record_id,
+        action,
+        target.path,
+        PathStr(aside),
+        target.pin,
+        None,
+        time.time(),
+        current_host(),
+    )
     return replace(record, aside=record.room) if action is Action.RECREATE else record
 
 

@@ -1,4 +1,6 @@
-"""Which run of the kernel this is."""
+"""Which run of the kernel this is, and how old it is."""
+
+import time
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -10,3 +12,8 @@ def boot_id(path: str = BOOT_ID) -> str:
             return file.read().strip()
     except OSError:
         return ""  # /proc is not mounted: nobody can tell boots apart
+
+
+def boottime_s() -> float:
+    """Return the seconds since boot, suspended time included; setting the clock has no effect."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -227,6 +227,10 @@ def _undo(record: Record, standing: Standing | None) -> _Cure | None:
             lines = (shown, f"with what is left in {displayable(record.aside)}")
             consequence = "What is left over moves into the directory; nothing of it is lost."
             return _Cure(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)
+        case Standing.ELSEWHERE:
+            meaning = f"{shown}, on host {displayable(record.host.name)}"
+            impossible = f"This is a directory of host {displayable(record.host.name)}."
+            return _Cure(_BACK + record.id, "put back", meaning, impossible, (), "", act)
         case _:
             return None
 
