@@ -13,9 +13,10 @@ from tests.contracts.test_overlap import removed_by
 from tests.filesystems import CROWDED_FILES
 from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import flat, many_directories
-from tui_fs.job.control import send
+from tui_fs.job.control import sample, send
 from tui_fs.job.store import find
 from tui_fs.model.command import Command
+from tui_fs.model.events import Sampled
 from tui_fs.model.strategy import StrategyName
 
 RATE_PER_S = 1000
@@ -89,21 +90,20 @@ def free_inodes(directory: Path) -> int:
     return os.statvfs(directory.parent).f_ffree
 
 
-def removed_while_paused(events: list[Json]) -> list[int]:
-    """Give the count before each pause, and all those until it is over."""
+def removed_while_paused(job: str, for_s: float) -> list[int]:
+    """Ask a paused job, whose journal gets no samples, for its counts again and again."""
     counts: list[int] = []
-    last, is_paused = 0, False
-    for event in events:
-        match event["type"]:
-            case "Sampled":
-                last = event["removed"]["entries"]
-                if is_paused:
-                    counts.append(last)
-            case "Paused":
-                is_paused = True
-                counts.append(last)
-            case "Resumed":
-                is_paused = False
+    times: list[float] = []
+
+    def is_over() -> bool:
+        (sampled,) = sample(find(job))
+        assert isinstance(sampled, Sampled)
+        assert sampled.removed is not None
+        counts.append(sampled.removed.entries)
+        times.append(sampled.at_s)
+        return times[-1] - times[0] > for_s
+
+    wait_until(is_over, "samples of a paused job")
     return counts
 
 
@@ -177,8 +177,7 @@ def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
     # When it is paused, for some samples
     cli.run("pause", job).expect(0)
     free = free_inodes(target)
-    samples = len(of_type(cli.journal(job), "Sampled"))
-    wait_until(lambda: len(of_type(cli.journal(job), "Sampled")) >= samples + 3, "three samples")
+    counts = removed_while_paused(job, for_s=0.8)
     # Then the file system itself stood still, until it goes on
     assert free_inodes(target) == free
     cli.run("resume", job).expect(0)
@@ -190,7 +189,7 @@ def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
     assert report["outcome"] == "cancelled"
     assert 0 < left == entries - report["deleted_files"]
     assert processes_with(target) == []
-    assert_stood_in_time(cli.journal(job))
+    assert_stood_in_time(cli.journal(job), counts)
     assert_cancelled_in_time(cli.journal(job))
 
 
@@ -208,23 +207,24 @@ def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strateg
     # When it is paused, and cancelled
     send(folder, Command("pause"))
     free = free_inodes(target)
-    samples = len(of_type(cli.journal(job), "Sampled"))
-    wait_until(lambda: len(of_type(cli.journal(job), "Sampled")) > samples, "a sample")
+    counts = removed_while_paused(job, for_s=0.3)
     assert free_inodes(target) == free
     send(folder, Command("cancel"))
     cli.run("attach", job).expect(130)
     # Then it stood and ended in time
-    assert_stood_in_time(cli.journal(job))
+    assert_stood_in_time(cli.journal(job), counts)
     assert_cancelled_in_time(cli.journal(job))
     assert target.exists()
 
 
-def assert_stood_in_time(events: list[Json]) -> None:
+def assert_stood_in_time(events: list[Json], counts: list[int]) -> None:
     """Fail unless the counters stood from the sample before the pause on, and that in time."""
-    counts = removed_while_paused(events)
-    assert len(counts) >= 2
-    assert len(set(counts)) == 1, counts
     (paused,) = of_type(events, "Paused")
+    before = [event for event in of_type(events, "Sampled") if event["at_s"] <= paused["at_s"]]
+    assert set(counts) == {before[-1]["removed"]["entries"]}
+    # And the journal has no sample of the pause
+    after = events[events.index(paused) + 1]
+    assert after["type"] in ("Resumed", "CancelRequested")
     assert paused["all_stopped"] is True
     assert paused["at_s"] - paused["asked_at_s"] <= STANDS_WITHIN_S
 

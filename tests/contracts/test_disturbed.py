@@ -12,7 +12,6 @@ import pytest
 from tests.conftest import Cli, entries_in, wait_until
 from tests.contracts.test_overlap import entries_at
 from tests.trees import many_directories
-from tui_fs.job.lock import holder_of
 
 _INTERRUPTED = """
 import os, sys
@@ -72,8 +71,7 @@ def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path
     with cli.start("delete", *options, tmp_path / "t") as foreground:
         wait_until(lambda: entries_at(tmp_path / "t") < before, "the deletion's beginning")
         job = cli.only_job()
-        supervisor = holder_of(str(cli.jobs_directory / job / "lock"))
-        assert supervisor is not None
+        supervisor = cli.supervisor_of(job)
         os.kill(supervisor, signal.SIGSTOP)
         try:
             # When signals come until it ends

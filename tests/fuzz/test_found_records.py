@@ -94,7 +94,8 @@ def test_a_line_longer_than_what_is_read_at_once_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a journal whose second line never ends
-    monkeypatch.setattr(journal, "READ_AT_ONCE_BYTES", 1_000)
+    monkeypatch.setattr(journal, "READ_AT_ONCE_BYTES", 500)
+    monkeypatch.setattr(journal, "MAX_LINE_BYTES", 1_000)
     (tmp_path / "j").write_bytes(b'{"type":"Resumed","at_s":1}\n' + b" " * 1_500)
     reader = JournalReader(str(tmp_path / "j"))
     # When read on / Then it is called damaged, and not taken for the end

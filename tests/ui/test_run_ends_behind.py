@@ -19,7 +19,7 @@ async def test_the_report_waits_until_the_help_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given a job at work, and a person who reads the help
-    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: 4122)
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
     folder = record(RUNNING)
     app = Host(RunScreen(folder, Settings(0.05)))
     async with app.run_test(size=SMALL) as pilot:
@@ -31,7 +31,7 @@ async def test_the_report_waits_until_the_help_is_closed(
         writer = JournalWriter(folder.journal)
         for event in events[len(RUNNING) :]:
             writer.write(event)
-        monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: None)
+        monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: False)
         for _ in range(10):
             await pilot.pause(0.05)
         # Then the help stays, and the report is there when it is closed

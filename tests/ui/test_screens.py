@@ -290,7 +290,7 @@ async def test_read_only_never_asks() -> None:
 @pytest.fixture
 def alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """A supervisor is at work."""
-    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: 4122)
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
 
 
 @pytest.mark.usefixtures("alive")

@@ -75,10 +75,10 @@ async def test_whoever_leaves_before_it_begins_deletes_nothing(
 
 async def test_jobs_that_cannot_be_listed_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a state directory that cannot be read / When the jobs are shown
-    def summaries(_: object) -> None:
+    def read(_: object) -> None:
         raise JobFailed("/state/jobs cannot be read: Input/output error.")
 
-    monkeypatch.setattr("tui_fs.screens.jobs.summaries", summaries)
+    monkeypatch.setattr("tui_fs.screens.jobs.JobList.read", read)
     # Then that is said, and the screen goes on
     async with Host(JobsScreen(Settings())).run_test(size=SMALL) as pilot:
         await wait_for(pilot, "/state/jobs cannot be read: Input/output error.")
@@ -86,7 +86,7 @@ async def test_jobs_that_cannot_be_listed_are_said(monkeypatch: pytest.MonkeyPat
 
 async def test_a_journal_that_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a journal on a file system that is lost / When the job is shown
-    def poll(_: object) -> None:
+    def poll(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr("tui_fs.screens.run.JobView.poll", poll)

@@ -7,7 +7,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,16 +18,19 @@ from tui_fs.job.control import ControlServer, send
 from tui_fs.job.store import JobFolder, create
 from tui_fs.model.command import COMMANDS, Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
+from tui_fs.model.events import Event
 
 Obey = Callable[[Command, int], str | None]
 
 
 @contextmanager
-def serving(folder: JobFolder, obey: Obey) -> Iterator[None]:
+def serving(
+    folder: JobFolder, obey: Obey, sample: Callable[[], Sequence[Event]] = tuple
+) -> Iterator[None]:
     """Take commands, as the supervisor does while its tools run."""
     stop_reading, stop_writing = os.pipe()
     with selectors.DefaultSelector() as selector:
-        server = ControlServer(folder, obey, selector)
+        server = ControlServer(folder, obey, selector, sample)
         selector.register(stop_reading, selectors.EVENT_READ)
 
         def serve() -> None:

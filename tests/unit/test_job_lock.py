@@ -1,5 +1,7 @@
 """Whether a supervisor lives, as another process sees it."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -10,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.job.lock import SupervisorLock, holder_of
+from tests.conftest import wait_until
+from tui_fs.job.lock import SupervisorLock, has_supervisor, is_occupied
+from tui_fs.model.errors import JobFailed
 
 _HOLD = """
 import sys
@@ -42,10 +46,10 @@ def held(path: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_the_holder_is_seen_from_another_process(tmp_path: Path) -> None:
-    # Given a process that holds the lock / When asked here / Then it is that process
+    # Given a process that holds the lock / When asked here / Then it is there
     path = str(tmp_path / "lock")
-    with held(path) as holder:
-        assert holder_of(path) == holder.pid
+    with held(path):
+        assert has_supervisor(path)
 
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
@@ -54,7 +58,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     with held(path) as holder:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        assert holder_of(path) is None
+        assert not is_occupied(path)
     assert os.path.exists(path)
 
 
@@ -67,7 +71,7 @@ def test_a_released_lock_is_free_while_its_process_lives(tmp_path: Path) -> None
         holder.stdin.write("\n")
         holder.stdin.flush()
         assert holder.stdout.readline() == "released\n"
-        assert holder_of(path) is None
+        assert not is_occupied(path)
 
 
 def test_a_held_lock_cannot_be_taken(tmp_path: Path) -> None:
@@ -79,11 +83,91 @@ def test_a_held_lock_cannot_be_taken(tmp_path: Path) -> None:
 
 def test_a_missing_lock_has_no_holder(tmp_path: Path) -> None:
     # Given no file / When asked / Then none, and asking does not make one
-    assert holder_of(str(tmp_path / "lock")) is None
+    assert not is_occupied(str(tmp_path / "lock"))
     assert not (tmp_path / "lock").exists()
 
 
 def test_an_unlocked_file_has_no_holder(tmp_path: Path) -> None:
     # Given a file that nobody locks / When asked / Then none
     (tmp_path / "lock").touch()
-    assert holder_of(str(tmp_path / "lock")) is None
+    assert not is_occupied(str(tmp_path / "lock"))
+
+
+def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(tmp_path: Path) -> None:
+    # Given a process that holds the lock (a POSIX record lock would be lost below)
+    path = str(tmp_path / "lock")
+    lock = SupervisorLock(path)
+    # When it opens and closes the file, and asks / Then it still holds it, and sees that itself
+    os.close(os.open(path, os.O_RDWR))
+    assert has_supervisor(path)
+    assert has_supervisor(path)
+    with pytest.raises(BlockingIOError):
+        SupervisorLock(path)
+    lock.release()
+    assert not is_occupied(path)
+
+
+def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Path) -> None:
+    # Given a supervisor with a forked child that outlives it
+    path = str(tmp_path / "lock")
+    script = (
+        "import os, sys, time\n"
+        "from tui_fs.job.lock import SupervisorLock\n"
+        "lock = SupervisorLock(sys.argv[1])\n"
+        "gone_reading, gone_writing = os.pipe()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.stdin.read()\n"
+        "    os._exit(0)\n"
+        "print('forked', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", script, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert supervisor.stdout is not None
+    assert supervisor.stdout.readline() == "forked\n"
+    assert has_supervisor(path)
+    # When the supervisor is killed / Then it is seen as dead, and the targets as occupied
+    supervisor.kill()
+    supervisor.wait()
+    assert not has_supervisor(path)
+    assert is_occupied(path)
+    # When the child has ended, too / Then nothing is occupied
+    assert supervisor.stdin is not None
+    supervisor.stdin.close()
+    wait_until(lambda: not is_occupied(path), "the end of the launcher", 20)
+    supervisor.stdout.close()
+
+
+def test_a_tool_that_was_executed_holds_nothing(tmp_path: Path) -> None:
+    # Given a supervisor that has executed a tool / When it has released its lock / Then it is free
+    path = str(tmp_path / "lock")
+    lock = SupervisorLock(path)
+    with subprocess.Popen(["sleep", "600"], close_fds=False) as tool:
+        lock.release()
+        assert not is_occupied(path)
+        tool.kill()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    # Given a file system whose locks fail / When a lock is taken or asked for
+    path = str(tmp_path / "lock")
+    Path(path).touch()
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "fcntl", fail)
+    # Then one sentence says so, and nobody takes it for a job that has died
+    for act in (lambda: SupervisorLock(path), lambda: has_supervisor(path)):
+        with pytest.raises(JobFailed) as failed:
+            act()
+        assert failed.value.sentence == f"{path} cannot be locked: {os.strerror(number)}."
+        assert "XDG_STATE_HOME" in failed.value.advice

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.test_job_store import plan
 from tui_fs.job import overlap
-from tui_fs.job.lock import holder_of
+from tui_fs.job.lock import has_supervisor
 from tui_fs.job.overlap import enlist, refuse_nested, refuse_overlap
 from tui_fs.job.store import JobFolder, create, jobs_directory, load_plan
 from tui_fs.linux.pins import take_pin
@@ -183,7 +183,7 @@ def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given a job at work on another device, which may not answer any more
-    monkeypatch.setattr(overlap, "holder_of", lambda _: 1)
+    monkeypatch.setattr(overlap, "is_occupied", lambda _: True)
     job("aaaaaa", "/mnt/lost/a")
     theirs = load_plan(job("bbbbbb", "/srv/b")).targets
     ours = [replace(one, pin=replace(one.pin, device=99)) for one in theirs]
@@ -212,7 +212,7 @@ def test_overlap_is_mutual(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list[str], other: list[str]
 ) -> None:
     # Given any two paths, and jobs that all count as at work
-    monkeypatch.setattr(overlap, "holder_of", lambda _: 1)
+    monkeypatch.setattr(overlap, "is_occupied", lambda _: True)
     paths = ["/" + "/".join(names) for names in (one, other)]
     refused = []
     for number, (first, second) in enumerate((paths, paths[::-1])):
@@ -233,7 +233,7 @@ def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
     # Given a job whose process was killed, and one that never had one
     dead = job("aaaaaa", "/srv")
     with at_work(dead):
-        assert holder_of(dead.lock) is not None
+        assert has_supervisor(dead.lock)
     job("cccccc", "/srv")
     # When another one wants the same / Then it may
     _, why = enlist(job("bbbbbb", "/srv"), [at("/srv")])
@@ -246,9 +246,9 @@ def test_a_job_is_not_in_its_own_way() -> None:
     process = process_of(folder)
     tell(process)
     assert told_by(process) == "free"
-    assert holder_of(folder.lock) == process.pid
+    assert has_supervisor(folder.lock)
     process.communicate("\n")
-    assert holder_of(folder.lock) is None
+    assert not has_supervisor(folder.lock)
 
 
 def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
@@ -258,7 +258,7 @@ def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
         process = process_of(folder)
         tell(process)
         assert told_by(process).startswith("busy: ")
-        assert holder_of(folder.lock) == process.pid
+        assert has_supervisor(folder.lock)
         process.communicate("\n")
 
 

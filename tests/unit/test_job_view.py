@@ -13,6 +13,7 @@ from tui_fs.job.list import summaries
 from tui_fs.job.start import START_TIMEOUT_S
 from tui_fs.job.store import JobFolder, create
 from tui_fs.job.view import JobView
+from tui_fs.linux.boot import boottime_s
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import EntryFailed, Event, JobRefused, Paused
 from tui_fs.model.outcome import JobState, Outcome
@@ -85,25 +86,45 @@ def test_a_refused_job_is_over() -> None:
 
 def test_a_job_that_has_just_been_created_is_starting() -> None:
     # Given a folder without journal and lock, made now / When looked at / Then it is to come
-    assert seen(job(created_at=time.time())) == (JobState.RUNNING, False)
+    assert seen(job()) == (JobState.RUNNING, False)
 
 
-def test_a_job_that_never_spoke_has_died() -> None:
+def test_a_job_that_never_spoke_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a folder without journal and lock, too old to be starting / When looked at / Then died
-    assert seen(job(created_at=time.time() - START_TIMEOUT_S - 60)) == (JobState.DIED, True)
+    folder = job()
+    now_s = boottime_s()
+    monkeypatch.setattr("tui_fs.job.view.boottime_s", lambda: now_s + START_TIMEOUT_S + 1)
+    assert seen(folder) == (JobState.DIED, True)
+
+
+@pytest.mark.parametrize("offset_s", [-1e9, 1e9])
+def test_a_wrong_clock_does_not_decide_whether_a_job_is_starting(
+    monkeypatch: pytest.MonkeyPatch, offset_s: float
+) -> None:
+    # Given a clock that was set wrong before the job was made, and set right since
+    now_s = boottime_s()
+    folder = job(created_at=time.time() + offset_s)
+    assert seen(folder) == (JobState.RUNNING, False)
+    # When its time to start has passed / Then it has died
+    monkeypatch.setattr("tui_fs.job.view.boottime_s", lambda: now_s + START_TIMEOUT_S + 1)
+    assert seen(folder) == (JobState.DIED, True)
 
 
 def test_new_events_are_returned_once() -> None:
     # Given a growing journal
     folder = job(*RUNNING)
     view = JobView(folder)
-    assert view.poll() == list(RUNNING)
+    seen: list[Event] = []
+    assert view.poll(seen.append) == len(RUNNING)
+    assert seen == list(RUNNING)
     # When it has grown / Then only the new events come, and the picture goes on
     JournalWriter(folder.journal).write(sampled(1, 10))
-    assert view.poll() == [sampled(1, 10)]
+    seen.clear()
+    assert view.poll(seen.append) == 1
+    assert seen == [sampled(1, 10)]
     assert view.snapshot.removed is not None
     assert view.snapshot.removed.entries == 10
-    assert view.poll() == []
+    assert view.poll() == 0
 
 
 def test_a_damaged_journal_is_said() -> None:

@@ -27,7 +27,7 @@ from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.codec import argv_fields, encode
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
@@ -170,6 +170,8 @@ def _raise_if_refused(folder: JobFolder) -> None:
     view = JobView(folder)
     view.poll()
     refused = view.snapshot.refused
+    if refused is not None and refused.rule == "jobfailed":
+        raise JobFailed(refused.sentence, refused.advice)
     if refused is not None:
         raise Refused(refused.sentence, refused.advice, rule=refused.rule)
 

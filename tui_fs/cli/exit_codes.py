@@ -21,6 +21,7 @@ _BY_STATE = {
     JobState.CANCELLED: CANCELLED_BY_INT,
     JobState.REFUSED: REFUSED,
     JobState.DIED: DIED,
+    JobState.ELSEWHERE: DIED,
 }
 
 
@@ -42,4 +43,6 @@ def exit_code_of_state(state: JobState, refused_by: str | None) -> int:
     """Return the exit code of a job; `refused_by` is the rule of a refused one."""
     if state is JobState.REFUSED and refused_by == "missing":
         return MISSING
+    if state is JobState.REFUSED and refused_by == "jobfailed":
+        return DIED
     return _BY_STATE[state]

@@ -15,7 +15,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed
-from tui_fs.model.events import event_to_json
+from tui_fs.model.events import Event, event_to_json
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.units import clock, count, duration_span
@@ -87,13 +87,16 @@ def _watch(
     interrupting_cancels: bool,
 ) -> bool:
     """Show a job until it is over, or a signal has ended that; tell whether it is over."""
+
+    def print_event(event: Event) -> None:
+        print_json_line(event_to_json(event))
+
     line = StatusLine()
     has_heard = has_cancelled = False
     began_s = time.monotonic()
     while True:
-        for event in view.poll():
-            if as_json:
-                print_json_line(event_to_json(event))
+        view.poll_live(print_event if as_json else lambda _: None)
+        view.refuse_elsewhere()
         if view.is_over:
             line.clear()
             return True

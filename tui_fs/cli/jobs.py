@@ -2,18 +2,21 @@
 
 import argparse
 
-from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.control import send
 from tui_fs.job.list import JobSummary, summaries
+from tui_fs.job.retention import prune
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
+from tui_fs.model.codec import path_fields
 from tui_fs.model.command import read_command
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import displayable
 from tui_fs.model.target import in_words, target_fields
-from tui_fs.model.units import count
+from tui_fs.model.units import bytes_iec, count, counted
 
 _DONE_WORDS = {
     "pause": "is paused",
@@ -28,7 +31,9 @@ _DONE_WORDS = {
 
 
 def run_list(parsed: argparse.Namespace) -> int:
-    """Print all jobs."""
+    """Print all jobs, or remove old ones."""
+    if parsed.prune:
+        return _prune(as_json=parsed.json)
     found, damaged = summaries()
     for sentence in damaged:
         note(f"tui-fs: {sentence}")
@@ -39,6 +44,34 @@ def run_list(parsed: argparse.Namespace) -> int:
     else:
         print_text(_as_text(found))
     return DONE
+
+
+def _prune(*, as_json: bool) -> int:
+    """Remove the jobs beyond the retention rule; exit 1 if one of them had to stay."""
+    pruned = prune()
+    if as_json:
+        print_json(
+            {
+                "schema": SCHEMA,
+                "type": "prune",
+                "removed": pruned.removed,
+                "freed_bytes": pruned.freed_bytes,
+                "kept": [
+                    {**path_fields("path", kept.path), "reason": kept.reason}
+                    for kept in pruned.kept
+                ],
+            }
+        )
+    else:
+        for job_id in pruned.removed:
+            print_text(f"removed job {job_id}")
+        note(
+            f"tui-fs: {counted(len(pruned.removed), 'job', 'jobs')} removed, "
+            f"{bytes_iec(pruned.freed_bytes)} freed."
+        )
+        for kept in pruned.kept:
+            note(f"tui-fs: {displayable(kept.path)} stays: {kept.reason}")
+    return SOME_FAILED if pruned.kept else DONE
 
 
 def run_attach(parsed: argparse.Namespace) -> int:
@@ -52,6 +85,7 @@ def run_control(parsed: argparse.Namespace) -> int:
     folder = find(parsed.job)
     view = JobView(folder)
     view.poll()
+    view.refuse_elsewhere()
     if view.state is JobState.DIED and command.name == "resume":
         from tui_fs.cli.delete import go_on  # no other command needs to plan
 
@@ -74,6 +108,8 @@ def _as_json(one: JobSummary) -> dict[str, object]:
         **target_fields(one.targets),
         "strategy": one.strategy.value,
         "state": one.state.value,
+        "host": displayable(one.host.name),
+        "is_other_host": one.is_other_host,
         "created_at": one.created_at,
         "deleted_entries": one.deleted_entries,
         "expected_entries": one.expected_entries,
@@ -87,7 +123,7 @@ def _as_text(found: list[JobSummary]) -> str:
         rows.append(
             (
                 one.job_id,
-                one.state,
+                _state_as_text(one),
                 one.strategy,
                 "?" if one.deleted_entries is None else count(one.deleted_entries),
                 count(one.expected_entries),
@@ -95,3 +131,10 @@ def _as_text(found: list[JobSummary]) -> str:
             )
         )
     return columns(rows, frozenset({3, 4}))
+
+
+def _state_as_text(job: JobSummary) -> str:
+    where = f"on host {displayable(job.host.name)}" if job.is_other_host else ""
+    if job.state is JobState.ELSEWHERE:
+        return where
+    return f"{job.state} {where}".rstrip()

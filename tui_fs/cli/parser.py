@@ -134,6 +134,12 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
             parser.set_defaults(run="cures.run_aside")
         case "jobs":
             parser.description = "List the jobs, the newest first."
+            parser.add_argument(
+                "--prune",
+                action="store_true",
+                help="remove ended jobs beyond the newest 500, older than 90 days, or beyond "
+                "256 MiB in total, and list what was removed; each job does the same at its end",
+            )
             parser.set_defaults(run="jobs.run_list")
         case "attach":
             parser.description = "Follow a job to its end; Ctrl-C leaves it running."

@@ -7,15 +7,20 @@ import selectors
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from tui_fs.job.store import JobFolder
 from tui_fs.model.command import Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
+from tui_fs.model.events import Event, event_from_json, event_to_json
 
 _LONGEST_COMMAND_BYTES = 64
 _ANSWER_TIMEOUT_S = 5.0
+_SAMPLE_TIMEOUT_S = 0.5
+"""A view waits no longer for a sample; the journal still has the older one."""
+_SAMPLE = "sample"
 _MOST_SILENT = 8
 _PEER_CREDENTIALS = "3i"  # struct ucred: pid, uid, gid
 
@@ -26,6 +31,7 @@ class ControlServer:
     Args:
         obey: carries out a command for a uid and returns None, or why it cannot.
         selector: whose key's data is called when there is something to take.
+        sample: returns the events that a view asks for, which are not in the journal.
     """
 
     def __init__(
@@ -33,8 +39,10 @@ class ControlServer:
         folder: JobFolder,
         obey: Callable[[Command, int], str | None],
         selector: selectors.BaseSelector,
+        sample: Callable[[], Sequence[Event]] = tuple,
     ) -> None:
         self._obey = obey
+        self._sample = sample
         self._selector = selector
         self._silent: deque[socket.socket] = deque()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -87,14 +95,20 @@ class ControlServer:
             socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(_PEER_CREDENTIALS)
         )
         _, uid, _ = struct.unpack(_PEER_CREDENTIALS, credentials)
+        fields: dict[str, Any] = {}
+        text = line.decode("ascii", "replace")
+        problem: str | None = None
         if uid not in (0, os.geteuid()):
-            problem: str | None = "This job belongs to another user."
+            problem = "This job belongs to another user."
+        elif text == f"{_SAMPLE}\n":
+            fields["events"] = [event_to_json(event) for event in self._sample()]
         else:
             try:
-                problem = self._obey(read_command(line.decode("ascii", "replace")), uid)
+                problem = self._obey(read_command(text), uid)
             except BadInput as why:
                 problem = str(why)
-        return json.dumps({"ok": problem is None, "problem": problem}).encode("ascii") + b"\n"
+        answer = {"ok": problem is None, "problem": problem, **fields}
+        return json.dumps(answer).encode("ascii") + b"\n"
 
 
 def send(folder: JobFolder, command: Command) -> None:
@@ -104,9 +118,28 @@ def send(folder: JobFolder, command: Command) -> None:
         JobFailed: nobody listens, so the job is not running, or nobody answers.
         BadInput: the job understood, but cannot do that now.
     """
+    answer = _ask(folder, str(command), _ANSWER_TIMEOUT_S)
+    if answer.get("problem"):
+        raise BadInput(str(answer["problem"]))
+
+
+def sample(folder: JobFolder) -> tuple[Event, ...]:
+    """Return what a running job counts now, as events that are not in its journal.
+
+    Raises:
+        JobFailed: the job does not run, or is too busy to answer at once.
+    """
+    answer = _ask(folder, _SAMPLE, _SAMPLE_TIMEOUT_S)
+    try:
+        return tuple(event_from_json(event) for event in answer.get("events", ()))
+    except (BadInput, TypeError) as error:
+        raise JobFailed(f"Job {folder.job_id} sent a sample that is damaged: {error}.") from error
+
+
+def _ask(folder: JobFolder, line: str, timeout_s: float) -> dict[str, Any]:
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with client:
-        client.settimeout(_ANSWER_TIMEOUT_S)
+        client.settimeout(timeout_s)
         try:
             with _Directory(folder) as address:
                 client.connect(address)
@@ -121,11 +154,11 @@ def send(folder: JobFolder, command: Command) -> None:
                 f"tui-fs attach {folder.job_id} shows whether it still runs.",
             ) from error
         try:
-            client.sendall(f"{command}\n".encode("ascii"))
+            client.sendall(f"{line}\n".encode("ascii"))
             answer = json.loads(client.makefile().readline())
         except TimeoutError as error:
             raise JobFailed(
-                f"Job {folder.job_id} has not answered within {_ANSWER_TIMEOUT_S:.0f} s.",
+                f"Job {folder.job_id} has not answered within {timeout_s:.1f} s.",
                 "It may be counting what is left; try again.",
             ) from error
         except (OSError, ValueError, RecursionError) as error:
@@ -135,8 +168,7 @@ def send(folder: JobFolder, command: Command) -> None:
             ) from error
     if not isinstance(answer, dict):
         raise JobFailed(f"Job {folder.job_id} answers in a way that cannot be understood.")
-    if answer.get("problem"):
-        raise BadInput(str(answer["problem"]))
+    return answer
 
 
 class _Directory:

@@ -36,8 +36,11 @@ def refuse_begun_deletion(record: Record, target: Target) -> None:
         view = JobView(job)
         view.poll()
         if view.state is not JobState.REFUSED:
+            state = f"is {view.state}"
+            if view.state is JobState.ELSEWHERE:
+                state = f"of host {displayable(view.origin.host.name)} has no end yet"
             raise Refused(
-                f"Its deletion has begun: job {job.job_id} is {view.state}.",
+                f"Its deletion has begun: job {job.job_id} {state}.",
                 "What is left of it can be moved by hand.",
                 rule="deletion-begun",
             )

@@ -8,8 +8,11 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event, event_from_json, event_to_json
 from tui_fs.model.paths import displayable
 
-READ_AT_ONCE_BYTES = 4 << 20
+READ_AT_ONCE_BYTES = 256 << 10
+"""A reader holds the events of about this many bytes at a time."""
+MAX_LINE_BYTES = 64 << 20
 """More than any event has; a longer line is damage."""
+_TAIL_BYTES = 4096
 
 
 class LineWriter:
@@ -51,7 +54,7 @@ class JournalReader:
         self._offset = 0
 
     def poll(self) -> list[Event]:
-        """Return the whole events written since the last call.
+        """Return whole events written since the last call: all if few, else the next ones.
 
         Raises:
             BadInput: a whole line is not an event, or a line has no end; later lines are not
@@ -65,9 +68,14 @@ class JournalReader:
         with file:
             file.seek(self._offset)
             chunk = file.read(READ_AT_ONCE_BYTES)
+            while b"\n" not in chunk and len(chunk) >= READ_AT_ONCE_BYTES:
+                if len(chunk) >= MAX_LINE_BYTES:
+                    raise self._damage("a line is too long")
+                more = file.read(len(chunk))
+                if not more:
+                    break
+                chunk += more
         whole, newline, _ = chunk.rpartition(b"\n")
-        if not newline and len(chunk) >= READ_AT_ONCE_BYTES:
-            raise self._damage("a line is too long")
         for line in whole.split(b"\n") if newline else ():
             try:
                 events.append(event_from_json(json.loads(line)))
@@ -81,3 +89,28 @@ class JournalReader:
     def _damage(self, why: str) -> BadInput:
         where = f"{displayable(self._path)} is damaged at byte {self._offset}"
         return BadInput(f"{where}: {why.rstrip('.')}.")
+
+
+def last_event(path: str) -> Event | None:
+    """Return the last event of a journal without reading what is before it.
+
+    Returns:
+        None if there is no journal, its last line is not whole, or is not an event.
+    """
+    try:
+        with open(path, "rb") as file:
+            size = end = file.seek(0, os.SEEK_END)
+            tail = b""
+            length = _TAIL_BYTES
+            while end > 0 and b"\n" not in tail[:-1] and len(tail) < MAX_LINE_BYTES:
+                start = max(0, size - length)
+                file.seek(start)
+                tail, end, length = file.read(size - start), start, 4 * length
+    except FileNotFoundError:
+        return None
+    if not tail.endswith(b"\n"):
+        return None
+    try:
+        return event_from_json(json.loads(tail[:-1].rpartition(b"\n")[2]))
+    except (ValueError, RecursionError, BadInput):
+        return None  # whoever reads the whole journal gets the error with its place

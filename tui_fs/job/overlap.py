@@ -5,9 +5,19 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 
-from tui_fs.job.lock import SupervisorLock, holder_of
-from tui_fs.job.store import NO_ROOM, JobFolder, all_jobs, load_plan, state_directories
+from tui_fs.job.lock import SupervisorLock, is_occupied, no_locks
+from tui_fs.job.store import (
+    NO_ROOM,
+    JobFolder,
+    all_jobs,
+    identity_at,
+    load_origin,
+    load_plan,
+    state_directories,
+)
+from tui_fs.linux.host import current_host
 from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.host import Locality, locality_of
 from tui_fs.model.paths import PathStr, displayable, upwards
 from tui_fs.model.target import Target
 
@@ -21,6 +31,9 @@ def enlist(folder: JobFolder, targets: Sequence[Target]) -> tuple[SupervisorLock
     """Take the lock of a job; return with it why it may not run beside another one.
 
     One supervisor at a time does this, so of two that start together one sees the other.
+
+    Raises:
+        JobFailed: the file system of the job's folder has no locks.
     """
     with _alone_in(os.path.dirname(os.path.dirname(folder.path))):
         lock = SupervisorLock(folder.lock)
@@ -58,11 +71,19 @@ def refuse_nested(targets: Sequence[Target]) -> None:
 
 
 def refuse_overlap(targets: Sequence[Target], folder: JobFolder | None = None) -> None:
-    """Raise Refused if another job than that of `folder` is at work in a target or around it."""
+    """Raise Refused if another job than that of `folder` is at work in a target or around it.
+
+    Raises:
+        JobFailed: a file system with jobs has no locks.
+    """
+    # The same folder can have two paths, and a job's own lock would look like another job's.
+    own = identity_at(folder.path) if folder is not None else None
     for other in all_jobs():
-        if other == folder or holder_of(other.lock) is None:
+        if (own is not None and identity_at(other.path) == own) or not is_occupied(other.lock):
             continue
         try:
+            if locality_of(load_origin(other).host, current_host()) is Locality.EARLIER_BOOT:
+                continue  # an NFS server can keep the lock of a machine that has crashed
             theirs = load_plan(other).targets
         except BadInput as why:
             raise Refused(
@@ -123,17 +144,23 @@ def _upwards(path: str) -> Iterator[tuple[PathStr, _Identity]]:
 def alone() -> Iterator[None]:
     """Let no job start meanwhile, wherever it is kept: each takes the same lock at its start.
 
-    A state directory that has no room for the lock has none for a job either.
+    A state directory that has no room for the lock has none for a job either. Places that are one
+    directory are locked once: flock(2) conflicts also between two descriptors of one process.
 
     Raises:
         OSError: a lock cannot be taken.
+        JobFailed: the file system of a state directory has no locks.
     """
+    locked: list[tuple[int, int] | None] = []
     with contextlib.ExitStack() as stack:
         for state in state_directories():
             try:
                 os.makedirs(os.path.dirname(state), mode=0o755, exist_ok=True)
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(state, 0o700)
+                if (identity := identity_at(state)) in locked:
+                    continue
+                locked.append(identity)
                 stack.enter_context(_alone_in(state))
             except OSError as error:
                 if error.errno not in NO_ROOM:
@@ -155,7 +182,10 @@ def _alone_in(state: str) -> Iterator[None]:
         except FileNotFoundError:
             raise error from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            raise no_locks(path, error) from error
         yield
     finally:
         os.close(descriptor)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting, disk_waiting
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.rate import RateLimit
+from tui_fs.job.sampling import SampleSchedule
 from tui_fs.linux.processes import all_stopped
 from tui_fs.model.command import Command
 from tui_fs.model.events import Event, HeldBack, LetGo, PaceChanged
@@ -56,6 +57,10 @@ class Pacing:
         self._next_urging_s = 0.0
         self._gentleness = Gentleness(disk_waiting(devices))
         self._next_gentle_look_s = 0.0
+        self._hold: HeldBack | None = None
+        self._is_hold_recorded = False
+        self._hold_schedule = SampleSchedule()
+        self._held_before_s = 0.0
         self._rate: RateLimit | None = None
         self._first_pace = self.pace = pace
         self._take(pace)
@@ -64,6 +69,22 @@ class Pacing:
     def is_paused(self) -> bool:
         """Whether a person has paused the job."""
         return _PAUSE in self._reasons
+
+    @property
+    def hold(self) -> HeldBack | None:
+        """The present hold of gentleness, None while there is none."""
+        return self._hold
+
+    @property
+    def held_s(self) -> float:
+        """How long gentleness has held the tools back, without a present hold that is journalled.
+
+        Two holds a second would make a journal of 40 MB in 48 hours, so those of an old job are
+        journalled as rarely as its samples, and each sample has the sum.
+        """
+        if self._hold is None or self._is_hold_recorded:
+            return self._held_before_s
+        return self._held_before_s + self._now_s() - self._hold.at_s
 
     def pause(self) -> bool:
         """Stop the tools until `resume`; return whether all were seen standing."""
@@ -143,7 +164,11 @@ class Pacing:
         return max(0.0, self._next_gentle_look_s - now_s)
 
     def _note_held(self, waiting: Waiting) -> None:
-        self._note(HeldBack(self._now_s(), waiting.resource, waiting.percent))
+        self._hold = HeldBack(self._now_s(), waiting.resource, waiting.percent)
+        self._is_hold_recorded = self._hold_schedule.is_due(self._hold.at_s)
+        if self._is_hold_recorded:
+            self._hold_schedule.recorded(self._hold.at_s)
+            self._note(self._hold)
 
     def _take(self, pace: Pace) -> None:
         if pace.rate_per_s != self.pace.rate_per_s or self._rate is None:
@@ -170,7 +195,12 @@ class Pacing:
         """End a hold of gentleness."""
         if _GENTLE in self._reasons:
             self._go(_GENTLE)
-            self._note(LetGo(self._now_s()))
+            ended_at_s = self._now_s()
+            if self._hold is not None:
+                self._held_before_s += ended_at_s - self._hold.at_s
+                self._hold = None
+            if self._is_hold_recorded:
+                self._note(LetGo(ended_at_s))
         self._gentleness.reset()
 
     def _stand(self, reason: str) -> None:

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.boot import boottime_s
+from tui_fs.linux.host import current_host
 from tui_fs.linux.ways import resolve
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
+from tui_fs.model.host import Origin
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 
@@ -146,7 +149,7 @@ def create(plan: Plan) -> JobFolder:
 
 def find(job_id: str) -> JobFolder:
     """Return the folder of a job; BadInput if there is none of that name."""
-    for place in _trusted_places() if job_id.isalnum() else ():
+    for place in trusted_places() if job_id.isalnum() else ():
         folder = JobFolder(os.path.join(place, job_id))
         if os.path.isfile(folder.plan):
             return folder
@@ -155,15 +158,19 @@ def find(job_id: str) -> JobFolder:
 
 def all_jobs() -> Iterator[JobFolder]:
     """Yield the folders of all jobs that have a plan, the newest first."""
-    folders: list[JobFolder] = []
-    for place in _trusted_places():
+    dated: list[tuple[float, JobFolder]] = []
+    for place in trusted_places():
         try:
-            folders += [JobFolder(entry.path) for entry in os.scandir(place)]
+            names = os.listdir(place)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise JobFailed(f"{displayable(place)} cannot be read: {error.strerror}.") from error
-    dated = [(os.stat(f.plan).st_mtime, f) for f in folders if os.path.isfile(f.plan)]
+        for folder in (JobFolder(os.path.join(place, name)) for name in names if name.isalnum()):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # no job, or removed
+                status = os.stat(folder.plan)
+                if stat.S_ISREG(status.st_mode):
+                    dated.append((status.st_mtime, folder))
     for _, folder in sorted(dated, key=lambda pair: pair[0], reverse=True):
         yield folder
 
@@ -191,11 +198,35 @@ def _home_of_root() -> str:
 
 
 def _places() -> tuple[str, ...]:
-    emergency = emergency_directory()
-    return (jobs_directory(),) if emergency is None else (jobs_directory(), emergency)
+    usual, emergency = jobs_directory(), emergency_directory()
+    if emergency is None or _is_same_place(usual, emergency):
+        return (usual,)
+    return usual, emergency
 
 
-def _trusted_places() -> Iterator[str]:
+def _is_same_place(one: str, other: str) -> bool:
+    """Return whether two jobs directories, or directories above both, are one directory.
+
+    A link or a bind mount can join them at any of three levels: XDG_STATE_HOME, tui-fs and jobs.
+    """
+    for _ in range(3):
+        identity = identity_at(one)
+        if identity is not None and identity == identity_at(other):
+            return True
+        one, other = os.path.dirname(one), os.path.dirname(other)
+    return False
+
+
+def identity_at(path: str) -> tuple[int, int] | None:
+    """Return device and inode of what `path` leads to, None if nothing can be reached there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def trusted_places() -> Iterator[str]:
     """Yield the places whose jobs this user has made: a plan from elsewhere is not to be obeyed."""
     for place in _places():
         try:
@@ -263,7 +294,8 @@ def _create_in(jobs: str, plan: Plan) -> JobFolder:
     os.mkdir(folder.path, 0o700)
     try:
         os.mkdir(folder.empty_directory, 0o700)
-        write_json(folder.plan, {"schema": _SCHEMA, **encode(plan)})
+        origin = Origin(current_host(), boottime_s())
+        write_json(folder.plan, {"schema": _SCHEMA, "origin": encode(origin), **encode(plan)})
     except OSError:
         _take_back(folder)
         raise
@@ -281,10 +313,25 @@ def _take_back(folder: JobFolder) -> None:
 
 def load_plan(folder: JobFolder) -> Plan:
     """Return the plan of a job; BadInput if the file is not one."""
+    return decode(Plan, read_plan(folder))
+
+
+def load_origin(folder: JobFolder) -> Origin:
+    """Return where and when a job was created; BadInput if its plan is damaged."""
+    return origin_of(read_plan(folder))
+
+
+def read_plan(folder: JobFolder) -> dict[str, Any]:
+    """Return the JSON object of a job's plan; BadInput if the file is not one."""
     value = read_json(folder.plan)
     if value.get("schema") != _SCHEMA:
         raise BadInput(f"{folder.plan} was written by another version of tui-fs.")
-    return decode(Plan, value)
+    return value
+
+
+def origin_of(plan: dict[str, Any]) -> Origin:
+    """Return where and when the job of a plan's JSON object was created."""
+    return decode(Origin, plan["origin"]) if "origin" in plan else Origin()
 
 
 def read_json(path: str) -> dict[str, Any]:

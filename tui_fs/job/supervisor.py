@@ -10,6 +10,8 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
@@ -17,12 +19,13 @@ from tui_fs.job.control import ControlServer
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import StepEnd
+from tui_fs.job.lock import SupervisorLock
 from tui_fs.job.overlap import enlist
 from tui_fs.job.pacing import Pacing
 from tui_fs.job.preparation import Prepared, job_started, prepare
 from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
-from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler
+from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
 from tui_fs.job.space_watch import SpaceWatch
 from tui_fs.job.start import may_begin, tell_ready
 from tui_fs.job.store import JobFolder, load_plan, write_json
@@ -33,7 +36,7 @@ from tui_fs.linux.mounts import MountWatch
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import Command
-from tui_fs.model.errors import Refused, TuiFsError
+from tui_fs.model.errors import JobFailed, Refused, TuiFsError
 from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.events import (
     Audited,
@@ -44,6 +47,7 @@ from tui_fs.model.events import (
     JobRefused,
     Paused,
     Resumed,
+    Sampled,
     StepFinished,
     StepStarted,
 )
@@ -65,6 +69,8 @@ class Supervisor:
         self._record = Record(JournalWriter(folder.journal))
         self._snapshot = Snapshot()
         self._errors: list[EntryFailed] = []
+        self._schedule = SampleSchedule()
+        self._sampled: Sampled | None = None
         self._selector = selectors.DefaultSelector()
         self._is_cancelled = self._is_terminated = False
         signal.signal(signal.SIGTERM, self._note_terminated)
@@ -74,7 +80,7 @@ class Supervisor:
         self._has_begun = False
         self._own_nice = rank_above_the_tools()
 
-    def run(self, forbidden: Refused | None = None) -> None:
+    def run(self, forbidden: TuiFsError | None = None) -> None:
         """Run the plan from the last check to the report.
 
         Args:
@@ -88,7 +94,7 @@ class Supervisor:
             self._refuse(why)
             tell_ready()
             return
-        server = ControlServer(self._folder, self._obey, self._selector)
+        server = ControlServer(self._folder, self._obey, self._selector, self._answer_sample)
         source, launcher = ready.source, ready.launcher
         self._launcher, self._source, self._staged = launcher, source, ready.staged
         self._output, self._held = ready.output, ready.held
@@ -188,7 +194,9 @@ class Supervisor:
                 self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
                     self._cancel_if(self._targets.why_exchanged(number))
-                    self._sample()
+                    self._measure()
+                    if not self._pacing.is_paused and self._schedule.is_due(self._now()):
+                        self._record_sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, ConnectionError):
             self._wall_s, self._step_began = self._strategy_s(), None
@@ -278,9 +286,33 @@ class Supervisor:
             self._cancel(reason)
 
     def _sample(self) -> None:
+        self._measure()
+        self._record_sample()
+
+    def _measure(self) -> Sampled:
+        sampled = self._sampler.whole_sample(self._now(), self._strategy_s())
+        self._sampled = self._held_counted(sampled)
+        return self._sampled
+
+    def _record_sample(self) -> None:
         for event in self._output.counted_failures(self._now()):
             self._note(event)
-        self._note(self._sampler.sample(self._now(), self._strategy_s()))
+        sampled = self._sampled or self._measure()
+        self._note(self._sampler.changes(replace(sampled, at_s=self._now())))
+        self._schedule.recorded(sampled.at_s)
+
+    def _answer_sample(self) -> Sequence[Event]:
+        """Return the present hold, if there is one, and the present counts, for a view."""
+        sampled = self._sampled
+        if sampled is None or self._now() - sampled.at_s > SAMPLE_EVERY_S:
+            sampled = self._measure()  # paused between two steps
+        hold = self._pacing.hold
+        # A view ignores a sample that is older than the last event of the journal.
+        sampled = replace(sampled, at_s=self._now())
+        return (sampled,) if hold is None else (hold, sampled)
+
+    def _held_counted(self, sampled: Sampled) -> Sampled:
+        return replace(sampled, held_s=round(self._pacing.held_s, 3))
 
     def _strategy_s(self) -> float:
         began = self._step_began
@@ -298,16 +330,16 @@ class Supervisor:
             source.close()  # these tell their last counts when they end
         for event in self._output.counted_failures(self._now()):
             self._note(event)
-        self._note(self._sampler.last_sample(self._now(), self._wall_s))
+        self._note(self._held_counted(self._sampler.last_sample(self._now(), self._wall_s)))
         what = self._plan, self._snapshot, aftermath, str(problem or "")
         ending = ending_of(*what, is_counted=source.is_whole)
         left = aftermath.survivors.entries if aftermath.survivors else None
         deleted = _sum(ending.deleted_files, ending.deleted_directories)
-        failed = self._snapshot.failed
+        failed, removed = self._snapshot.failed, self._snapshot.removed
         causes = self._space_watch.causes(
             self._snapshot.started.space if self._snapshot.started else None,
             self._sampler.space,
-            self._snapshot.removed.entries if self._snapshot.removed else None,
+            removed.entries if removed else None,
             is_finished=ending.outcome is Outcome.DONE,
         )
         self._audit(AuditedEnd(ending.outcome, deleted, failed, left, self._wall_s))
@@ -324,6 +356,8 @@ class Supervisor:
                 space=self._sampler.space,
                 left=aftermath.left,
                 space_causes=causes,
+                failed=failed,
+                deleted_entries=removed.entries if removed else None,
             )
         )
 
@@ -361,6 +395,24 @@ def _sum(*numbers: int | None) -> int | None:
     return sum(known) if known else None
 
 
+def _prune() -> None:
+    """Remove old jobs; what cannot be removed is named by ``tui-fs jobs --prune``."""
+    from tui_fs.job.retention import prune  # after the job, whose start it would delay
+
+    try:
+        prune()
+    except TuiFsError as error:
+        print(f"Old jobs could not be removed: {error}", file=sys.stderr)  # in its log
+
+
+def _enlisted(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
+    """Take the job's lock; return it and why the job may not run."""
+    try:
+        return enlist(folder, plan.targets)
+    except JobFailed as error:
+        return None, error
+
+
 def main() -> None:
     """Detach and run the job of the folder given as first argument."""
     folder = JobFolder(sys.argv[1])
@@ -372,11 +424,13 @@ def main() -> None:
     try:
         os.umask(0o077)
         plan = load_plan(folder)
-        lock, overlap = enlist(folder, plan.targets)
+        lock, forbidden = _enlisted(folder, plan)
         supervisor = Supervisor(folder, plan)
-        supervisor.run(overlap)
-        lock.release()
+        supervisor.run(forbidden)
+        if lock is not None:
+            lock.release()
         supervisor.learn()
+        _prune()
         status = 0
     except BaseException:  # noqa: BLE001  a bug is logged, and below nothing may run on
         traceback.print_exc()

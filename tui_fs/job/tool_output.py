@@ -21,8 +21,16 @@ from tui_fs.strategies.base import (
 )
 
 PATHS_KEPT = 10_000
-"""Failed entries are journalled with their paths up to this many, then counted by kind."""
+PATHS_KEPT_OF_A_KIND = 2_000
+"""Failed entries are journalled with their paths up to these numbers, then counted by kind. Each
+kind has its own number, so that a frequent failure does not hide the paths of a rare one."""
+KINDS_KEPT = 100
+"""Kinds of failures beyond this number are counted as one: messages can contain any text."""
+FURTHER_KINDS = "further kinds"
 LINES_KEPT = 1_000
+BYTES_KEPT = 8 << 20
+"""Paths of failed entries, and other lines, together; journalled text is bounded by its size too:
+a path has up to 4,096 bytes, a line up to `LONGEST_LINE_BYTES`."""
 LONGEST_LINE_BYTES = 65_536
 """Of a longer line (a path may have any length) the middle is not kept."""
 
@@ -41,7 +49,8 @@ class ToolOutput:
         self._entries = self._directories = 0
         self._running = Totals()
         self._ended_calls: dict[str, CallCount] = {}
-        self._kept = self._said = 0
+        self._kept = self._said = self._kept_bytes = 0
+        self._kept_of_kind: Counter[tuple[str, int]] = Counter()
         self._counted: Counter[tuple[str, int]] = Counter()
         self._unsaid = 0
 
@@ -111,7 +120,7 @@ class ToolOutput:
         yield from self.take_errors(b"\n" if self._error_rest else b"", at_s)
 
     def counted_failures(self, at_s: float) -> Iterator[Event]:
-        """Yield the failures beyond `PATHS_KEPT` since the last call, counted by kind."""
+        """Yield the failures without their paths since the last call, counted by kind."""
         for (operation, error), number in self._counted.items():
             yield FailuresCounted(at_s, operation, error, number)
         self._counted.clear()
@@ -128,18 +137,33 @@ class ToolOutput:
 
     def _remarked(self, text: str, at_s: float) -> Iterator[Event]:
         self._said += 1
-        if self._said <= LINES_KEPT:
+        if self._said <= LINES_KEPT and self._has_room(len(text)):
             yield ToolSaid(at_s, text)
         else:
             self._unsaid += 1
 
     def _failed(self, failure: Failure, line: bytes, at_s: float) -> Iterator[Event]:
-        self._kept += 1
+        kind = failure.operation, failure.error
+        if kind not in self._kept_of_kind and len(self._kept_of_kind) >= KINDS_KEPT:
+            self._counted[FURTHER_KINDS, 0] += 1
+            return
         is_whole = len(line) < LONGEST_LINE_BYTES  # else its path would be made up of pieces
-        if is_whole and self._kept <= PATHS_KEPT:
-            yield EntryFailed(at_s, self._absolute(failure.path), failure.operation, failure.error)
+        is_kept = self._kept < PATHS_KEPT and self._kept_of_kind[kind] < PATHS_KEPT_OF_A_KIND
+        path = self._absolute(failure.path)
+        if is_whole and is_kept and self._has_room(len(path)):
+            self._kept += 1
+            self._kept_of_kind[kind] += 1
+            yield EntryFailed(at_s, path, *kind)
         else:
-            self._counted[failure.operation, failure.error] += 1
+            self._kept_of_kind[kind] += 0  # a known kind, also if no path of it is kept
+            self._counted[kind] += 1
+
+    def _has_room(self, length: int) -> bool:
+        """Return whether a text of this length is journalled, and count it if it is."""
+        if self._kept_bytes + length > BYTES_KEPT:
+            return False
+        self._kept_bytes += length
+        return True
 
     def _absolute(self, path: PathStr) -> PathStr:
         """Return the whole path; tools that run in the target name entries as they lie below."""

@@ -2,67 +2,155 @@
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
+from tui_fs.job.control import sample
 from tui_fs.job.journal import JournalReader
-from tui_fs.job.lock import holder_of
+from tui_fs.job.lock import has_supervisor
 from tui_fs.job.report import report_of
 from tui_fs.job.start import START_TIMEOUT_S
-from tui_fs.job.store import JobFolder, load_plan
-from tui_fs.model.codec import Json
-from tui_fs.model.events import EntryFailed, Event
+from tui_fs.job.store import JobFolder, origin_of, read_plan
+from tui_fs.job.tool_output import PATHS_KEPT
+from tui_fs.linux.boot import boottime_s
+from tui_fs.linux.host import current_host
+from tui_fs.model.codec import Json, decode
+from tui_fs.model.errors import JobFailed
+from tui_fs.model.events import EntryFailed, Event, HeldBack, Sampled
+from tui_fs.model.host import Locality, locality_of
 from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 
+_RETRY_SAMPLE_S = 5.0
+"""A supervisor that did not answer once is busy; asking it costs each poll a timeout."""
+
 
 class JobView:
-    """Follows one job by its journal; never changes anything."""
+    """Follows one job by its journal; never changes anything.
+
+    It keeps the snapshot and at most `PATHS_KEPT` failed entries, however long the journal is.
+    """
 
     def __init__(self, folder: JobFolder) -> None:
         self.folder = folder
-        self.plan: Plan = load_plan(folder)
+        plan = read_plan(folder)
+        self.plan: Plan = decode(Plan, plan)
+        self.origin = origin_of(plan)
+        self.locality = locality_of(self.origin.host, current_host())
         self.snapshot = Snapshot()
         self._reader = JournalReader(folder.journal)
         self._errors: list[EntryFailed] = []
         self._is_over = False
+        self._no_sample_before_s = 0.0
+        self._is_hold_live = False
 
-    def poll(self) -> list[Event]:
-        """Read on; return the new events.
+    def poll(self, handle: Callable[[Event], None] = lambda _: None) -> int:
+        """Read the journal to its present end; return the number of new events.
+
+        Args:
+            handle: called with each new event.
 
         Raises:
             BadInput: the journal is damaged.
+            JobFailed: the job has no end yet, and its file system has no locks.
         """
-        # Asked before reading: what a supervisor writes last is then certainly read.
-        is_alive = holder_of(self.folder.lock) is not None or self._is_starting()
-        new: list[Event] = []
-        while events := self._reader.poll():
-            new += events
-            for event in events:
+        number = self._read(handle)
+        if not self._has_ended and not self._is_alive():
+            # What the supervisor wrote between the read and its end is read now.
+            number += self._read(handle)
+            self._is_over = True
+        self._is_over = self._is_over or self._has_ended
+        return number
+
+    def poll_live(self, handle: Callable[[Event], None] = lambda _: None) -> int:
+        """Poll, and ask a supervisor at work for its present counts; see `poll`.
+
+        The journal of an old job has a sample every few minutes only.
+        """
+        sampled: tuple[Event, ...] = ()
+        now_s = time.monotonic()
+        is_begun = self.snapshot.started is not None and self.locality is Locality.THIS_BOOT
+        if is_begun and not self._is_over and now_s >= self._no_sample_before_s:
+            try:
+                sampled = sample(self.folder)
+            except JobFailed:
+                self._no_sample_before_s = now_s + _RETRY_SAMPLE_S
+        number = self.poll(handle)
+        # The supervisor had written everything older before it answered, and that is read now.
+        for event in sampled:
+            if isinstance(event, Sampled) and not self._has_ended:
                 self.snapshot = fold(self.snapshot, event)
-                if isinstance(event, EntryFailed):
-                    self._errors.append(event)
-        ended = self.snapshot.finished is not None or self.snapshot.refused is not None
-        self._is_over = ended or not is_alive
-        return new
+                number += 1
+            elif isinstance(event, HeldBack) and self.snapshot.held is None:
+                # The journal of an old job does not have every hold, nor its end.
+                self.snapshot = replace(self.snapshot, held=event)
+                self._is_hold_live = True
+        return number
 
     @property
     def state(self) -> JobState:
         """How the job stood at the last `poll`."""
         state = self.snapshot.state
         if self._is_over and (state is None or state.is_live):
-            return JobState.DIED
+            is_here = self.locality is not Locality.OTHER_HOST
+            return JobState.DIED if is_here else JobState.ELSEWHERE
         return state or JobState.RUNNING
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether nothing more will come, or cannot be awaited on this host."""
         return self._is_over
 
     def report(self) -> dict[str, Json]:
-        """Return the report that the journal gives; report.json is a copy for other programs."""
+        """Return the report that the journal gives; report.json is a copy for other programs.
+
+        Raises:
+            JobFailed: the job belongs to another host and has no end yet.
+        """
+        self.refuse_elsewhere()
         return report_of(self.snapshot, self.state, self._errors)
 
+    def refuse_elsewhere(self) -> None:
+        """Raise JobFailed if the job belongs to another host and has no end yet."""
+        if self.state is JobState.ELSEWHERE:
+            raise elsewhere(self.folder.job_id, self.origin.host.name)
+
+    @property
+    def _has_ended(self) -> bool:
+        return self.snapshot.finished is not None or self.snapshot.refused is not None
+
+    def _read(self, handle: Callable[[Event], None]) -> int:
+        number = 0
+        if self._is_hold_live:
+            self.snapshot = replace(self.snapshot, held=None)
+            self._is_hold_live = False
+        while events := self._reader.poll():
+            for event in events:
+                self.snapshot = fold(self.snapshot, event)
+                if isinstance(event, EntryFailed) and len(self._errors) < PATHS_KEPT:
+                    self._errors.append(event)
+                handle(event)
+            number += len(events)
+        return number
+
+    def _is_alive(self) -> bool:
+        """Return whether the supervisor runs; only a job of this boot can have one here."""
+        if self.locality is not Locality.THIS_BOOT:
+            return False
+        return has_supervisor(self.folder.lock) or self._is_starting()
+
     def _is_starting(self) -> bool:
-        """Between the folder's making and the supervisor's first word there may be no lock."""
-        is_silent = not os.path.exists(self.folder.journal)
-        return is_silent and time.time() - self.plan.created_at < START_TIMEOUT_S
+        """Between the folder's creation and the supervisor's first event there may be no lock."""
+        if os.path.exists(self.folder.journal) or not self.origin.host.boot_id:
+            return False
+        return 0 <= boottime_s() - self.origin.boottime_s < START_TIMEOUT_S
+
+
+def elsewhere(job_id: str, host: str) -> JobFailed:
+    """Return the error for a job that only the host that started it can handle."""
+    return JobFailed(
+        f"Job {job_id} runs on host {displayable(host) or '(unknown)'}, or died there.",
+        "Use tui-fs on that host.",
+    )

@@ -117,6 +117,8 @@ class Sampled:
         calls: the counts that changed since the last sample, as totals.
         removed: None where the source does not count.
         threads: that the tool says are at work; 0 if it says nothing of them.
+        held_s: how long gentleness has held the tools back so far; the journal of an old job
+            does not have every hold.
     """
 
     at_s: float
@@ -127,6 +129,7 @@ class Sampled:
     space: Space | None
     io_pressure_percent: float | None
     threads: int = 0
+    held_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +245,13 @@ class JobFinished:
     """All processes have ended and what is left was looked at.
 
     Attributes:
-        deleted_entries: None where nothing could count them.
         split_is_exact: files and directories were told apart by counting, not by difference.
         surviving_entries: names still below the targets (and the targets themselves, unless
             they were to be kept); None if that could not be counted.
         left: the targets of which something is left.
         space_causes: why the space that came back is not what was expected.
+        failed: entries that could not be deleted; None in a journal that does not add them up.
+        deleted_entries: by the last sample; None where nothing could count them.
     """
 
     at_s: float
@@ -261,6 +265,8 @@ class JobFinished:
     space: Space | None
     left: tuple[PathStr, ...]
     space_causes: tuple[Cause, ...] = ()
+    failed: int | None = None
+    deleted_entries: int | None = None
 
 
 Event = (

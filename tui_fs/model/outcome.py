@@ -23,8 +23,10 @@ class JobState(enum.StrEnum):
     CANCELLED = "cancelled"
     REFUSED = "refused"
     DIED = "died"
+    ELSEWHERE = "elsewhere"
+    """Another host made it, and its journal has no end: only that host knows more."""
 
     @property
     def is_live(self) -> bool:
-        """Whether a supervisor is at work on it."""
+        """Whether a supervisor of this host is at work on it."""
         return self in (JobState.RUNNING, JobState.PAUSED)

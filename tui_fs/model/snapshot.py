@@ -147,7 +147,12 @@ class Snapshot:
 
 
 def fold(snapshot: Snapshot, event: Event) -> Snapshot:
-    """Return the snapshot after one more event."""
+    """Return the snapshot after one more event.
+
+    A sample that is older than what is known changes nothing: counts never go back.
+    """
+    if isinstance(event, Sampled) and event.at_s < snapshot.at_s:
+        return snapshot
     if not isinstance(event, JobStarted | JobRefused) and snapshot.at_s < event.at_s:
         snapshot = replace(snapshot, at_s=event.at_s)
     match event:
@@ -252,6 +257,7 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
         space=event.space or snapshot.space,
         io_pressure_percent=event.io_pressure_percent,
         threads=event.threads,
+        held_s=max(snapshot.held_s, event.held_s),
     )
     if snapshot.paused_at_s is not None:
         return snapshot

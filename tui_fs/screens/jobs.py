@@ -8,10 +8,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.worker import get_current_worker
 
-from tui_fs.job.list import JobSummary, summaries
+from tui_fs.job.list import JobList, JobSummary
 from tui_fs.job.store import find
+from tui_fs.job.view import elsewhere
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import displayable
 from tui_fs.model.target import in_words
 from tui_fs.model.units import count, duration
 from tui_fs.screens.frame import FramedScreen, Settings
@@ -37,14 +39,15 @@ class JobsScreen(FramedScreen):
     KEYS: ClassVar = (("enter", "open"), ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
         "Every job of yours. A job runs by itself; enter shows it at work, or its report when "
-        "it has ended. Died means that its supervisor was killed or the machine went down."
+        "it has ended. Died means that its supervisor was killed or the machine went down. "
+        "Elsewhere means that another host with the same home directory made the job."
     )
 
     BINDINGS = [Binding("escape,q,left,h,J", "app.pop_screen", tooltip="Go back")]
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._states: dict[str, JobState] = {}
+        self._jobs: dict[str, JobSummary] = {}
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list."""
@@ -59,22 +62,21 @@ class JobsScreen(FramedScreen):
     @work(thread=True, exclusive=True)
     def _look(self) -> None:
         worker = get_current_worker()
-        ended: dict[str, JobSummary] = {}
+        jobs = JobList()
         while not worker.is_cancelled:
             if self.is_current:
                 try:
-                    found, damaged = summaries(ended)
+                    found, damaged = jobs.read()
                 except TuiFsError as why:
                     self.app.call_from_thread(self._show_problem, why)
                 else:
-                    ended = {one.job_id: one for one in found if not one.state.is_live}
                     self.app.call_from_thread(self._show, found, damaged)
             time.sleep(_LOOK_EVERY_S)
 
     def _show_problem(self, why: TuiFsError) -> None:
         if not self.is_attached:
             return
-        self._states = {}
+        self._jobs = {}
         rows = self.query_one(BarList)
         rows.empty_text = str(why)
         rows.set_rows([])
@@ -82,12 +84,15 @@ class JobsScreen(FramedScreen):
     def _show(self, found: list[JobSummary], damaged: list[str]) -> None:
         if not self.is_attached:
             return
-        self._states = {one.job_id: one.state for one in found}
+        self._jobs = {one.job_id: one for one in found}
         rows = self.query_one(BarList)
         rows.empty_text = "no jobs yet"
         rows.set_rows([_row(one) for one in found])
         live = sum(one.state.is_live for one in found)
-        note = f"{count(live)} running, {count(len(found) - live)} ended"
+        other = sum(one.state is JobState.ELSEWHERE for one in found)
+        note = f"{count(live)} running, {count(len(found) - live - other)} ended"
+        if other:
+            note += f", {count(other)} on other hosts"
         if damaged:
             note += f", {count(len(damaged))} unreadable !"
         self.show_place("", "jobs", note)
@@ -99,8 +104,11 @@ class JobsScreen(FramedScreen):
         except TuiFsError as why:
             self.notify(str(why), markup=False)
             return
-        is_live = self._states[message.row.key].is_live
-        screen = RunScreen if is_live else ReportScreen
+        job = self._jobs[message.row.key]
+        if job.state is JobState.ELSEWHERE:
+            self.notify(str(elsewhere(job.job_id, job.host.name)), markup=False)
+            return
+        screen = RunScreen if job.state.is_live else ReportScreen
         self.app.push_screen(screen(folder, self.settings))
 
 
@@ -116,6 +124,13 @@ def _row(one: JobSummary) -> BarRow:
             duration(max(0.0, time.time() - one.created_at)),
             in_words(one.targets),
         ),
-        flag=f"! {count(one.failed)} failed" if one.failed else "",
+        flag=_flag(one),
         tone="warning" if one.state in _BAD else "normal",
     )
+
+
+def _flag(job: JobSummary) -> str:
+    """Return what is unusual about a job."""
+    if job.is_other_host:
+        return f"on host {displayable(job.host.name)}"
+    return f"! {count(job.failed)} failed" if job.failed else ""

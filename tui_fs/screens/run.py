@@ -108,7 +108,7 @@ class RunScreen(FramedScreen):
         try:
             view = JobView(self._folder)
             while not worker.is_cancelled:
-                if view.poll() or view.is_over:
+                if view.poll_live() or view.is_over:
                     message = SnapshotChanged(view.snapshot, view.state, view.is_over)
                     self.post_message(message)
                 if view.is_over:

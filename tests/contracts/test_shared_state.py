@@ -1,0 +1,117 @@
+"""State directories that are one directory under two names, or that have no locks."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, wait_until
+from tests.contracts.test_overlap import start_slowly
+from tests.trees import flat, many_directories
+from tests.unit.test_job_store import plan
+from tui_fs.job.store import create
+
+
+@pytest.fixture(params=["same path", "linked", "linked below"])
+def one_place(
+    request: pytest.FixtureRequest, state_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let state and runtime directory be the same, in one of three ways."""
+    runtime = Path(os.environ["XDG_RUNTIME_DIR"])
+    if request.param == "same path":
+        state_home.mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(state_home))
+        return
+    runtime.mkdir(mode=0o700)
+    if request.param == "linked":
+        state_home.symlink_to(runtime)
+        return
+    (runtime / "tui-fs").mkdir(mode=0o700)
+    state_home.mkdir(mode=0o700)
+    (state_home / "tui-fs").symlink_to(runtime / "tui-fs")
+
+
+@pytest.mark.usefixtures("one_place")
+def test_a_job_is_listed_once_and_as_running(cli: Cli, tmpfs: Path) -> None:
+    # Given a job at work, whose state directory is the runtime directory, too
+    target = tmpfs / "tree"
+    many_directories(target, 3, 30_000)
+    job = start_slowly(cli, target)
+    # When listed, again and again / Then once, and running
+    for _ in range(2):
+        assert [(one["id"], one["state"]) for one in cli.jobs()] == [(job, "running")]
+    # When another job wants the same directory / Then it is refused, and does not wait for ever
+    cli.delete(target, "find").expect(3)
+    assert cli.state_of(job) == "running"
+    cli.run("cancel", job).expect(0)
+    cli.run("attach", job).expect(130)
+
+
+@pytest.mark.usefixtures("one_place")
+def test_a_directory_can_be_put_aside_and_back(cli: Cli, tmpfs: Path) -> None:
+    # Given a directory, and one state directory under two names
+    (tmpfs / "spool").mkdir()
+    (tmpfs / "spool" / "x").touch()
+    # When put aside and back / Then neither waits for its own lock
+    record = cli.run("aside", "--yes", "--json", tmpfs / "spool").expect(0).object()
+    assert [one["id"] for one in cli.run("aside", "--list", "--json").expect(0).array()] == [
+        record["id"]
+    ]
+    cli.run("aside", "--undo", str(record["id"]), "--yes").expect(0)
+    assert (tmpfs / "spool" / "x").exists()
+
+
+@pytest.mark.usefixtures("one_place")
+def test_a_new_job_is_made_where_it_is_found(cli: Cli) -> None:
+    create(plan("abc123"))
+    assert [one["id"] for one in cli.jobs()] == ["abc123"]
+
+
+_NO_LOCKS = """
+import errno, fcntl, os
+def fail(*_):
+    raise OSError(errno.{number}, os.strerror(errno.{number}))
+fcntl.{function} = fail
+"""
+
+
+@pytest.mark.parametrize("number", ["ENOLCK", "EOPNOTSUPP"])
+@pytest.mark.parametrize("function", ["fcntl", "flock"])
+@pytest.mark.parametrize("detach", [(), ("--detach",)], ids=["followed", "detached"])
+def test_without_locks_nothing_is_deleted(
+    cli: Cli, tmp_path: Path, function: str, number: str, detach: tuple[str, ...]
+) -> None:
+    # Given a state directory on a file system without locks, as NFS without a lock service
+    flat(tmp_path / "t", 20)
+    patched = tmp_path / "patched"
+    patched.mkdir()
+    text = _NO_LOCKS.format(function=function, number=number)
+    (patched / "sitecustomize.py").write_text(text)
+    without_locks = {"PYTHONPATH": str(patched)}
+    # When a job is started / Then one true sentence, exit 5, and nothing is deleted
+    words = ("delete", "--strategy", "rm", "--yes", *detach)
+    finished = cli.run(*words, tmp_path / "t", environment=without_locks).expect(5)
+    said = finished.stderr + finished.stdout.decode()
+    assert "cannot be locked" in said
+    assert "XDG_STATE_HOME" in said
+    assert len(os.listdir(tmp_path / "t")) == 20
+    # And the list works: the job was refused, and no job that ended needs a lock
+    (job,) = cli.run("jobs", "--json", environment=without_locks).expect(0).array()
+    assert job["state"] == "refused"
+
+
+def test_a_job_without_its_supervisor_has_died_and_its_tools_end(cli: Cli, tmpfs: Path) -> None:
+    # Given a job at work
+    target = tmpfs / "tree"
+    many_directories(target, 3, 30_000)
+    job = start_slowly(cli, target)
+    # When its supervisor is killed / Then it is shown as died, and its target is soon free
+    os.kill(cli.supervisor_of(job), signal.SIGKILL)
+    wait_until(lambda: cli.state_of(job) == "died", "the job being shown as died", 10)
+    wait_until(
+        lambda: cli.run("delete", "--strategy", "rm", "--yes", target).code == 0,
+        "the target being free",
+        20,
+    )
+    assert not target.exists()

@@ -1,0 +1,372 @@
+"""The journal of a long job stays small, and whoever reads it holds a bounded number of events."""
+
+import json
+import os
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_job_control import serving
+from tests.unit.test_job_lock import held
+from tests.unit.test_job_view import job
+from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tui_fs.job import journal, pacing, tool_output
+from tui_fs.job.gentleness import Waiting
+from tui_fs.job.journal import JournalReader, JournalWriter, last_event
+from tui_fs.job.list import JobList, summaries
+from tui_fs.job.pacing import Pacing
+from tui_fs.job.sampling import RECORDED_AGE_SHARE, SAMPLE_EVERY_S, SampleSchedule
+from tui_fs.job.tool_output import ToolOutput
+from tui_fs.job.view import JobView
+from tui_fs.model.events import (
+    EntryFailed,
+    Event,
+    FailuresCounted,
+    HeldBack,
+    JobRefused,
+    LetGo,
+    Paused,
+    event_to_json,
+)
+from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Pace, StrategyName
+from tui_fs.strategies.registry import STRATEGIES
+
+TWO_DAYS_S = 48 * 3600
+
+
+def recorded_at(until_s: float) -> list[float]:
+    """Return when a job that is measured every `SAMPLE_EVERY_S` journals a sample."""
+    schedule, times = SampleSchedule(), []
+    for number in range(int(until_s / SAMPLE_EVERY_S)):
+        at_s = number * SAMPLE_EVERY_S
+        if schedule.is_due(at_s):
+            schedule.recorded(at_s)
+            times.append(at_s)
+    return times
+
+
+def test_samples_become_rarer_as_a_job_grows_older() -> None:
+    # Given a job of 48 hours / When journalled / Then a few thousand samples, never far apart
+    times = recorded_at(TWO_DAYS_S)
+    assert 5_000 < len(times) < 8_000
+    gaps = [(at, after - at) for at, after in pairwise(times)]
+    assert all(gap <= max(SAMPLE_EVERY_S, RECORDED_AGE_SHARE * at) + 0.25 for at, gap in gaps)
+    # And a young job is journalled as often as it is measured
+    assert sum(at < 250 for at in times) == 250 / SAMPLE_EVERY_S
+
+
+class _Tools:
+    """Stands for a launcher whose tools are stopped and continued."""
+
+    takes_commands = False
+    pid = 0
+
+    def signal_tools(self, _: int) -> None:
+        """Take a signal."""
+
+
+class _Always:
+    """Stands for a gentleness that holds the tools every other time."""
+
+    def __init__(self, *_: object) -> None:
+        self._holds = False
+
+    def decide(self) -> tuple[Waiting | None, float]:
+        """Hold, or not."""
+        self._holds = not self._holds
+        return (Waiting("disk", 50.0) if self._holds else None), 0.0
+
+    def reset(self) -> None:
+        """Do nothing."""
+
+
+def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a gentle job that is held for 0.6 of every 0.7 seconds for 48 hours
+    monkeypatch.setattr(pacing, "Gentleness", _Always)
+    events: list[Event] = []
+    now_s = 0.0
+    made = Pacing(
+        _Tools(),  # type: ignore[arg-type]
+        Pace(gentle=True),
+        0,
+        (),
+        events.append,
+        lambda: now_s,
+    )
+    rounds = 24_000  # of 7.2 s, as long as 48 hours
+    for _ in range(rounds):
+        made.look(lambda: 0)  # a hold begins
+        now_s += 6.2
+        made.look(lambda: 0)  # it ends
+        now_s += 1.0
+    assert made.hold is None
+    # Then its journal has some thousand holds, each with its end, and the sum is exact
+    holds = [event for event in events if isinstance(event, HeldBack)]
+    ends = [event for event in events if isinstance(event, LetGo)]
+    assert len(holds) == len(ends) < 8_000
+    assert made.held_s == pytest.approx(rounds * 6.2)
+
+
+def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pacing, "Gentleness", _Always)
+    events: list[Event] = []
+    now_s = 100_000.0
+    made = Pacing(
+        _Tools(),  # type: ignore[arg-type]
+        Pace(gentle=True),
+        0,
+        (),
+        events.append,
+        lambda: now_s,
+    )
+    for _ in range(2):  # the first hold is journalled, the second is not
+        made.look(lambda: 0)
+        now_s += 2.0
+        made.look(lambda: 0)
+        now_s += 1.0
+    made.look(lambda: 0)
+    now_s += 5.0
+    assert [type(event) for event in events] == [HeldBack, LetGo]
+    assert made.held_s == pytest.approx(9.0)
+    # When a sample tells it, and the journal only the first / Then the snapshot has the sum
+    snapshot = JobView(job(*RUNNING, *events, replace(sampled(now_s, 10), held_s=made.held_s)))
+    snapshot.poll()
+    assert snapshot.snapshot.held_s == pytest.approx(9.0)
+
+
+def test_the_journal_of_many_failures_is_bounded() -> None:
+    # Given a tool that fails 60,000 times in 10 ways, with long names
+    output = rm_output()
+    kept: list[Event] = []
+    errors = [os.strerror(number) for number in range(1, 11)]
+    for _ in range(60):
+        lines = b"".join(denied("x" * 3_000, errors[number % 10]) for number in range(1_000))
+        kept += output.take_errors(lines, 1.0)
+        kept += output.counted_failures(2.0)
+    # When journalled / Then in a bounded size, and each is counted
+    size = sum(len(json.dumps(event_to_json(event))) for event in kept)
+    assert size < 1.5 * tool_output.BYTES_KEPT + 60 * 10 * 200
+    number = sum(isinstance(event, EntryFailed) for event in kept)
+    number += sum(event.number for event in kept if isinstance(event, FailuresCounted))
+    assert number == 60_000
+
+
+def rm_output() -> ToolOutput:
+    """Give what reads the messages of rm."""
+    return ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+
+
+def denied(name: str, reason: str = "Permission denied") -> bytes:
+    """Give a message of rm."""
+    return f"rm: cannot remove '{name}': {reason}\n".encode()
+
+
+def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given room for two paths of a kind, many failures of one and then one of another
+    monkeypatch.setattr(tool_output, "PATHS_KEPT_OF_A_KIND", 2)
+    output = rm_output()
+    seen = list(output.take_errors(denied("a") * 50 + denied("b", "Read-only file system"), 1.0))
+    # When taken / Then both have their paths, and the others are counted
+    assert [event.path for event in seen if isinstance(event, EntryFailed)] == [
+        "/t/a",
+        "/t/a",
+        "/t/b",
+    ]
+    assert list(output.counted_failures(2.0)) == [FailuresCounted(2.0, "remove", 13, 48)]
+
+
+def test_failures_are_all_counted_where_their_paths_are_too_long_to_keep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given room for 100 bytes of paths / When longer ones fail / Then each counts once
+    monkeypatch.setattr(tool_output, "BYTES_KEPT", 100)
+    output = rm_output()
+    seen = list(output.take_errors(denied("x" * 60) * 5, 1.0))
+    counted = list(output.counted_failures(2.0))
+    assert [type(event) for event in seen] == [EntryFailed]
+    assert counted == [FailuresCounted(2.0, "remove", 13, 4)]
+
+
+def test_kinds_beyond_those_kept_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given room for one kind / When failures of three come / Then none is lost
+    monkeypatch.setattr(tool_output, "KINDS_KEPT", 1)
+    output = rm_output()
+    lines = (
+        denied("a") + denied("b", "Read-only file system") + denied("c", "No space left on device")
+    )
+    assert len(list(output.take_errors(lines, 1.0))) == 1
+    assert list(output.counted_failures(2.0)) == [
+        FailuresCounted(2.0, tool_output.FURTHER_KINDS, 0, 2)
+    ]
+
+
+def test_a_reader_holds_a_bounded_number_of_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a journal many times as long as what is read at once
+    monkeypatch.setattr(journal, "READ_AT_ONCE_BYTES", 4_096)
+    path = str(tmp_path / "j")
+    writer = JournalWriter(path)
+    for number in range(1_000):
+        writer.write(sampled(number, number))
+    # When read / Then in pieces of that size, and nothing is lost
+    reader, pieces = JournalReader(path), list[int]()
+    while events := reader.poll():
+        pieces.append(len(events))
+    assert sum(pieces) == 1_000
+    assert max(pieces) <= 4_096 // len(
+        json.dumps(event_to_json(sampled(1, 1)), separators=(",", ":"))
+    )
+
+
+def test_a_line_longer_than_what_is_read_at_once_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "READ_AT_ONCE_BYTES", 256)
+    path = str(tmp_path / "j")
+    events: list[Event] = [sampled(1, 1), EntryFailed(2.0, PathStr("/" + "x" * 5_000), "remove", 1)]
+    writer = JournalWriter(path)
+    for event in events:
+        writer.write(event)
+    reader, read = JournalReader(path), list[Event]()
+    while piece := reader.poll():
+        read += piece
+    assert read == events
+
+
+def test_a_view_keeps_a_bounded_number_of_failed_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a journal with more failed entries than are kept / When reported / Then all are counted
+    monkeypatch.setattr("tui_fs.job.view.PATHS_KEPT", 3)
+    failed = [EntryFailed(1.0, PathStr(f"/t/{number}"), "remove", 1) for number in range(10)]
+    view = JobView(job(*RUNNING, *failed, finished(Outcome.PARTIAL)))
+    view.poll()
+    report = view.report()
+    assert (report["failed"], len(report["errors"])) == (10, 3)
+
+
+@pytest.mark.parametrize("length", [1, 5_000, 100_000])
+def test_the_last_event_is_read_without_what_is_before_it(tmp_path: Path, length: int) -> None:
+    # Given a journal that begins with damage and ends with an event of any length
+    path = tmp_path / "j"
+    path.write_bytes(b"\0" * 50_000 + b"\n")
+    event = JobRefused(1.0, "busy", "x" * length, "")
+    JournalWriter(str(path)).write(event)
+    # When its end is read / Then it is that event; cut off, it is not an end
+    assert last_event(str(path)) == event
+    path.write_bytes(path.read_bytes()[:-1])
+    assert last_event(str(path)) is None
+
+
+def test_a_journal_without_events_has_no_last_one(tmp_path: Path) -> None:
+    assert last_event(str(tmp_path / "none")) is None
+    (tmp_path / "empty").touch()
+    assert last_event(str(tmp_path / "empty")) is None
+
+
+def test_the_list_does_not_read_the_whole_journal_of_an_ended_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given an ended job whose end has the sums / When listed / Then without a fold
+    end = replace(finished(Outcome.PARTIAL), failed=7, deleted_entries=12)
+    job(*RUNNING, sampled(1, 12), end)
+    monkeypatch.setattr("tui_fs.job.list.JobView", None)
+    (summary,) = summaries()[0]
+    assert (summary.state, summary.failed, summary.deleted_entries) == (JobState.PARTIAL, 7, 12)
+
+
+def test_an_end_without_sums_is_not_taken_for_no_failures() -> None:
+    # Given an end that does not say how many entries failed / When listed / Then they are counted
+    job(*RUNNING, EntryFailed(1.0, PathStr("/t/x"), "remove", 1), finished(Outcome.PARTIAL))
+    (summary,) = summaries()[0]
+    assert summary.failed == 1
+
+
+def test_a_report_without_an_end_in_the_journal_is_not_believed() -> None:
+    # Given a job that was killed between its report and its end / When listed / Then it died
+    folder = job(*RUNNING, sampled(1, 10))
+    Path(folder.report).write_text('{"outcome": "done"}')
+    (summary,) = summaries()[0]
+    assert summary.state is JobState.DIED
+
+
+def test_a_list_that_is_read_again_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a running job that is listed again and again
+    folder = job(started(), *RUNNING[1:], sampled(1, 10))
+    jobs, polled = JobList(), list[int]()
+    poll = JournalReader.poll
+
+    def counted(reader: JournalReader) -> list[Event]:
+        events = poll(reader)
+        polled.append(len(events))
+        return events
+
+    monkeypatch.setattr(JournalReader, "poll", counted)
+    with held(folder.lock):
+        jobs.read()
+        assert sum(polled) == 3
+        polled.clear()
+        JournalWriter(folder.journal).write(sampled(2, 20))
+        # When it has gone on / Then only that is read
+        (summary,) = jobs.read()[0]
+        assert (sum(polled), summary.deleted_entries) == (1, 20)
+        assert summary.state is JobState.RUNNING
+
+
+def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
+    # Given an old job whose journal has its last sample from minutes ago
+    folder = job(*RUNNING, sampled(1_000, 10))
+    hold = HeldBack(1_100.0, "disk", 40.0)
+    answers: list[list[Event]] = [
+        [hold, sampled(1_100, 500)],
+        [sampled(1_101, 600)],
+        [sampled(500, 5)],
+    ]
+    with (
+        held(folder.lock),
+        serving(folder, lambda *_: None, lambda: answers.pop(0)),
+    ):
+        view = JobView(folder)
+        view.poll()
+        # When followed / Then the present counts and the present hold are shown
+        assert view.poll_live() == 1
+        assert view.snapshot.removed is not None
+        assert (view.snapshot.removed.entries, view.snapshot.held) == (500, hold)
+        view.poll_live()
+        assert (view.snapshot.removed.entries, view.snapshot.held) == (600, None)
+        # And what is older than what is known changes nothing
+        view.poll_live()
+        assert view.snapshot.removed.entries == 600
+        assert view.snapshot.held_s == 0.0
+
+
+def test_a_live_view_of_a_paused_job_shows_the_pause() -> None:
+    folder = job(*RUNNING, sampled(10, 10), Paused(11.0, 11.0, True))
+    answers: list[Event] = [sampled(500, 10)]
+    with held(folder.lock), serving(folder, lambda *_: None, lambda: answers):
+        view = JobView(folder)
+        view.poll()
+        view.poll_live()
+        assert view.state is JobState.PAUSED
+        assert view.snapshot.elapsed_s == pytest.approx(500.0)
+
+
+def test_a_view_goes_on_where_nobody_answers() -> None:
+    # Given a job that is alive and does not answer / When followed / Then by its journal
+    folder = job(*RUNNING, sampled(10, 10))
+    with held(folder.lock):
+        view = JobView(folder)
+        view.poll()
+        assert view.poll_live() == 0
+        JournalWriter(folder.journal).write(sampled(11, 20))
+        assert view.poll_live() == 1
+        assert view.state is JobState.RUNNING

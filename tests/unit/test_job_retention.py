@@ -1,0 +1,287 @@
+"""Which old jobs are removed, and that nothing else is."""
+
+import argparse
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_job_lock import held
+from tests.unit.test_job_view import job
+from tests.unit.test_model_snapshot import RUNNING, finished
+from tui_fs.cli.jobs import run_list
+from tui_fs.job import retention
+from tui_fs.job.list import summaries
+from tui_fs.job.retention import prune
+from tui_fs.job.store import JobFolder, all_jobs, jobs_directory, read_json, write_json
+from tui_fs.linux.boot import boottime_s
+from tui_fs.model.codec import encode
+from tui_fs.model.events import Event, JobRefused, Paused
+from tui_fs.model.host import Host
+from tui_fs.model.outcome import Outcome
+
+DAY_S = 86_400.0
+NOW_S = 1.8e9
+END = (*RUNNING, finished(Outcome.DONE))
+
+
+@pytest.fixture(autouse=True)
+def rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep three jobs, ten days, a megabyte, and one of any age; the clock stands still."""
+    monkeypatch.setattr(retention, "MAX_JOBS", 3)
+    monkeypatch.setattr(retention, "MAX_AGE_S", 10 * DAY_S)
+    monkeypatch.setattr(retention, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(retention, "MIN_JOBS", 1)
+    monkeypatch.setattr("time.time", lambda: NOW_S)
+
+
+def aged(name: str, age_s: float, *events: Event, same_boot: bool = False) -> JobFolder:
+    """Make a job of this age, of an earlier boot unless otherwise wanted."""
+    folder = job(*events, job_id=name)
+    if not same_boot:
+        plan = read_json(folder.plan)
+        host = plan["origin"]["host"]
+        plan["origin"]["host"] = encode(Host(host["name"], host["machine_id"], "earlier"))
+        write_json(folder.plan, plan)
+    os.utime(folder.plan, (NOW_S - age_s, NOW_S - age_s))
+    return folder
+
+
+def left() -> set[str]:
+    """Return the names of the jobs that are left."""
+    return {folder.job_id for folder in all_jobs()}
+
+
+def test_the_newest_jobs_are_kept() -> None:
+    # Given five ended jobs / When pruned / Then the oldest two go, with all their files
+    for number in range(5):
+        aged(f"job{number}", number, *END)
+    pruned = prune()
+    assert sorted(pruned.removed) == ["job3", "job4"]
+    assert left() == {"job0", "job1", "job2"}
+    assert sorted(os.listdir(jobs_directory())) == ["job0", "job1", "job2"]
+    assert pruned.freed_bytes > 0
+    assert pruned.kept == []
+    # And there is nothing more to do
+    assert prune().removed == []
+
+
+def test_old_jobs_are_removed() -> None:
+    aged("new", DAY_S, *END)
+    aged("old", 11 * DAY_S, *END)
+    assert prune().removed == ["old"]
+
+
+def test_jobs_beyond_the_size_are_removed() -> None:
+    # Given three jobs with logs of 600 KiB / When pruned / Then one megabyte of the newest stays
+    for number in range(3):
+        Path(aged(f"job{number}", number, *END).log).write_bytes(b"x" * 600_000)
+    assert sorted(prune().removed) == ["job1", "job2"]
+
+
+def test_a_refused_job_is_removed_as_an_ended_one() -> None:
+    aged("new", 0, *END)
+    aged("refused", 11 * DAY_S, JobRefused(0.1, "busy", "", ""))
+    assert prune().removed == ["refused"]
+
+
+@pytest.mark.parametrize("events", [RUNNING, (*RUNNING, Paused(2.0, 2.0, True)), ()])
+def test_a_job_that_runs_or_is_paused_is_never_removed(events: tuple[Event, ...]) -> None:
+    # Given a job at work, older and further down the list than anything may be
+    folder = aged("busy", 99 * DAY_S, *events, same_boot=True)
+    for number in range(4):
+        aged(f"job{number}", number, *END)
+    with held(folder.lock):
+        assert "busy" not in prune().removed
+    assert "busy" in left()
+
+
+def test_an_ended_job_whose_supervisor_still_works_is_not_removed() -> None:
+    aged("new", 0, *END)
+    folder = aged("ending", 11 * DAY_S, *END, same_boot=True)
+    with held(folder.lock):
+        assert prune().removed == []
+
+
+def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
+    # Given jobs that died, beyond the number; one is too old / When pruned / Then only that goes
+    for number in range(4):
+        aged(f"job{number}", number, *END)
+    aged("died", 9 * DAY_S, *RUNNING)
+    aged("forgotten", 11 * DAY_S, *RUNNING)
+    assert sorted(prune().removed) == ["forgotten", "job3"]
+    assert "died" in left()
+
+
+def test_a_clock_that_was_set_ahead_does_not_make_jobs_of_this_boot_old() -> None:
+    # Given jobs of this boot, and a clock a year ahead / When pruned / Then none goes by its age
+    aged("new", 400 * DAY_S, *END, same_boot=True)
+    aged("ended", 401 * DAY_S, *END, same_boot=True)
+    aged("died", 402 * DAY_S, *RUNNING, same_boot=True)
+    assert prune().removed == []
+
+
+def test_a_job_of_this_boot_grows_old_by_the_time_since_boot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    aged("new", 0, *END, same_boot=True)
+    aged("old", 11 * DAY_S, *END, same_boot=True)
+    now_s = boottime_s()
+    monkeypatch.setattr(retention, "boottime_s", lambda: now_s + 11 * DAY_S)
+    assert prune().removed == ["old"]
+
+
+def test_the_newest_are_kept_however_old_they_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given jobs of an earlier boot, and a clock a year ahead / When pruned / Then the newest stay
+    monkeypatch.setattr(retention, "MIN_JOBS", 2)
+    for number in range(3):
+        aged(f"job{number}", 400 * DAY_S + number, *END)
+    assert prune().removed == ["job2"]
+
+
+def test_a_job_from_the_future_is_not_old() -> None:
+    aged("new", -500 * DAY_S, *END)
+    aged("next", -400 * DAY_S, *RUNNING)
+    assert prune().removed == []
+
+
+def test_a_job_that_cannot_be_read_stays_and_is_named() -> None:
+    aged("new", 0, *END)
+    folder = aged("damaged", 11 * DAY_S, *END)
+    Path(folder.plan).write_text("{")
+    os.utime(folder.plan, (NOW_S - 11 * DAY_S,) * 2)
+    pruned = prune()
+    assert pruned.removed == []
+    assert [kept.path for kept in pruned.kept] == [folder.path]
+
+
+def strange_file(folder: JobFolder) -> None:
+    """Put a file into a job's folder that does not belong there."""
+    Path(folder.path, "notes.txt").write_text("mine")
+
+
+def strange_link(folder: JobFolder) -> None:
+    """Put a link in the place of the log."""
+    Path(folder.log).symlink_to("/etc/passwd")
+
+
+def strange_content(folder: JobFolder) -> None:
+    """Put a file into the empty directory."""
+    Path(folder.empty_directory, "x").touch()
+
+
+def strange_directory(folder: JobFolder) -> None:
+    """Put a directory in the place of the report."""
+    Path(folder.report).mkdir()
+
+
+def link_as_empty(folder: JobFolder) -> None:
+    """Put a link in the place of the empty directory."""
+    os.rmdir(folder.empty_directory)
+    Path(folder.empty_directory).symlink_to("/etc")
+
+
+STRANGE = [strange_file, strange_link, strange_content, strange_directory, link_as_empty]
+
+
+@pytest.mark.parametrize("change", STRANGE)
+def test_a_folder_with_anything_unexpected_stays_whole_and_is_named(
+    change: Callable[[JobFolder], None],
+) -> None:
+    # Given an old job in whose folder is something strange
+    aged("new", 0, *END)
+    folder = aged("strange", 11 * DAY_S, *END)
+    change(folder)
+    before = sorted(path.relative_to(folder.path) for path in Path(folder.path).rglob("*"))
+    # When pruned / Then nothing of it is removed
+    pruned = prune()
+    assert pruned.removed == []
+    assert [kept.path for kept in pruned.kept] == [folder.path]
+    assert before == sorted(path.relative_to(folder.path) for path in Path(folder.path).rglob("*"))
+
+
+def test_a_link_among_the_jobs_is_not_followed(tmp_path: Path) -> None:
+    # Given a link to a job's folder elsewhere / When pruned / Then that folder is as it was
+    aged("new", 0, *END)
+    outside = tmp_path / "outside"
+    os.rename(aged("old", 11 * DAY_S, *END).path, outside)
+    Path(jobs_directory(), "old").symlink_to(outside)
+    pruned = prune()
+    assert pruned.removed == []
+    assert (outside / "plan.json").exists()
+    assert (outside / "events.jsonl").exists()
+
+
+def test_files_of_an_interrupted_write_and_the_socket_go_too() -> None:
+    aged("new", 0, *END)
+    folder = aged("old", 11 * DAY_S, *END)
+    Path(f"{folder.report}.0123abcd.partial").touch()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(folder.socket)
+    assert prune().removed == ["old"]
+    assert os.listdir(jobs_directory()) == ["new"]
+
+
+def test_jobs_in_a_directory_that_others_can_read_stay() -> None:
+    aged("new", 0, *END)
+    folder = aged("old", 11 * DAY_S, *END)
+    os.chmod(jobs_directory(), 0o755)
+    pruned = prune()
+    assert pruned.removed == []
+    assert pruned.kept
+    assert os.path.exists(folder.plan)
+
+
+def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Given a removal that is killed after its first file
+    aged("new", 0, *END)
+    aged("old", 11 * DAY_S, *END)
+    unlink, calls = os.unlink, list[str]()
+
+    def once(path: str, *, dir_fd: int) -> None:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(path)
+        unlink(path, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", once)
+        with pytest.raises(KeyboardInterrupt):
+            prune()
+    # When listed / Then the job is not there, and the next removal finishes
+    assert [summary.job_id for summary in summaries()[0]] == ["new"]
+    assert len(os.listdir(jobs_directory())) == 2
+    assert prune().removed == ["old"]
+    assert os.listdir(jobs_directory()) == ["new"]
+
+
+def test_the_command_lists_what_it_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    aged("new", 0, *END)
+    aged("old", 11 * DAY_S, *END)
+    strange = aged("strange", 12 * DAY_S, *END)
+    strange_file(strange)
+    # When asked for JSON / Then what was removed and what stays are in it, and exit code 1
+    assert run_list(argparse.Namespace(json=True, prune=True)) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["removed"] == ["old"]
+    assert [kept["path"] for kept in answer["kept"]] == [strange.path]
+    # When asked for text / Then the same in words
+    aged("again", 11 * DAY_S, *END)
+    os.unlink(os.path.join(strange.path, "notes.txt"))
+    assert run_list(argparse.Namespace(json=False, prune=True)) == 0
+    said = capsys.readouterr()
+    assert sorted(said.out.splitlines()) == ["removed job again", "removed job strange"]
+    assert "2 jobs removed" in said.err
+
+
+def test_a_lock_of_an_earlier_boot_keeps_no_job() -> None:
+    # Given an ended job from before a restart, whose lock an NFS server still keeps
+    aged("new", 0, *END)
+    folder = aged("old", 11 * DAY_S, *END)
+    with held(folder.lock):
+        assert prune().removed == ["old"]

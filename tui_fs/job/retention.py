@@ -1,0 +1,251 @@
+"""Which ended jobs are kept, and how the folders of the others are removed.
+
+The newest `MAX_JOBS` jobs are kept, none longer than `MAX_AGE_S`, and all together take at most
+`MAX_BYTES`. A supervisor applies this rule after its own job has ended. These jobs are never
+removed: one that runs or is paused; one of another host; one that died and is younger than
+`MAX_AGE_S`, because `tui-fs resume` can go on with it; one that cannot be read; and, by age alone,
+none of the newest `MIN_JOBS`, as a clock that was set ahead makes every job look old. The age of a
+job of this boot does not depend on the clock. The lines in the system's log stay in any case.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tui_fs.job.journal import last_event
+from tui_fs.job.lock import is_occupied
+from tui_fs.job.store import JobFolder, all_jobs, is_private, load_origin, trusted_places
+from tui_fs.job.view import JobView
+from tui_fs.linux.boot import boottime_s
+from tui_fs.linux.host import current_host
+from tui_fs.model.errors import BadInput, TuiFsError
+from tui_fs.model.events import JobFinished, JobRefused
+from tui_fs.model.host import Locality, locality_of
+from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import displayable
+
+MAX_JOBS = 500
+MAX_AGE_S = 90 * 86_400.0
+MAX_BYTES = 256 << 20
+MIN_JOBS = 50
+
+_REMOVED_PREFIX = ".removed-"
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILES = frozenset({"plan.json", "events.jsonl", "report.json", "log", "lock"})
+_SOCKET, _EMPTY = "control.sock", "empty"
+_PARTIAL = re.compile(r"(plan|report)\.json\.[0-9a-f]{8}\.partial")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A folder that exceeds the rule and was not removed, with the reason as a sentence."""
+
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Pruned:
+    """What a removal of old jobs did.
+
+    Attributes:
+        removed: names of the jobs.
+        freed_bytes: disk blocks of their files.
+    """
+
+    removed: list[str] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    freed_bytes: int = 0
+
+
+def prune() -> Pruned:
+    """Remove the ended jobs that exceed the rule.
+
+    Raises:
+        JobFailed: the jobs directory cannot be read.
+    """
+    pruned = Pruned()
+    for place in trusted_places():
+        _remove_interrupted(place, pruned)
+    for folder, is_only_old in _excess():
+        try:
+            if _is_removable(folder, is_only_old=is_only_old):
+                pruned.freed_bytes += _remove(folder)
+                pruned.removed.append(folder.job_id)
+        except FileNotFoundError:
+            continue  # another process has just removed it
+        except TuiFsError as error:
+            pruned.kept.append(Kept(folder.path, str(error)))
+        except OSError as error:
+            reason = f"It cannot be removed: {os.strerror(error.errno or 0)}."
+            pruned.kept.append(Kept(folder.path, reason))
+    return pruned
+
+
+def _excess() -> Iterator[tuple[JobFolder, bool]]:
+    """Yield the jobs beyond the rule, and whether a job exceeds nothing but the age."""
+    number = total_bytes = 0
+    now_s = time.time()
+    for folder in list(all_jobs()):
+        try:
+            if _is_of_other_host(folder):
+                continue
+            number += 1
+            total_bytes += _size_of(folder)
+            modified_s = os.stat(folder.plan).st_mtime
+        except FileNotFoundError:
+            continue  # another process has just removed it
+        # MIN_JOBS does not limit the number and the size: no clock decides on these.
+        if number > MAX_JOBS or total_bytes > MAX_BYTES:
+            yield folder, False
+        elif number > MIN_JOBS and now_s - modified_s > MAX_AGE_S:
+            yield folder, True
+
+
+def _is_of_other_host(folder: JobFolder) -> bool:
+    try:
+        host = load_origin(folder).host
+    except BadInput:
+        return False  # if it exceeds the rule, it is kept and named as unreadable
+    return locality_of(host, current_host()) is Locality.OTHER_HOST
+
+
+def _is_removable(folder: JobFolder, *, is_only_old: bool) -> bool:
+    """Return whether a job beyond the rule may be removed.
+
+    Raises:
+        TuiFsError: its state is not known.
+    """
+    is_earlier = locality_of(load_origin(folder).host, current_host()) is Locality.EARLIER_BOOT
+    if not is_earlier and is_occupied(folder.lock):
+        return False
+    age_s = _age_s(folder)
+    if isinstance(last_event(folder.journal), JobFinished | JobRefused):
+        return not is_only_old or age_s > MAX_AGE_S
+    view = JobView(folder)
+    view.poll()
+    is_dead = view.state is JobState.DIED and age_s > MAX_AGE_S
+    return is_dead or (view.is_over and view.state not in (JobState.DIED, JobState.ELSEWHERE))
+
+
+def _age_s(folder: JobFolder) -> float:
+    """Return the age of a job; a job that seems to come from the future has the age zero."""
+    origin = load_origin(folder)
+    if origin.host.boot_id and origin.host.boot_id == current_host().boot_id:
+        return boottime_s() - origin.boottime_s
+    return max(0.0, time.time() - os.stat(folder.plan).st_mtime)
+
+
+def _size_of(folder: JobFolder) -> int:
+    with os.scandir(folder.path) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+
+
+def _remove(folder: JobFolder) -> int:
+    """Remove the folder of a job; return the bytes of its files.
+
+    It is renamed first, so that a removal that is interrupted leaves no job without a journal.
+
+    Raises:
+        TuiFsError: it has something that a job folder does not have; nothing is removed.
+        OSError: something cannot be removed.
+    """
+    place, name = os.path.split(folder.path)
+    with _opened_place(place) as place_fd:
+        with _opened(name, place_fd) as folder_fd:
+            _check_contents(folder_fd)
+        removed_name = f"{_REMOVED_PREFIX}{name}"
+        os.rename(name, removed_name, src_dir_fd=place_fd, dst_dir_fd=place_fd)
+        return _remove_folder(place_fd, removed_name)
+
+
+def _remove_interrupted(place: str, pruned: Pruned) -> None:
+    """Remove the folders of an earlier removal that was interrupted."""
+    try:
+        with _opened_place(place) as place_fd:
+            for name in os.listdir(place_fd):
+                if not name.startswith(_REMOVED_PREFIX):
+                    continue
+                try:
+                    pruned.freed_bytes += _remove_folder(place_fd, name)
+                    pruned.removed.append(name.removeprefix(_REMOVED_PREFIX))
+                except FileNotFoundError:
+                    continue  # another process has just removed it
+                except (OSError, TuiFsError) as error:
+                    pruned.kept.append(Kept(os.path.join(place, name), str(error)))
+    except (OSError, TuiFsError) as error:
+        pruned.kept.append(Kept(place, str(error)))
+
+
+def _remove_folder(place_fd: int, name: str) -> int:
+    with _opened(name, place_fd) as folder_fd:
+        freed_bytes = 0
+        for entry in _check_contents(folder_fd):
+            # Another process can remove the same folder at the same time.
+            with contextlib.suppress(FileNotFoundError):
+                if entry == _EMPTY:
+                    os.rmdir(entry, dir_fd=folder_fd)
+                else:
+                    status = os.stat(entry, dir_fd=folder_fd, follow_symlinks=False)
+                    os.unlink(entry, dir_fd=folder_fd)
+                    freed_bytes += status.st_blocks * 512
+    os.rmdir(name, dir_fd=place_fd)
+    return freed_bytes
+
+
+def _check_contents(folder_fd: int) -> list[str]:
+    """Return the names in a job folder; TuiFsError if one does not belong there."""
+    names = os.listdir(folder_fd)
+    for name in names:
+        mode = os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode
+        if name == _EMPTY:
+            is_expected = stat.S_ISDIR(mode) and _is_empty(folder_fd, name)
+        elif name == _SOCKET:
+            is_expected = stat.S_ISSOCK(mode)
+        else:
+            is_known = name in _FILES or _PARTIAL.fullmatch(name) is not None
+            is_expected = is_known and stat.S_ISREG(mode)
+        if not is_expected:
+            raise TuiFsError(f"{displayable(name)} does not belong in the folder of a job.")
+    return names
+
+
+def _is_empty(folder_fd: int, name: str) -> bool:
+    with _opened(name, folder_fd) as descriptor:
+        return not os.listdir(descriptor)
+
+
+@contextlib.contextmanager
+def _opened_place(place: str) -> Iterator[int]:
+    """Open a directory of jobs; TuiFsError if another user could have written in it."""
+    descriptor = os.open(place, _OPEN_DIRECTORY)
+    try:
+        status, named = os.fstat(descriptor), os.lstat(place)
+        if not is_private(place) or not os.path.samestat(status, named):
+            raise TuiFsError(f"{displayable(place)} is not private to this user.")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _opened(name: str, parent_fd: int) -> Iterator[int]:
+    """Open a directory of this user on the file system of its parent, never through a link."""
+    try:
+        descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=parent_fd)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        raise TuiFsError(f"{displayable(name)} is not a directory.") from error
+    try:
+        status, parent = os.fstat(descriptor), os.fstat(parent_fd)
+        if status.st_uid != os.geteuid() or status.st_dev != parent.st_dev:
+            raise TuiFsError(f"{displayable(name)} belongs to another user or file system.")
+        yield descriptor
+    finally:
+        os.close(descriptor)
