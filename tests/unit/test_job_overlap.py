@@ -290,3 +290,16 @@ def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
     free = [path for path, one in zip(paths, told, strict=True) if one == "free"]
     assert len(free) == 1
     assert all(one.startswith("busy: ") for one in told if one != "free")
+
+
+def test_nobody_waits_for_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a state directory whose path leads to the runtime directory when it has been made
+    runtime = Path(os.environ["XDG_RUNTIME_DIR"])
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
+    # When all jobs are held off / Then that ends
+    script = "from tui_fs.job.overlap import alone\nwith alone():\n    print('alone')"
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert ended.stdout == "alone\n"

@@ -100,10 +100,12 @@ def test_a_job_that_runs_or_is_paused_is_never_removed(events: tuple[Event, ...]
 
 
 def test_an_ended_job_whose_supervisor_still_works_is_not_removed() -> None:
-    aged("new", 0, *END)
+    for number in range(3):
+        aged(f"job{number}", number, *END)
     folder = aged("ending", 11 * DAY_S, *END, same_boot=True)
     with held(folder.lock):
         assert prune().removed == []
+    assert prune().removed == ["ending"]
 
 
 def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
@@ -235,22 +237,23 @@ def test_jobs_in_a_directory_that_others_can_read_stay() -> None:
     assert os.path.exists(folder.plan)
 
 
+@pytest.mark.parametrize("files", [0, 1])
 def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
-    # Given a removal that is killed after its first file
+    # Given a removal that is killed when some of its files are gone
     aged("new", 0, *END)
     aged("old", 11 * DAY_S, *END)
     unlink, calls = os.unlink, list[str]()
 
-    def once(path: str, *, dir_fd: int) -> None:
-        if calls:
+    def some(path: str, *, dir_fd: int) -> None:
+        if len(calls) == files:
             raise KeyboardInterrupt
         calls.append(path)
         unlink(path, dir_fd=dir_fd)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "unlink", once)
+        patch.setattr(os, "unlink", some)
         with pytest.raises(KeyboardInterrupt):
             prune()
     # When listed / Then the job is not there, and the next removal finishes
