@@ -349,6 +349,27 @@ def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
         assert view.snapshot.held_s == 0.0
 
 
+def test_a_live_view_counts_failures_that_are_not_in_the_journal_once() -> None:
+    # Given a job whose supervisor has counted failures that it has not journalled
+    folder = job(*RUNNING, sampled(1_000, 10))
+    pending = FailuresCounted(1_100.0, "remove", 13, 70)
+    answers: list[list[Event]] = [[sampled(1_100, 500), pending], [sampled(1_101, 600)], []]
+    with held(folder.lock), serving(folder, lambda *_: None, lambda: answers.pop(0)):
+        view = JobView(folder)
+        view.poll()
+        view.poll_live()
+        assert view.snapshot.failed == 70
+        # When they are journalled / Then they are counted once
+        JournalWriter(folder.journal).write(pending)
+        view.poll_live()
+        assert view.snapshot.failed == 70
+        # And an answer that is older than the journal adds nothing
+        answers[:] = [[sampled(1_102, 700), replace(pending, at_s=1_102.0)]]
+        JournalWriter(folder.journal).write(replace(pending, at_s=1_102.5))
+        view.poll_live()
+        assert view.snapshot.failed == 140
+
+
 def test_a_live_view_of_a_paused_job_shows_the_pause() -> None:
     folder = job(*RUNNING, sampled(10, 10), Paused(11.0, 11.0, True))
     answers: list[Event] = [sampled(500, 10)]

@@ -88,6 +88,8 @@ class JobList:
         view = views.get(folder.path) or JobView(folder)
         view.poll()
         if not view.is_over:
+            view.poll_live()  # the journal of an old job can be minutes behind
+        if not view.is_over:
             self._views[folder.path] = view
         removed = view.snapshot.removed
         deleted = removed.entries if removed else None

@@ -302,14 +302,15 @@ class Supervisor:
         self._schedule.recorded(sampled.at_s)
 
     def _answer_sample(self) -> Sequence[Event]:
-        """Return the present hold, if there is one, and the present counts, for a view."""
+        """Return what the journal does not have yet, for a view: counts, failures and a hold."""
         sampled = self._sampled
         if sampled is None or self._now() - sampled.at_s > SAMPLE_EVERY_S:
             sampled = self._measure()  # paused between two steps
         hold = self._pacing.hold
         # A view ignores a sample that is older than the last event of the journal.
         sampled = replace(sampled, at_s=self._now())
-        return (sampled,) if hold is None else (hold, sampled)
+        failures = self._output.pending_failures(sampled.at_s)
+        return (sampled, *failures) if hold is None else (hold, sampled, *failures)
 
     def _held_counted(self, sampled: Sampled) -> Sampled:
         return replace(sampled, held_s=round(self._pacing.held_s, 3))

@@ -121,12 +121,16 @@ class ToolOutput:
 
     def counted_failures(self, at_s: float) -> Iterator[Event]:
         """Yield the failures without their paths since the last call, counted by kind."""
-        for (operation, error), number in self._counted.items():
-            yield FailuresCounted(at_s, operation, error, number)
+        yield from self.pending_failures(at_s)
         self._counted.clear()
         if self._unsaid:
             yield ToolSaid(at_s, f"({self._unsaid:,} more lines of this kind are not kept)")
             self._unsaid = 0
+
+    def pending_failures(self, at_s: float) -> Iterator[Event]:
+        """Yield what `counted_failures` will yield of failures, for a view; nothing is cleared."""
+        for (operation, error), number in self._counted.items():
+            yield FailuresCounted(at_s, operation, error, number)
 
     def _failure(self, line: bytes) -> Failure | None:
         if tool_of(line) != b"rmdir":

@@ -16,7 +16,7 @@ from tui_fs.linux.boot import boottime_s
 from tui_fs.linux.host import current_host
 from tui_fs.model.codec import Json, decode
 from tui_fs.model.errors import JobFailed
-from tui_fs.model.events import EntryFailed, Event, HeldBack, Sampled
+from tui_fs.model.events import EntryFailed, Event, FailuresCounted, HeldBack, Sampled
 from tui_fs.model.host import Locality, locality_of
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
@@ -44,7 +44,7 @@ class JobView:
         self._errors: list[EntryFailed] = []
         self._is_over = False
         self._no_sample_before_s = 0.0
-        self._is_hold_live = False
+        self._recorded: Snapshot | None = None
 
     def poll(self, handle: Callable[[Event], None] = lambda _: None) -> int:
         """Read the journal to its present end; return the number of new events.
@@ -79,15 +79,22 @@ class JobView:
                 self._no_sample_before_s = now_s + _RETRY_SAMPLE_S
         number = self.poll(handle)
         # The supervisor had written everything older before it answered, and that is read now.
+        # If the journal has something newer, it can have the same failures.
+        is_newest = all(event.at_s >= self.snapshot.at_s for event in sampled[-1:])
+        if not sampled or not is_newest or self._has_ended:
+            return number
         for event in sampled:
-            if isinstance(event, Sampled) and not self._has_ended:
+            if isinstance(event, Sampled):
                 self.snapshot = fold(self.snapshot, event)
-                number += 1
+        # The journal will have these failures and may never have this hold, so the next poll
+        # goes on without both.
+        self._recorded = self.snapshot
+        for event in sampled:
+            if isinstance(event, FailuresCounted):
+                self.snapshot = fold(self.snapshot, event)
             elif isinstance(event, HeldBack) and self.snapshot.held is None:
-                # The journal of an old job does not have every hold, nor its end.
                 self.snapshot = replace(self.snapshot, held=event)
-                self._is_hold_live = True
-        return number
+        return number + 1
 
     @property
     def state(self) -> JobState:
@@ -123,9 +130,8 @@ class JobView:
 
     def _read(self, handle: Callable[[Event], None]) -> int:
         number = 0
-        if self._is_hold_live:
-            self.snapshot = replace(self.snapshot, held=None)
-            self._is_hold_live = False
+        if self._recorded is not None:
+            self.snapshot, self._recorded = self._recorded, None
         while events := self._reader.poll():
             for event in events:
                 self.snapshot = fold(self.snapshot, event)
