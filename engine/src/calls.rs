@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, Statx, StatxFlags,
+    AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, Statx, StatxAttributes,
+    StatxFlags,
 };
 use rustix::io::{Errno, Result};
 
@@ -226,18 +227,30 @@ impl Calls {
 
     /// Which directory a descriptor stands for.
     pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<Known> {
+        self.identify_root(descriptor).map(|(known, _)| known)
+    }
+
+    /// Which directory a descriptor stands for, and whether it is the root of a mount; `false`
+    /// also where the kernel does not report that (before 5.8, or without statx).
+    pub fn identify_root(&self, descriptor: BorrowedFd<'_>) -> Result<(Known, bool)> {
         if !self.without_statx.load(Relaxed) {
             match self.statx_of(descriptor, StatxFlags::INO | StatxFlags::BTIME) {
                 // Before 4.11, or a filter that does not know it, as with openat2.
                 Err(Errno::NOSYS | Errno::PERM) => self.without_statx.store(true, Relaxed),
-                other => return other.map(|status| Known::of(&status)),
+                other => {
+                    return other.map(|status| {
+                        let is_root = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+                        (Known::of(&status), is_root)
+                    })
+                }
             }
         }
         let status = self.fstat(descriptor)?;
-        Ok(Known {
+        let known = Known {
             identity: Identity::of(&status),
             birth: 0,
-        })
+        };
+        Ok((known, false))
     }
 
     pub fn fstat(&self, descriptor: BorrowedFd<'_>) -> Result<Stat> {

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 
 const USAGE: &str = "\
-tui-fs-engine delete [OPTION...] -- TARGET...    see tui-fs-engine delete --help
+tui-fs-engine delete [OPTION...] -- TARGET...    for tui-fs delete; see tui-fs-engine delete --help
 tui-fs-engine survey [OPTION...] -- ROOT...      counts, for tui-fs; options: --names-only
     --threads N --name GLOB --min-size BYTES --modified-before S --pin DEV:INO --private-group GID
     --parent PID --inodes

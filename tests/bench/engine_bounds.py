@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.engine.running import peak_memory_kib
+from tests.engine.running import delete_command, peak_memory_kib
 from tests.trees import chain, flat
 
 _BOUND_KIB = 64 << 10
@@ -34,7 +34,7 @@ def main() -> int:
     for words, build, number in trees:
         build(target, number)
         began = time.monotonic()
-        code, peak_kib = peak_memory_kib(["delete", "--", target])
+        code, peak_kib = peak_memory_kib(delete_command("--", target))
         took_s = time.monotonic() - began
         is_good = is_good and code == 0 and not target.exists() and peak_kib <= _BOUND_KIB
         print(

@@ -26,8 +26,11 @@ from tests.bench.only_unlinking import only_unlinking
 from tests.bench.scratch_mount import mounted
 from tui_fs.lab.recipes import Realistic
 from tui_fs.linux.caches import write_out
+from tui_fs.linux.pins import take_pin
+from tui_fs.strategies.parallel import pin_argument
 
-_ENGINE = ("tui-fs-engine", "delete", "--")
+_PIN = "PIN"
+_ENGINE = ("tui-fs-engine", "delete", "--pin", _PIN, "--")
 _FILESYSTEMS = ("ext4", "ext4+orphan_file", "xfs", "tmpfs", "btrfs")
 """With orphan_file, ext4 keeps no single list of what is removed and not yet freed."""
 _IMAGE_BYTES = 8 << 30
@@ -63,7 +66,7 @@ def main() -> None:
     if shutil.which("rmz"):
         commands["rmz"] = ("rmz", "-f")
     commands |= {path: (path, *_ENGINE[1:]) for path in asked.engine}
-    commands |= {f"--threads {n}": (*_ENGINE[:2], "--threads", n, "--") for n in asked.threads}
+    commands |= {f"--threads {n}": (*_ENGINE[:-1], "--threads", n, "--") for n in asked.threads}
     ways: dict[str, _Way] = {name: partial(_running, words) for name, words in commands.items()}
     if asked.only_unlink:
         ways["only unlink"] = only_unlinking
@@ -92,7 +95,9 @@ def main() -> None:
 
 
 def _running(command: tuple[str, ...], tree: Path) -> Callable[[], object]:
-    return lambda: subprocess.run([*command, tree], check=True, stdout=subprocess.DEVNULL)
+    pin = pin_argument(take_pin(str(tree)))
+    words = [pin if word == _PIN else word for word in command]
+    return lambda: subprocess.run([*words, tree], check=True, stdout=subprocess.DEVNULL)
 
 
 def _deleting(way: _Way, tree: Path) -> float:

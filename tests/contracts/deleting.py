@@ -9,8 +9,10 @@ from pathlib import Path
 from tests.unit.survey_trees import surveyed
 from tui_fs.job.launcher import Launcher, StepEnd
 from tui_fs.job.races import StagedStep
-from tui_fs.model.strategy import IoPriority, Options, StrategyName
+from tui_fs.linux.pins import take_pin
+from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
 from tui_fs.model.survey import Survey
+from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.tracing.perf import PerfCounters, find_tracefs
 
@@ -85,11 +87,17 @@ def staged(
     build = STRATEGIES[strategy]
     tools, missing = tools_of(build)
     assert not missing, missing
+
+    def pinned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        if not isinstance(build, ComparesPins):
+            return steps
+        return build.pinned(steps, [take_pin(str(target))])
+
     if not is_inside:
-        steps = build.steps((str(target),), options, tools, str(empty))
+        steps = pinned(build.steps((str(target),), options, tools, str(empty)))
         return [StagedStep(step, (0,), False) for step in steps]
     emptying = replace(options, keep_root=True)
-    inside = build.steps((".",), emptying, tools, str(empty))
+    inside = pinned(build.steps((".",), emptying, tools, str(empty)))
     staged = [StagedStep(step, (0,), True) for step in inside]
     if not options.keep_root:
         staged.append(StagedStep(((tools["rmdir"], "--", f"./{target.name}"),), (0,), False))

@@ -15,6 +15,8 @@ from typing import Any
 
 from tests.needs import needs_engine
 from tui_fs.linux.engine import find_engine
+from tui_fs.linux.pins import take_pin
+from tui_fs.strategies.parallel import pin_argument
 
 DEADLINE_S = 120.0
 Json = dict[str, Any]
@@ -26,6 +28,28 @@ def engine() -> str:
     found = find_engine()
     assert found is not None
     return found
+
+
+def delete_command(
+    *arguments: str | bytes | Path, cwd: Path | None = None
+) -> list[str | bytes | Path]:
+    """Return ``tui-fs-engine delete ARGUMENTS`` with the pins that it requires.
+
+    Targets are what follows ``--``, or a last ``.``; a target that does not exist gets a pin that
+    fits no directory. Arguments that hold pins stay as they are.
+    """
+    if "--" in arguments:
+        targets = arguments[arguments.index("--") + 1 :]
+    else:
+        targets = tuple(argument for argument in arguments[-1:] if argument == ".")
+    words: list[str] = []
+    for target in targets if "--pin" not in arguments else ():
+        try:
+            pin = pin_argument(take_pin(os.path.join(cwd or os.getcwd(), os.fsdecode(target))))
+        except (OSError, ValueError):
+            pin = "0:0:0"
+        words += ["--pin", pin]
+    return [engine(), "delete", *words, *arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,7 @@ def delete(
         limits: ulimit commands of a shell, for its process alone.
         uid: whose rights it has.
     """
-    argv: list[str | bytes | Path] = [engine(), "delete", *arguments]
+    argv = delete_command(*arguments, cwd=cwd)
     if limits:
         argv = ["sh", "-c", f'{limits}; exec "$0" "$@"', *argv]
     finished = subprocess.run(
@@ -92,7 +116,7 @@ class Conversation:
         self._commands = os.fdopen(said, "wb", buffering=0)
         self._commands.write(first.encode())
         self._process = subprocess.Popen(
-            [engine(), "delete", "--every", "20", *arguments],
+            delete_command("--every", "20", *arguments),
             stdin=heard,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -154,15 +178,13 @@ def _bound_descriptors(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def peak_memory_kib(arguments: Sequence[str | Path]) -> tuple[int, int]:
-    """Run ``tui-fs-engine`` with arguments; return its exit code and its largest memory.
+def peak_memory_kib(command: Sequence[str | bytes | Path]) -> tuple[int, int]:
+    """Run a command of ``tui-fs-engine``; return its exit code and its largest memory.
 
     The kernel's sums after the end (wait4) would count what was forked before the engine was
     executed; so its own high-water mark is read as long as there is one (proc(5), VmHWM).
     """
-    process = subprocess.Popen(
-        [engine(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     peak_kib = 0
     with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
         while process.poll() is None:

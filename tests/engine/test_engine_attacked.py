@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import wait_until
-from tests.engine.running import DEADLINE_S, Conversation, delete, engine
+from tests.engine.running import DEADLINE_S, Conversation, delete, delete_command
 from tests.needs import needs_root
 from tests.trees import flat, many_directories
 from tui_fs.linux.process_files import state_of
@@ -52,9 +52,9 @@ def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path)
         flat(target, CROWD)
         for file in target.iterdir():
             os.utime(file, (OLD_S, OLD_S))
-        arguments = [engine(), "delete", "--modified-before", str(OLD_S + 1), "--threads", "1"]
+        arguments = ("--modified-before", str(OLD_S + 1), "--threads", "1", "--", target)
         process = subprocess.Popen(
-            [*arguments, "--", target], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            delete_command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
         # When one is stopped anywhere, also between looking and removing, as a job's pause does it
         while len(os.listdir(target)) == CROWD:
@@ -98,7 +98,7 @@ def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
     target = tmpfs / "target"
     flat(target, CROWD)
     process = subprocess.Popen(
-        [engine(), "delete", "--rate", "500", "--", target],
+        delete_command("--rate", "500", "--", target),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
@@ -115,7 +115,7 @@ def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
     flat(target, CROWD)
     with open("/dev/full", "wb") as full:
         finished = subprocess.run(
-            [engine(), "delete", "--rate", "500", "--every", "20", "--", target],
+            delete_command("--rate", "500", "--every", "20", "--", target),
             stdin=subprocess.DEVNULL,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -135,10 +135,10 @@ def test_without_proc_and_openat2_it_refuses_and_does_not_pass_over(ext4: Path) 
     target = ext4 / "target"
     many_directories(target, 3, 3)
     script = 'umount -l /proc && exec "$0" "$@"'
-    command = ["unshare", "-m", "sh", "-c", script, engine(), "delete"]
+    command = delete_command("--without-openat2", "--keep-root", "--", target)
     # When it has to do as old kernels do, and the root is kept
     finished = subprocess.run(
-        [*command, "--without-openat2", "--keep-root", "--", target],
+        ["unshare", "-m", "sh", "-c", script, *command],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=DEADLINE_S,
@@ -285,7 +285,7 @@ def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
             os.posix_fallocate(file.fileno(), step << 29, 300 << 20)
     held = os.open(target / "large", os.O_PATH)
     process = subprocess.Popen(
-        [engine(), "delete", "--gentle", "--", target],
+        delete_command("--gentle", "--", target),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

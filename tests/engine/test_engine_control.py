@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import Conversation, delete, peak_memory_kib
+from tests.engine.running import Conversation, delete, delete_command, peak_memory_kib
 from tests.trees import chain, flat, many_directories
 
 CROWD = 40_000
@@ -169,7 +169,7 @@ def test_memory_does_not_grow_with_a_directory(tmpfs: Path) -> None:
     for files in (100_000, 1_000_000):
         flat(tmpfs / "target", files)
         # When each is removed
-        code, peak_kib = peak_memory_kib(["delete", "--", tmpfs / "target"])
+        code, peak_kib = peak_memory_kib(delete_command("--", tmpfs / "target"))
         assert code == 0
         peaks.append(peak_kib)
     # Then no more than a bounded number of names was held
@@ -181,7 +181,7 @@ def test_memory_of_a_deep_chain(tmpfs: Path) -> None:
     levels = 200_000
     chain(tmpfs / "target", levels)
     # When they are removed
-    code, peak_kib = peak_memory_kib(["delete", "--", tmpfs / "target"])
+    code, peak_kib = peak_memory_kib(delete_command("--", tmpfs / "target"))
     # Then a level has taken less than 70 bytes, besides what any run takes
     assert code == 0
     assert os.listdir(tmpfs) == []
@@ -203,7 +203,7 @@ def test_memory_of_a_deep_chain_of_wide_levels(tmpfs: Path) -> None:
             os.mkdir(f"{number:0250}", dir_fd=at)
     os.close(at)
     # When they are removed by one
-    code, peak_kib = peak_memory_kib(["delete", "--threads", "1", "--", tmpfs / "target"])
+    code, peak_kib = peak_memory_kib(delete_command("--threads", "1", "--", tmpfs / "target"))
     # Then not all of them waited in memory
     assert code == 0
     assert os.listdir(tmpfs) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import DEADLINE_S, delete, engine
+from tests.engine.running import DEADLINE_S, delete, delete_command
 from tests.filesystems import mount_overlay
 from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, census, chain, flat, hostile_names, many_directories
@@ -288,7 +288,7 @@ def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -
     subprocess.run(
         [
             *(needs_tool("strace", "strace"), "-f", "-o", trace, "-e", watched),
-            *(engine(), "delete", "--threads", "2", "--", target),
+            *delete_command("--threads", "2", "--", target),
         ],
         stdout=subprocess.DEVNULL,
         timeout=DEADLINE_S,

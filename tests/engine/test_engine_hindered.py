@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import FAILURE, delete
+from tests.engine.running import FAILURE, delete, engine
+from tests.filesystems import mount_bind, unmount_below
 from tests.needs import needs_root, needs_tool
 from tests.trees import Sentinel, flat, hostile_names, many_directories
+from tui_fs.linux.pins import take_pin
 from tui_fs.strategies.base import gnu_failure, unquote_c
+from tui_fs.strategies.parallel import pin_argument
 
 NOBODY = 65534
 
@@ -176,6 +179,8 @@ def test_a_target_that_is_not_there_does_not_spare_the_others(ext4: Path) -> Non
         ("--min-size", "many", "--", "/nowhere"),
         ("--pin", "1:1:1", "--", "/nowhere", "/nothing"),
         ("--pin", "1:1", "--", "/nowhere"),
+        ("--keep", "--", "/nowhere"),
+        ("-y", "--", "/nowhere"),
     ],
 )
 def test_what_is_not_understood_is_said_and_nothing_is_done(
@@ -189,3 +194,60 @@ def test_what_is_not_understood_is_said_and_nothing_is_done(
     assert len(ended.messages) == 1
     assert ended.messages[0].startswith("tui-fs-engine: ")
     assert len(os.listdir(tmp_path / "kept")) == 3
+
+
+@pytest.mark.parametrize("target", [".", "directory"])
+def test_without_a_pin_for_every_target_it_names_the_command_to_use(
+    tmp_path: Path, target: str
+) -> None:
+    # Given a directory
+    flat(tmp_path / "directory", 3)
+    flat(tmp_path / "other", 3)
+    pins = ["--pin", pin_argument(take_pin(str(tmp_path / "other")))]
+    # When a person types the engine's command, without pins or with too few
+    for words in ([target], ["--", target], [*pins, "--", "other", "directory"]):
+        ended = subprocess.run(
+            [engine(), "delete", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        # Then it refuses, names the command that asks first, and deletes nothing
+        assert ended.returncode == 2, ended
+        assert ended.stderr.count("\n") == 1
+        assert "tui-fs delete --strategy parallel" in ended.stderr
+        assert sorted(os.listdir(tmp_path)) == ["directory", "other"]
+        assert len(os.listdir(tmp_path / "directory")) == len(os.listdir(tmp_path / "other")) == 3
+
+
+def test_it_deletes_nothing_in_read_only_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a directory, and a variable that turns deleting off
+    flat(tmp_path / "directory", 3)
+    monkeypatch.setenv("TUI_FS_READ_ONLY", "1")
+    # When it is to be deleted
+    ended = delete("--", tmp_path / "directory").expect(3)
+    # Then one sentence says why it is not
+    (message,) = ended.messages
+    assert "TUI_FS_READ_ONLY" in message
+    assert len(os.listdir(tmp_path / "directory")) == 3
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("options", [(), ("--keep-root",)])
+def test_the_root_of_a_mount_is_refused_even_with_its_pin(
+    tmpfs: Path, options: tuple[str, ...]
+) -> None:
+    # Given a mount point, and a directory beside it
+    needs_root("mounting")
+    flat(tmpfs / "beside", 3)
+    flat(tmpfs / "source", 3)
+    mount_bind(tmpfs / "source", tmpfs / "mounted")
+    try:
+        # When both are to be removed, or the working directory is to be emptied
+        both = delete(*options, "--", tmpfs / "beside", tmpfs / "mounted").expect(3)
+        here = delete(*options, ".", cwd=tmpfs / "mounted").expect(3)
+    finally:
+        unmount_below(tmpfs)
+    # Then it refuses before anything is deleted
+    assert "mounted' is the root of a mount" in both.messages[0]
+    assert "is the root of a mount" in here.messages[0]
+    assert len(os.listdir(tmpfs / "beside")) == len(os.listdir(tmpfs / "source")) == 3

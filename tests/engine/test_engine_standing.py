@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.running import DEADLINE_S, delete, engine
+from tests.engine.running import DEADLINE_S, delete, delete_command
 from tests.needs import needs_own_current_directory, needs_tool
 from tests.trees import flat, many_directories
 
@@ -32,7 +32,7 @@ def called(target: Path, trace: Path, *inject: str) -> list[Called]:
         [
             *(needs_tool("strace", "strace"), "-ff", "-yy", "-o", trace),
             *("-e", "trace=unshare,kcmp,fchdir,chdir,unlinkat", *inject),
-            *(engine(), "delete", "--threads", "2", "--", target),
+            *delete_command("--threads", "2", "--", target),
         ],
         stdout=subprocess.DEVNULL,
         timeout=DEADLINE_S,

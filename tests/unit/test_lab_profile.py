@@ -334,7 +334,7 @@ def test_py_spy_looks_at_the_deletion(tmp_path: Path) -> None:
         place.mkdir()
         many_directories(place / TREE, 200, 100)  # py-spy needs 50 ms until it looks
         # When the step is done
-        ((argv,),) = pipelines(step, tools, str(tmp_path / "kept"), ())
+        ((argv,),) = pipelines(step, tools, str(tmp_path / "kept"), (), "")
         done = subprocess.run(
             argv, cwd=place, capture_output=True, text=True, timeout=120, check=False
         )

@@ -25,8 +25,10 @@ from tui_fs.lab.results import (
     fold,
 )
 from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.pins import take_pin
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.parallel import pin_argument
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 
 ENTRIES = 1_000
@@ -116,7 +118,8 @@ def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: Str
     trials = EXPERIMENT.trials(Scale.SMALL, setting())
     step = next(step for trial in trials for step in trial.steps if step.key == name)
     tools, _ = tools_of(STRATEGIES[name])
-    for pipeline in pipelines(step, tools, "", ()):
+    pin = pin_argument(take_pin(str(tmp_path / TREE)))
+    for pipeline in pipelines(step, tools, "", (), pin):
         before = None
         for argv in pipeline:
             done = subprocess.run(

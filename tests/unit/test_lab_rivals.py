@@ -93,6 +93,6 @@ def test_the_engine_is_given_the_tree_and_nothing_else() -> None:
     ours = {s.commands for s in steps if s.key.endswith("-engine")}
     # Then it deletes the tree, or counts it
     assert {argv for (((argv,),),) in [(c,) for c in ours]} == {
-        (ENGINE, "delete", "--", "{tree}"),
+        (ENGINE, "delete", "--pin", "{pin}", "--", "{tree}"),
         (ENGINE, "survey", "--", "{tree}"),
     }

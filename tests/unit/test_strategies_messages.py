@@ -15,8 +15,10 @@ from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import HOSTILE_NAMES
 from tui_fs.linux.engine import NAME as ENGINE
 from tui_fs.linux.engine import find_engine
+from tui_fs.linux.pins import take_pin
 from tui_fs.model.strategy import Options, StrategyName, flatten
 from tui_fs.strategies.base import (
+    ComparesPins,
     Failure,
     Strategy,
     Told,
@@ -132,7 +134,10 @@ def test_undeletable_names_come_back_from_every_tool(
     empty.mkdir()
     # When the real tools try, and their complaints are read
     found: set[tuple[bytes, int]] = set()
-    for step in strategy.steps((str(undeletable),), Options(), tools, str(empty)):
+    steps = strategy.steps((str(undeletable),), Options(), tools, str(empty))
+    if isinstance(strategy, ComparesPins):
+        steps = strategy.pinned(steps, [take_pin(str(undeletable))])
+    for step in steps:
         piped = b""
         for argv in step:
             finished = subprocess.run(

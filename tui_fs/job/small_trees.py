@@ -11,9 +11,12 @@ from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes,
 from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
 from tui_fs.job.launching import run_steps
 from tui_fs.linux.caches import drop_caches
+from tui_fs.linux.pins import pin_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.target import Pin
+from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.tracing.ladder import likely_source, open_source
@@ -226,7 +229,10 @@ class SmallTrees:
         """
         tools, _ = tools_of(STRATEGIES[strategy])
         target, empty = os.path.join(above, tree), os.path.join(above, _EMPTY)
-        steps = STRATEGIES[strategy].steps((target,), options, tools, empty)
+        chosen = STRATEGIES[strategy]
+        steps = chosen.steps((target,), options, tools, empty)
+        if isinstance(chosen, ComparesPins):
+            steps = chosen.pinned(steps, [_pin_of(tree, self._directory)])
         processes = sum(len(step) for step in steps)
         source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, processes)
         ended = run_steps(steps, self._directory, source)
@@ -234,6 +240,14 @@ class SmallTrees:
             raise TuiFsError(f"{strategy} could not delete a scratch tree.")
         calls = {name: one.calls for name, one in ended.counts.calls.items()}
         return sum(one.wall_s for one in ended.steps), calls
+
+
+def _pin_of(name: str, directory: int) -> Pin:
+    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        return pin_of(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _fill_chain(top: int, contents: _Contents) -> int:

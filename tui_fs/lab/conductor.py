@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tui_fs.job.launching import StepsEnd, run_steps
 from tui_fs.job.scratch import Scratch, empty_directory, remove_left_over
-from tui_fs.lab.experiment import Counting, Place, Step, Trial
+from tui_fs.lab.experiment import PIN, Counting, Place, Step, Trial
 from tui_fs.lab.places import Places
 from tui_fs.lab.preparing import EMPTY, EVERY_NAME, TREE, Prepared, pipelines
 from tui_fs.lab.results import (
@@ -33,11 +33,13 @@ from tui_fs.lab.teaching import predictions
 from tui_fs.linux.caches import drop_caches, write_out
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.inode_flags import spread_subdirectories
+from tui_fs.linux.pins import pin_of
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import displayable
+from tui_fs.strategies.parallel import pin_argument
 from tui_fs.tracing.ladder import open_source
 from tui_fs.tracing.source import CallSource
 
@@ -216,9 +218,9 @@ class Conductor:
         tree = os.open(TREE, _OPEN, dir_fd=directory) if step.is_in_tree else -1
         processors = os.sched_getaffinity(0)
         try:
-            is_named = any(EVERY_NAME in argv for one in step.commands for argv in one)
-            names = tuple(sorted(os.listdir(tree))) if is_named else ()
-            commands = pipelines(step, self._prepared.tools, self._folder, names)
+            names = tuple(sorted(os.listdir(tree))) if _uses(step, EVERY_NAME) else ()
+            pin = _tree_pin(directory) if _uses(step, PIN) else ""
+            commands = pipelines(step, self._prepared.tools, self._folder, names, pin)
             if step.is_pinned:
                 os.sched_setaffinity(0, {min(processors)})
             return run_steps(
@@ -256,6 +258,18 @@ def _room_for(places: Places, place: Place) -> Iterator[tuple[int, str]]:
         finally:
             os.close(directory)
             os.rmdir(name, dir_fd=above)
+
+
+def _uses(step: Step, word: str) -> bool:
+    return any(word in argv for pipeline in step.commands for argv in pipeline)
+
+
+def _tree_pin(directory: int) -> str:
+    tree = os.open(TREE, _OPEN, dir_fd=directory)
+    try:
+        return pin_argument(pin_of(tree))
+    finally:
+        os.close(tree)
 
 
 def _clear(directory: int, path: str) -> None:

@@ -69,6 +69,10 @@ class Recipe(Protocol):
         ...
 
 
+PIN = "{pin}"
+"""Stands in a command for the identity of the tree, which the engine requires."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Commands that run one after the other and are measured together.
@@ -76,8 +80,9 @@ class Step:
     In every argument ``{tree}`` stands for the name of the tree, ``{empty}`` for that of an empty
     directory, ``{out}`` for the absolute path of the folder whose files are kept with the run, and
     ``{path:NAME}`` for the absolute path of the tool NAME. The argument ``*`` alone stands for all
-    names in the tree, sorted, as a shell gives them. The first word of each command is the name of
-    a tool (``python`` is the interpreter). The commands run in a directory that holds nothing but
+    names in the tree, sorted, as a shell gives them. ``{pin}`` stands for the tree's identity,
+    which the engine requires. The first word of each command is the name of a tool (``python`` is
+    the interpreter). The commands run in a directory that holds nothing but
     the tree and the empty directory.
 
     Attributes:

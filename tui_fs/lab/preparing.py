@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import psutil
 
 from tui_fs.job.store import cache_directory, made_private
-from tui_fs.lab.experiment import Experiment, Pipeline, Place, Scale, Setting, Step, Trial
+from tui_fs.lab.experiment import PIN, Experiment, Pipeline, Place, Scale, Setting, Step, Trial
 from tui_fs.lab.places import why_not_place
 from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
@@ -99,19 +99,21 @@ def in_words(step: Step, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 def _typed(argv: tuple[str, ...], tools: Mapping[str, str]) -> str:
     words = [
-        word if word == EVERY_NAME else shell_quoted((_named(word, tools, "."),)) for word in argv
+        word if word == EVERY_NAME else shell_quoted((_named(word, tools, ".", "DEV:INO"),))
+        for word in argv
     ]
     return " ".join(words)
 
 
 def pipelines(
-    step: Step, tools: Mapping[str, str], out: str, names: tuple[str, ...]
+    step: Step, tools: Mapping[str, str], out: str, names: tuple[str, ...], pin: str
 ) -> tuple[Pipeline, ...]:
     """Return a step's commands as they are executed.
 
     Args:
         out: the folder for what is kept.
         names: in the tree, for the argument that stands for them all.
+        pin: of the tree, as the engine takes it.
     """
     found: list[Pipeline] = []
     for pipeline in step.commands:
@@ -119,13 +121,14 @@ def pipelines(
         for argv in pipeline:
             words = [tools[argv[0]]]
             for word in argv[1:]:
-                words += names if word == EVERY_NAME else [_named(word, tools, out)]
+                words += names if word == EVERY_NAME else [_named(word, tools, out, pin)]
             argvs.append(tuple(words))
         found.append(tuple(argvs))
     return tuple(found)
 
 
-def _named(word: str, tools: Mapping[str, str], out: str) -> str:
+def _named(word: str, tools: Mapping[str, str], out: str, pin: str) -> str:
+    word = word.replace(PIN, pin)
     word = word.replace("{tree}", TREE).replace("{empty}", EMPTY).replace("{out}", out)
     return _TOOL.sub(lambda match: tools.get(match[1], match[1]), word)
 

@@ -60,10 +60,7 @@ class Parallel:
 
     def pinned(self, steps: tuple[Step, ...], pins: Sequence[Pin]) -> tuple[Step, ...]:
         """See `ComparesPins.pinned`."""
-        (((*argv,),),) = steps
-        words = [word for pin in pins for word in ("--pin", _identity(pin))]
-        end = len(argv) - len(pins) - 1  # the targets are the last words, behind --
-        return (((*argv[:end], *words, *argv[end:]),),)
+        return with_pins(steps, [pin_argument(pin) for pin in pins])
 
     def at_once(self, options: Options) -> int | None:
         """See `Strategy.at_once`."""
@@ -90,9 +87,21 @@ class Parallel:
         return gnu_failure(line, unquote_c)
 
 
-def _identity(pin: Pin) -> str:
-    """Return what the engine compares; a birth time of 0 is unknown to it."""
+def pin_argument(pin: Pin) -> str:
+    """Return the value of the engine's ``--pin`` for a target; a birth time of 0 is unknown."""
     return f"{pin.device}:{pin.inode}:{pin.birth_ns or 0}"
+
+
+def with_pins(steps: tuple[Step, ...], pins: Sequence[str]) -> tuple[Step, ...]:
+    """Return the engine's one command with a ``--pin`` for each target, without which it refuses.
+
+    Args:
+        pins: values of ``--pin``, in the order of the targets.
+    """
+    (((*argv,),),) = steps
+    words = [word for pin in pins for word in ("--pin", pin)]
+    end = len(argv) - len(pins) - 1  # the targets are the last words, behind --
+    return (((*argv[:end], *words, *argv[end:]),),)
 
 
 def _how_much(options: Options) -> Argv:

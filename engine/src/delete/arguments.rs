@@ -14,7 +14,7 @@ use crate::identity::Known;
 pub struct Arguments {
     /// Paths in their plain form, or the one `.`.
     pub targets: Vec<OsString>,
-    /// What the targets must be, in their order; empty where nobody says.
+    /// What the targets must be, in their order.
     pub pins: Vec<Known>,
     pub keep_root: bool,
     /// `None`: it finds out itself.
@@ -27,7 +27,10 @@ pub struct Arguments {
 }
 
 pub const USAGE: &str = "\
-tui-fs-engine delete [OPTION...] -- TARGET...
+tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
+
+For tui-fs, which checks its safety rules and asks first; to delete directories, use
+'tui-fs delete --strategy parallel PATH...'.
 
 Removes directories and everything in them. A target is a path in its plain form (no `.` or `..`)
 without symbolic links; or the one `.`: then the working directory is emptied and kept.
@@ -37,7 +40,8 @@ without symbolic links; or the one `.`: then the working directory is emptied an
   --min-size BYTES       only regular files of at least this size
   --modified-before S    only what was last modified at or before this moment (epoch seconds)
   --pin DEV:INO:BIRTH    device, inode and birth time (nanoseconds since the epoch, 0: unknown)
-                         of each target, in their order; another directory is not touched
+                         of each target, in their order; required, and another directory is
+                         not touched
   --threads N            so many threads; without it, as many as are faster here
   --rate N               remove at most so many entries a second
   --gentle               give large files back in steps
@@ -46,7 +50,8 @@ without symbolic links; or the one `.`: then the working directory is emptied an
 
 Standard output: a JSON object a line. Standard input: pause, resume, cancel, rate N|off,
 threads N|auto, gentle on|off. Ends with 0 when all was removed, 1 when something was not, 2 when
-it was called wrongly, 130 when it was cancelled.
+it was called wrongly, 3 when it is refused (a target is the root of a mount, or TUI_FS_READ_ONLY
+is set), 130 when it was cancelled.
 ";
 
 impl Arguments {
@@ -92,8 +97,11 @@ impl Arguments {
         if self.targets.is_empty() {
             return Err("no target is named".into());
         }
-        if !self.pins.is_empty() && self.pins.len() != self.targets.len() {
-            return Err("there must be a pin for each target, or none".into());
+        if self.pins.len() != self.targets.len() {
+            // Whoever types this by hand has passed no safety rule and no question.
+            let sentence = "every target needs its own --pin; to delete directories, use: \
+                            tui-fs delete --strategy parallel PATH";
+            return Err(sentence.into());
         }
         for target in &self.targets {
             let path = target.as_bytes();
@@ -123,33 +131,47 @@ mod tests {
 
     #[test]
     fn a_target_is_a_path_in_its_plain_form() {
-        assert_eq!(
-            parsed(&["--", "/a/-b", "/c d"]).unwrap().targets,
-            ["/a/-b", "/c d"]
-        );
-        assert_eq!(parsed(&["."]).unwrap().targets, ["."]);
-        assert_eq!(parsed(&["--", "a/b", "-"]).unwrap().targets, ["a/b", "-"]);
+        let targets = |arguments: &[&str]| {
+            let mut all: Vec<&str> = arguments.iter().flat_map(|_| ["--pin", "7:9:0"]).collect();
+            all.push("--");
+            all.extend(arguments);
+            parsed(&all).map(|asked| asked.targets)
+        };
+        assert_eq!(targets(&["/a/-b", "/c d"]).unwrap(), ["/a/-b", "/c d"]);
+        assert_eq!(targets(&["."]).unwrap(), ["."]);
+        assert_eq!(targets(&["a/b", "-"]).unwrap(), ["a/b", "-"]);
         for wrong in [
             "", "/", "..", "a/", "/a/", "/a//b", "/a/../b", "/a/./b", "./a",
         ] {
-            assert!(parsed(&["--", wrong]).is_err(), "{wrong:?}");
+            assert!(targets(&[wrong]).is_err(), "{wrong:?}");
         }
-        assert!(parsed(&[".", "/a"]).is_err());
-        assert!(parsed(&[]).is_err());
+        assert!(targets(&[".", "/a"]).is_err());
+        assert!(targets(&[]).is_err());
     }
 
     #[test]
-    fn there_is_a_pin_for_each_target_or_none() {
+    fn there_is_a_pin_for_each_target() {
         let asked = parsed(&["--pin", "7:9:8", "--", "/a"]).unwrap();
         assert_eq!(asked.pins, ["7:9:8".parse().unwrap()]);
         assert!(parsed(&["--pin", "7:9:8", "--", "/a", "/b"]).is_err());
+        for without in [&["--", "/a"][..], &["."][..]] {
+            assert!(parsed(without).unwrap_err().contains("tui-fs delete"));
+        }
         assert!(parsed(&["--pin", "7:9", "--", "/a"]).is_err());
     }
 
     #[test]
     fn options_that_do_not_exist_are_refused() {
-        assert!(parsed(&["--force", "--", "/a"]).is_err());
-        assert!(parsed(&["--min-size", "-1", "--", "/a"]).is_err());
-        assert!(parsed(&["--keep-root=yes", "--", "/a"]).is_err());
+        for wrong in [
+            &["--force"][..],
+            &["--keep"][..],
+            &["--rat", "5"][..],
+            &["-y"][..],
+            &["--min-size", "-1"][..],
+            &["--keep-root=yes"][..],
+        ] {
+            let all = [wrong, &["--pin", "7:9:0", "--", "/a"]].concat();
+            assert!(parsed(&all).is_err(), "{wrong:?}");
+        }
     }
 }

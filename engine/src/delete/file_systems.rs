@@ -28,14 +28,19 @@ impl FileSystem {
         calls.kind_of_file_system(descriptor).map(Self)
     }
 
-    /// Which directory a descriptor stands for. On overlayfs without its birth time, which changes
-    /// when an entry of the directory is deleted (the directory is copied up).
+    /// Which directory a descriptor stands for.
     pub fn identify(self, descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<Known> {
-        let mut known = calls.identify(descriptor)?;
-        if self.0 == OVERLAYFS {
-            known.birth = 0;
+        let known = calls.identify(descriptor)?;
+        Ok(self.without_unstable_birth(known))
+    }
+
+    /// On overlayfs the birth time of a directory changes when an entry in it is deleted, because
+    /// the directory is copied up.
+    pub fn without_unstable_birth(self, known: Known) -> Known {
+        match self.0 {
+            OVERLAYFS => Known { birth: 0, ..known },
+            _ => known,
         }
-        Ok(known)
     }
 
     /// Whether the order of inodes is of no use here.

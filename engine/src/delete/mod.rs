@@ -58,6 +58,12 @@ const MOST_THREADS: usize = 8;
 /// As a shell says of a command that Ctrl+C has ended.
 const CANCELLED: u8 = 130;
 
+/// As tui-fs ends when a safety rule refuses what is asked.
+const REFUSED: u8 = 3;
+
+/// Any value but the empty one turns every deletion off, as in tui-fs.
+const READ_ONLY_VARIABLE: &str = "TUI_FS_READ_ONLY";
+
 const EVERY: Duration = Duration::from_millis(250);
 
 /// What a worker may need who lets go of as many directories, each inside the next, as are given
@@ -128,6 +134,12 @@ impl Run {
 
 /// Does what is asked, and tells it.
 pub fn run(asked: Arguments) -> ExitCode {
+    if std::env::var_os(READ_ONLY_VARIABLE).is_some_and(|value| !value.is_empty()) {
+        say(&format!(
+            "the environment variable {READ_ONLY_VARIABLE} turns deleting off; nothing was deleted"
+        ));
+        return ExitCode::from(REFUSED);
+    }
     ignore_broken_leases();
     let descriptors = allowed_descriptors(asked.targets.len() as u64);
     make_room_for(descriptors);
@@ -137,8 +149,9 @@ pub fn run(asked: Arguments) -> ExitCode {
     let tallies: Vec<Tally> = (0..workers)
         .map(|_| Tally::new(Calls::new(asked.without_openat2)))
         .collect();
-    let Some(tasks) = open_all(&asked, &tallies[0].calls, &run.failures) else {
-        return ExitCode::FAILURE;
+    let tasks = match open_all(&asked, &tallies[0].calls, &run.failures) {
+        Ok(tasks) => tasks,
+        Err(code) => return code,
     };
     let known = |what: fn(FileSystem) -> Option<bool>| known_of_all(&tasks, what);
     run.splitting.expect(known(FileSystem::gains_by_splitting));
@@ -170,9 +183,9 @@ fn agreed(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     answers.all(|other| other == first).then_some(first)?
 }
 
-/// Opens the targets: none is begun before all are known to be what was confirmed. `None` where
-/// one is another; one that cannot be opened spares the others.
-fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Option<Vec<Task>> {
+/// Opens the targets: none is begun before all are known to be what was confirmed. Returns the exit
+/// code where one is another, or the root of a mount; one that cannot be opened spares the others.
+fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Result<Vec<Task>, ExitCode> {
     let mut tasks = Vec::new();
     for (number, target) in asked.targets.iter().enumerate() {
         let shown = quoted(target.as_bytes());
@@ -183,11 +196,17 @@ fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Option<Vec
             }
             Err(Refusal::Another) => {
                 say(&format!("{shown} is not the directory that was confirmed"));
-                return None;
+                return Err(ExitCode::FAILURE);
+            }
+            Err(Refusal::MountRoot) => {
+                say(&format!(
+                    "{shown} is the root of a mount; unmount it first; nothing was deleted"
+                ));
+                return Err(ExitCode::from(REFUSED));
             }
         }
     }
-    Some(tasks)
+    Ok(tasks)
 }
 
 /// Lets all workers work to their end, obeys, and tells the counts meanwhile.

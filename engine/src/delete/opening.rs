@@ -20,6 +20,8 @@ pub enum Refusal {
     Failed(Errno),
     /// It is not what was confirmed.
     Another,
+    /// It is the root of a mount.
+    MountRoot,
 }
 
 impl From<Errno> for Refusal {
@@ -46,13 +48,17 @@ pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Res
         descriptor
     };
     let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
-    let known = file_system.identify(descriptor.as_fd(), calls)?;
+    let (known, is_mount_root) = calls.identify_root(descriptor.as_fd())?;
+    let known = file_system.without_unstable_birth(known);
     if asked
         .pins
         .get(number)
         .is_some_and(|pin| !known.matches_pin(pin))
     {
         return Err(Refusal::Another);
+    }
+    if is_mount_root {
+        return Err(Refusal::MountRoot);
     }
     let (holder, name) = held.unzip();
     let target = Target {

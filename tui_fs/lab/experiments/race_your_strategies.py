@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tui_fs.lab.experiment import (
+    PIN,
     BarsView,
     CallsView,
     Claim,
@@ -25,6 +26,7 @@ from tui_fs.lab.sampled import sample
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.parallel import Parallel, with_pins
 from tui_fs.strategies.registry import STRATEGIES
 
 KEYS = tuple(name.value for name in STRATEGIES)
@@ -61,6 +63,8 @@ def _step(strategy: Strategy) -> Step:
     tools = {name: f"{{path:{name}}}" for name in strategy.tools}
     bare = {path: name for name, path in tools.items()}
     steps = strategy.steps(("{tree}",), Options(), tools, "{empty}")
+    if isinstance(strategy, Parallel):
+        steps = with_pins(steps, [PIN])
     return Step(
         key=strategy.name.value,
         title=strategy.name.value,

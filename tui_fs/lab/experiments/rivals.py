@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tui_fs.lab.experiment import (
+    PIN,
     Claim,
     Experiment,
     Judgement,
@@ -32,7 +33,7 @@ RM, OURS, UUTILS, RMZ = "rm", "engine", "uutils", "rmz"
 _REMOVE_TREE = "use File::Path 'remove_tree'; remove_tree(shift)"
 _DELETING: Mapping[str, tuple[str, Pipeline]] = {
     RM: ("rm -rf", (("rm", "-rf", "{tree}"),)),
-    OURS: ("the engine", ((ENGINE, "delete", "--", "{tree}"),)),
+    OURS: ("the engine", ((ENGINE, "delete", "--pin", PIN, "--", "{tree}"),)),
     "find": ("find -delete", (("find", "{tree}", "-delete"),)),
     "busybox": ("busybox rm", (("busybox", "rm", "-rf", "{tree}"),)),
     UUTILS: ("uutils rm", ((*uutils_rm({}), "-rf", "{tree}"),)),

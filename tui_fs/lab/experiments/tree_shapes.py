@@ -1,6 +1,7 @@
 """A wide tree, a chain and one large directory, deleted by every rm that is installed."""
 
 from tui_fs.lab.experiment import (
+    PIN,
     BarsView,
     CallsView,
     Counting,
@@ -104,7 +105,7 @@ def _command(tool: str, setting: Setting) -> Pipeline:
         case "uutils":
             return ((*uutils_rm(setting.tools), "-rf", "{tree}"),)
         case "engine":
-            return ((ENGINE, "delete", "--", "{tree}"),)
+            return ((ENGINE, "delete", "--pin", PIN, "--", "{tree}"),)
         case "old":
             return ((_OLD_TOOL, "-rf", "{tree}"),)
         case _:
