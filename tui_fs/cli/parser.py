@@ -1,8 +1,10 @@
 """The arguments of every command."""
 
 import argparse
+import itertools
+import os
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tui_fs import __version__
 from tui_fs.cli.arguments import (
@@ -43,11 +45,15 @@ _EPILOG = """commands:
 
 exit codes: 0 done, 1 some entries failed, 2 usage, 3 refused by a safety rule,
 4 a tool or privilege is missing, 5 the job died, 130 or 143 cancelled
-'tui-fs COMMAND --help' tells more; a directory named like a command is ./COMMAND"""
+'tui-fs COMMAND --help' tells more; a directory named like a command is ./COMMAND
+options are not abbreviated; paths that begin with - go after --, or are written ./-PATH"""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence."""
+    """Says what is wrong in one sentence, and knows options by their whole names only."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         shown = displayable(message).replace("\\\\", "\\")  # a sentence, not a name
@@ -56,9 +62,33 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the parsed arguments; ``run`` names the command's module and function."""
+    _refuse_ambiguous(arguments)
     if arguments and arguments[0] in _COMMANDS:
         return _command_parser(arguments[0]).parse_args(arguments[1:])
     return _app_parser().parse_args(arguments)
+
+
+def _refuse_ambiguous(arguments: Sequence[str]) -> None:
+    """Raise BadInput for an option that is also an entry of the current directory.
+
+    A shell that expands ``*`` there writes such an entry among the arguments: a directory named
+    ``--yes`` would answer the question. Where ``--`` itself is an entry, the first ``--`` may be
+    that one, unless there is another: then ``-- *`` was typed.
+    """
+    options = list(itertools.takewhile(lambda argument: argument != "--", arguments))
+    for option in options:
+        if option.startswith("-") and option != "-" and os.path.lexists(option):
+            shown = displayable(option)
+            raise BadInput(
+                f"{shown} is both an option and an entry of the current directory.",
+                f"Write paths after --, or as ./{shown}; to use the option, run tui-fs in another "
+                "directory.",
+            )
+    if arguments.count("--") == 1 and os.path.lexists("--"):
+        raise BadInput(
+            "-- is both the end of the options and an entry of the current directory.",
+            "Write paths as ./NAME or ./*, or run tui-fs in another directory.",
+        )
 
 
 def _app_parser() -> argparse.ArgumentParser:
