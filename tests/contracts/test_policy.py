@@ -216,7 +216,8 @@ def test_the_supervisor_itself_asks_the_policy(
     report = report_of(plan)
     # Then it refuses by the rule's name, and nothing was touched
     assert report["outcome"] == "refused"
-    assert report["refusal"]["rule"] == ("badinput" if rule == "damaged" else "policy")
+    expected = {"damaged": "badinput", "read only": "read-only"}
+    assert report["refusal"]["rule"] == expected.get(rule, "policy")
     assert manifest(target) == before
     assert cli.state_of(plan.job_id) == "refused"
 
@@ -240,7 +241,7 @@ def test_a_policy_made_while_a_job_is_paused_forbids_to_resume(cli: Cli, tmpfs: 
     # When deleting is switched off meanwhile
     write_policy(target, "read_only = true")
     # Then it stays paused, and can be cancelled
-    cli.run("resume", job).expect(2).assert_one_sentence()
+    cli.run("resume", job).expect(3).assert_one_sentence()
     assert cli.state_of(job) == "paused"
     cli.run("cancel", job).expect(0)
     cli.wait_for_state(job, "cancelled")
@@ -268,7 +269,7 @@ def test_the_read_only_variable_binds_the_supervisor(
     # Given a plan / When its supervisor finds TUI_FS_READ_ONLY / Then refused
     plan = plan_of(target)
     monkeypatch.setenv("TUI_FS_READ_ONLY", "1")
-    assert report_of(plan)["refusal"]["rule"] == "policy"
+    assert report_of(plan)["refusal"]["rule"] == "read-only"
     assert manifest(target) == before
 
 

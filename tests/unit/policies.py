@@ -52,11 +52,11 @@ def at(path: Path) -> Target:
     return Target(PathStr(str(path)), take_pin(str(path)))
 
 
-def refusal(policy: Policy, target: Target) -> str:
+def refusal(policy: Policy, target: Target, rule: str = "policy") -> str:
     """Give the sentence of a refusal, which must have an advice and the rule's name."""
     with pytest.raises(Refused) as refused:
         check_policy(policy, target)
-    assert refused.value.rule == "policy"
+    assert refused.value.rule == rule
     assert refused.value.sentence.endswith(".")
     assert refused.value.advice
     return refused.value.sentence

@@ -11,6 +11,7 @@ from tui_fs.job.cure_frame import refuse_occupied
 from tui_fs.job.cure_standing import Standing, records
 from tui_fs.job.cure_undo import refuse_other_host, undo
 from tui_fs.job.cures import Prospect, look, put_aside, recreate_directory
+from tui_fs.job.permission import refuse_read_only
 from tui_fs.job.races import keep_open
 from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_command
 from tui_fs.model.codec import argv_fields, path_fields
@@ -29,6 +30,7 @@ _MEANINGS = {
 
 def run_recreate(parsed: argparse.Namespace) -> int:
     """Give an emptied directory a new, small index."""
+    refuse_read_only()
     prospect = look(parsed.path, to_recreate=True, pin=parsed.pin)
     refuse_occupied(prospect.occupants, are_accepted=parsed.accept_occupants)
     _warn(prospect)
@@ -71,6 +73,7 @@ def run_aside(parsed: argparse.Namespace) -> int:
         )
     if parsed.list:
         return _list(as_json=parsed.json)
+    refuse_read_only()
     return _put_aside(parsed) if parsed.path is not None else _undo(parsed)
 
 

@@ -7,6 +7,7 @@ from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.control import send
 from tui_fs.job.list import JobSummary, summaries
+from tui_fs.job.permission import check_command
 from tui_fs.job.retention import prune
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
@@ -82,6 +83,7 @@ def run_attach(parsed: argparse.Namespace) -> int:
 def run_control(parsed: argparse.Namespace) -> int:
     """Send a command to a job."""
     command = read_command(f"{parsed.command} {getattr(parsed, 'value', '')}")
+    check_command(command)
     folder = find(parsed.job)
     view = JobView(folder)
     view.poll()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.model.command import Command, read_command
 from tui_fs.model.errors import BadInput, JobFailed
@@ -115,9 +116,11 @@ def send(folder: JobFolder, command: Command) -> None:
     """Send a command to a job.
 
     Raises:
+        Refused: read-only mode does not allow the command; it was not sent.
         JobFailed: nobody listens, so the job is not running, or nobody answers.
         BadInput: the job understood, but cannot do that now.
     """
+    check_command(command)
     answer = _ask(folder, str(command), _ANSWER_TIMEOUT_S)
     if answer.get("problem"):
         raise BadInput(str(answer["problem"]))

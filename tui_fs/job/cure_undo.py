@@ -16,6 +16,7 @@ from tui_fs.job.cure_frame import checked, opened, refuse_occupied, spot, sync, 
 from tui_fs.job.cure_rules import refuse_begun_deletion, tell_system_log
 from tui_fs.job.cure_standing import Standing, is_recorded, opened_above, standing_in
 from tui_fs.job.overlap import alone
+from tui_fs.job.permission import refuse_read_only
 from tui_fs.job.set_aside import Action, Record, find, forgotten, undo_command
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import JobFailed, Refused, TuiFsError
@@ -47,6 +48,7 @@ def undo(record_id: str) -> Undone:
         Refused: it was deleted, its deletion has begun, or something stands in its old place;
             or it failed, and the sentence says what stands where.
     """
+    refuse_read_only()
     file, record = find(record_id)
     refuse_other_host(record)
     with told("It cannot be put back"), alone(), undisturbed():

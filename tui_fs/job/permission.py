@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.store import emergency_directory, state_directory
-from tui_fs.model.errors import Refused
+from tui_fs.model.command import Command
+from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import displayable, is_typable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
@@ -15,6 +16,7 @@ from tui_fs.safety.here import surroundings_here
 from tui_fs.safety.policy import (
     Policy,
     check_policy,
+    check_read_only,
     check_strategy,
     name_required_by,
     read_policy,
@@ -58,9 +60,47 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
     return targets
 
 
-def who_forbids_deleting() -> str | None:
-    """Return who has switched deleting off, in words; None if nobody has."""
-    return read_policy().read_only
+def read_only_reason(*, by_option: bool = False) -> str | None:
+    """Return what turns read-only mode on, in words; None if it is off.
+
+    Args:
+        by_option: ``--read-only`` was given to the screens.
+    """
+    if by_option:
+        return "--read-only"
+    try:
+        return read_policy().read_only
+    except BadInput as damaged:
+        return str(damaged)  # a policy that cannot be read stops every deletion
+
+
+def refuse_read_only() -> None:
+    """Raise Refused (rule "read-only") in read-only mode; BadInput if a policy is damaged."""
+    check_read_only(read_policy())
+
+
+def check_command(command: Command, *, by_option: bool = False) -> None:
+    """Raise Refused (rule "read-only") for a command to a job that read-only mode does not allow.
+
+    Allowed are the commands that cannot let the job delete more or faster. They do not depend on
+    the policy, so a damaged one does not keep anybody from ending a job.
+
+    Args:
+        by_option: ``--read-only`` was given to the screens.
+
+    Raises:
+        BadInput: a policy file is damaged.
+    """
+    if command.name in ("pause", "cancel") or command == Command("gentle", "on"):
+        return
+    reason = "--read-only" if by_option else read_policy().read_only
+    if reason is not None:
+        raise Refused(
+            f"Read-only mode is on ({reason}): '{command}' could let the job delete more or "
+            "faster.",
+            "pause, cancel and gentle on still work.",
+            rule="read-only",
+        )
 
 
 def check_plan(plan: Plan) -> None:

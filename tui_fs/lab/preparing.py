@@ -99,7 +99,7 @@ def in_words(step: Step, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 def _typed(argv: tuple[str, ...], tools: Mapping[str, str]) -> str:
     words = [
-        word if word == EVERY_NAME else shell_quoted((_named(word, tools, ".", "DEV:INO"),))
+        word if word == EVERY_NAME else shell_quoted((_named(word, tools, ".", "DEV:INO:BIRTH"),))
         for word in argv
     ]
     return " ".join(words)

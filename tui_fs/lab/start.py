@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from types import TracebackType
 
+from tui_fs.job.permission import refuse_read_only
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.preparing import prepare
 from tui_fs.lab.registry import experiment
@@ -31,13 +32,15 @@ class LabRun:
         folder: where the record of the run lies; empty before it is started.
 
     Raises:
-        BadInput, Missing, Refused: see `tui_fs.lab.preparing.prepare`.
+        BadInput, Missing, Refused: see `tui_fs.lab.preparing.prepare`; also Refused in read-only
+            mode, because a run deletes the trees that it makes.
         OSError: the record cannot be begun (on entering).
     """
 
     def __init__(
         self, name: str, scale: Scale, directory: str | None = None, target: str = ""
     ) -> None:
+        refuse_read_only()
         prepare(experiment(name), scale, directory, target)  # says at once what is in the way
         self.folder = ""
         self._name = name

@@ -68,14 +68,21 @@ def read_policy(files: tuple[str, ...] | None = None) -> Policy:
     return policy
 
 
-def check_policy(policy: Policy, target: Target, mountinfo: str = MOUNTINFO) -> None:
-    """Raise Refused (rule "policy") where the policy forbids to delete the target."""
+def check_read_only(policy: Policy) -> None:
+    """Raise Refused (rule "read-only") in read-only mode."""
     if policy.read_only is not None:
         raise Refused(
             f"Deleting is switched off: {policy.read_only} says read-only.",
             "Nothing was deleted; looking and estimating still work.",
-            rule="policy",
+            rule="read-only",
         )
+
+
+def check_policy(policy: Policy, target: Target, mountinfo: str = MOUNTINFO) -> None:
+    """Raise Refused where the policy forbids to delete the target (rule "policy"; in read-only
+    mode "read-only").
+    """
+    check_read_only(policy)
     mounts = read_mounts(mountinfo) if policy.never else ()
     for place in policy.never:
         relation = _relation(target, place, mounts)

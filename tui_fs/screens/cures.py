@@ -17,7 +17,7 @@ from tui_fs.cures.occupants import Occupants
 from tui_fs.job.cure_process import run_cure
 from tui_fs.job.cure_standing import Standing, records
 from tui_fs.job.cures import Prospect, look
-from tui_fs.job.permission import who_forbids_deleting
+from tui_fs.job.permission import read_only_reason
 from tui_fs.job.set_aside import Record
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
@@ -122,7 +122,7 @@ class CuresScreen(FramedScreen):
             self.post_message(DeleteAsked((self._aside[key.removeprefix(_DELETE)].aside,)))
             return
         cure = self._cures[key]
-        forbidden = "--read-only" if self.settings.read_only else who_forbids_deleting()
+        forbidden = read_only_reason(by_option=self.settings.read_only)
         if forbidden:
             self.notify(f"Changing directories is switched off: {forbidden}.", markup=False)
         elif cure.impossible:

@@ -18,7 +18,7 @@ from tui_fs.job.continuation import Rest, rest_of
 from tui_fs.job.permission import (
     check_plan,
     check_targets,
-    who_forbids_deleting,
+    read_only_reason,
     why_type_name,
     word_to_type,
 )
@@ -286,7 +286,7 @@ class PreviewScreen(CountingScreen):
         if not self._targets or strategy is None or survey is None or found is None:
             return
         estimate = found.of(strategy)
-        if (who := self._who_forbids()) is not None:
+        if (who := read_only_reason(by_option=self.settings.read_only)) is not None:
             self.notify(f"Deleting is switched off: {who}.", markup=False)
             return
         if not estimate.feasible:
@@ -314,14 +314,6 @@ class PreviewScreen(CountingScreen):
                 self._start(targets, survey, strategy, choices, name_typed)
 
         self.app.push_screen(dialog, answered)
-
-    def _who_forbids(self) -> str | None:
-        if self.settings.read_only:
-            return "--read-only"
-        try:
-            return who_forbids_deleting()
-        except TuiFsError as why:
-            return str(why)
 
     @work(thread=True, exclusive=True, group="start")
     def _start(

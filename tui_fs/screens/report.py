@@ -9,6 +9,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tui_fs.job.permission import read_only_reason
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.calls import CHANCE_NOTE
@@ -78,7 +79,7 @@ class ReportScreen(FramedScreen):
 
     def _show(self, report: dict[str, Any], snapshot: Snapshot, died: Plan | None) -> None:
         self._snapshot, self._died = snapshot, died
-        if died is not None:
+        if died is not None and read_only_reason(by_option=self.settings.read_only) is None:
             self.query_one(KeyLine).keys = (
                 ("r", "go on with the rest…"),
                 *self.KEYS,
@@ -104,6 +105,8 @@ class ReportScreen(FramedScreen):
         """Preview what a dead job has left, with its strategy and options."""
         if self._died is None:
             self.notify("Only a job that died can be taken up again.", markup=False)
+        elif (reason := read_only_reason(by_option=self.settings.read_only)) is not None:
+            self.notify(f"Deleting is switched off: {reason}.", markup=False)
         else:
             self.app.post_message(GoOnAsked(self._died))
 

@@ -12,6 +12,7 @@ from textual.worker import get_current_worker
 
 from tui_fs.job.control import send
 from tui_fs.job.logout import ends_at_logout
+from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.calls import CHANCE_NOTE
@@ -208,6 +209,7 @@ class RunScreen(FramedScreen):
     def _send(self, *commands: Command) -> None:
         try:
             for command in commands:
+                check_command(command, by_option=self.settings.read_only)
                 send(self._folder, command)
         except TuiFsError as why:
             self.post_message(Failed(why))

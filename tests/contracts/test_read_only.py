@@ -1,0 +1,180 @@
+"""In read-only mode no command deletes, or lets a running job delete more or faster."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, entries_in, removed_since, wait_until
+from tests.contracts.test_policy import write_policy
+from tests.trees import flat, manifest, many_directories
+from tui_fs.job.calibrating import measure
+from tui_fs.job.control import send
+from tui_fs.job.permission import check_command
+from tui_fs.job.store import find
+from tui_fs.model.command import Command, read_command
+from tui_fs.model.errors import BadInput, Refused
+
+FORBIDDEN = (
+    "resume",
+    "rate 5000",
+    "rate 1",
+    "rate off",
+    "gentle off",
+    "nice 0",
+    "nice 19",
+    "ionice idle",
+    "threads 1",
+    "threads auto",
+)
+ALLOWED = ("gentle on", "pause", "cancel")
+
+
+@pytest.fixture(params=("variable", "policy"))
+def switch_on(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """Give what turns read-only mode on, in each way there is but --read-only, which sets the
+    variable for every process.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+
+        def turn_on() -> None:
+            if request.param == "variable":
+                patch.setenv("TUI_FS_READ_ONLY", "1")
+            else:
+                write_policy(tmp_path, "read_only = true")
+
+        yield turn_on
+
+
+@pytest.fixture
+def slow(cli: Cli, tmpfs: Path) -> tuple[str, Path]:
+    """Give a job that runs for minutes, and its target."""
+    target = tmpfs / "target"
+    many_directories(target, 20, 2_000)
+    removed = removed_since(target)
+    options = ("--strategy", "rm", "--yes", "--detach", "--rate", "100")
+    job = cli.run("delete", *options, target).expect(0).stdout.decode().strip()
+    wait_until(lambda: removed() > 0, "a deletion at work")
+    return job, target
+
+
+def refused(cli: Cli, *arguments: str | Path) -> str:
+    """Run a command that read-only mode refuses; return its sentence."""
+    finished = cli.run(*arguments, environment=dict(os.environ)).expect(3)
+    finished.assert_one_sentence()
+    return finished.stderr
+
+
+def test_only_what_cannot_delete_more_is_sent_to_a_job(
+    cli: Cli, slow: tuple[str, Path], switch_on: Callable[[], None]
+) -> None:
+    # Given a running job
+    job, target = slow
+    # When read-only mode is turned on
+    switch_on()
+    # Then commands that could let it delete more or faster are refused
+    for line in FORBIDDEN:
+        command, *value = line.split()
+        assert "ead-only" in refused(cli, command, job, *value)
+    assert cli.state_of(job) == "running"
+    # And what reads, or ends the job, works
+    environment = dict(os.environ)
+    cli.run("jobs", environment=environment).expect(0)
+    cli.run("doctor", environment=environment).expect(0)
+    cli.run("survey", target, environment=environment).expect(0)
+    for line in ALLOWED:
+        command, *value = line.split()
+        cli.run(command, job, *value, environment=environment).expect(0)
+        if command == "pause":
+            refused(cli, "resume", job)
+            assert cli.state_of(job) == "paused"
+    cli.wait_for_state(job, "cancelled")
+    cli.run("attach", job, environment=environment).expect(130)
+
+
+def test_a_died_job_is_not_resumed(cli: Cli, tmpfs: Path, switch_on: Callable[[], None]) -> None:
+    # Given a job that died
+    target = tmpfs / "target"
+    flat(target, 1_500)
+    options = ("--batch-size", "1", "--rate", "500", "--detach", "--yes")
+    job = cli.run("delete", "--strategy", "xargs", *options, target).expect(0).stdout.decode()
+    job = job.strip()
+    wait_until(lambda: 0 < entries_in(target) < 1_500, "a deletion at work")
+    os.kill(cli.supervisor_of(job), signal.SIGKILL)
+    cli.wait_for_state(job, "died")
+    left = entries_in(target)
+    # When it is to be resumed in read-only mode / Then it is refused
+    switch_on()
+    refused(cli, "resume", job, "--yes")
+    assert entries_in(target) == left
+
+
+def test_no_directory_is_changed(cli: Cli, tmpfs: Path, switch_on: Callable[[], None]) -> None:
+    # Given directories, one of which was set aside
+    (tmpfs / "empty").mkdir()
+    flat(tmpfs / "full", 3)
+    flat(tmpfs / "away", 3)
+    done = cli.run("aside", tmpfs / "away", "--yes", "--json").expect(0).object()
+    before = manifest(tmpfs)
+    # When they are to be changed in read-only mode / Then that is refused
+    switch_on()
+    for words in (
+        ("recreate", "--yes", tmpfs / "empty"),
+        ("aside", "--yes", tmpfs / "full"),
+        ("aside", "--yes", "--undo", str(done["id"])),
+        ("aside", "--yes", "--undo", "no-such-id"),
+        ("delete", "--strategy", "rm", "--yes", tmpfs / "full"),
+        ("lab", "run", "race-your-strategies", "--dir", tmpfs),
+    ):
+        assert "switched off" in refused(cli, *words)
+    assert manifest(tmpfs) == before
+    # And what was set aside is still listed
+    cli.run("aside", "--list", environment=dict(os.environ)).expect(0)
+
+
+def test_an_estimate_measures_nothing(tmpfs: Path, switch_on: Callable[[], None]) -> None:
+    # Given a directory in one that is writable
+    flat(tmpfs / "target", 3)
+    before = tmpfs.stat().st_mtime_ns
+    # When it is to be measured beside it in read-only mode
+    switch_on()
+    why = measure(str(tmpfs / "target"))
+    # Then it says why it was not, and nothing was made there
+    assert "allows no writing" in why
+    assert tmpfs.stat().st_mtime_ns == before
+
+
+def test_a_client_cannot_send_what_read_only_mode_forbids(
+    cli: Cli, slow: tuple[str, Path], switch_on: Callable[[], None]
+) -> None:
+    # Given a running job and read-only mode
+    folder = find(slow[0])
+    switch_on()
+    # When a program uses the function that sends / Then it is refused there
+    for line in FORBIDDEN:
+        with pytest.raises(Refused) as why:
+            send(folder, read_command(line))
+        assert why.value.rule == "read-only"
+    for line in ALLOWED:
+        send(folder, read_command(line))
+    cli.wait_for_state(slow[0], "cancelled")
+
+
+def test_a_damaged_policy_lets_jobs_be_ended_only(tmp_path: Path) -> None:
+    # Given a policy that cannot be understood
+    write_policy(tmp_path, "never")
+    # When commands are checked / Then those that are always allowed do not need it
+    for line in ALLOWED:
+        check_command(read_command(line))
+    with pytest.raises(BadInput):
+        check_command(Command("resume"))
+
+
+def test_the_option_of_the_screens_is_enough() -> None:
+    # Given no policy / When --read-only was given / Then the same holds
+    check_command(Command("resume"))
+    with pytest.raises(Refused) as why:
+        check_command(Command("resume"), by_option=True)
+    assert "--read-only" in why.value.sentence

@@ -1,0 +1,111 @@
+"""Keys that could let a job delete more are answered with a sentence in read-only mode."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.contracts.test_policy import write_policy
+from tests.ui.recorded import PAUSED, RUNNING, Host, record, screen_text
+from tests.ui.test_screens import SMALL, a_quiet_machine, settle, shows
+from tui_fs.model.command import Command
+from tui_fs.screens import run
+from tui_fs.screens.cures import CuresScreen
+from tui_fs.screens.frame import Settings
+from tui_fs.screens.report import ReportScreen
+from tui_fs.screens.run import RunScreen
+
+__all__ = ["a_quiet_machine"]
+
+
+@pytest.fixture(params=("option", "variable", "policy", "damaged policy"))
+def settings(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Settings]:
+    """Turn read-only mode on, in each way there is."""
+    match request.param:
+        case "variable":
+            monkeypatch.setenv("TUI_FS_READ_ONLY", "1")
+        case "policy":
+            write_policy(tmp_path, "read_only = true")
+        case "damaged policy":
+            write_policy(tmp_path, "never")
+    yield Settings(read_only=request.param == "option")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
+    """Collect what the run screen sends."""
+    commands: list[Command] = []
+    monkeypatch.setattr(run, "send", lambda _, command: commands.append(command))
+    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: 4122)
+    return commands
+
+
+@pytest.mark.parametrize("key", ["n", "t"])
+async def test_a_running_job_is_not_made_faster(
+    settings: Settings, sent: list[Command], key: str
+) -> None:
+    # Given a running job / When a key that changes its speed is pressed
+    app = Host(RunScreen(record(RUNNING), settings))
+    async with app.run_test(size=SMALL) as pilot:
+        await shows("649,632")(pilot)
+        await pilot.press(key)
+        # Then a sentence says why not, and nothing is sent
+        await notified(pilot)
+        assert sent == []
+        # And the job can be paused
+        await pilot.press("p")
+        await settle(pilot)
+        assert sent == [Command("pause")]
+
+
+async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Command]) -> None:
+    # Given a paused job / When the key that resumes it is pressed
+    app = Host(RunScreen(record(PAUSED), settings))
+    async with app.run_test(size=SMALL) as pilot:
+        await shows("PAUSED")(pilot)
+        await pilot.press("p")
+        # Then a sentence says why not, and nothing is sent
+        await notified(pilot)
+        assert sent == []
+
+
+async def test_the_rest_of_a_died_job_is_not_offered(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given the report of a job that died
+    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: None)
+    app = Host(ReportScreen(record(RUNNING), settings))
+    async with app.run_test(size=SMALL) as pilot:
+        await shows("DIED")(pilot)
+        # When its rest is asked for / Then no key was offered, and a sentence says why not
+        assert "go on with the rest" not in screen_text(app)
+        await pilot.press("r")
+        await notified(pilot)
+        assert isinstance(app.screen, ReportScreen)
+
+
+async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> None:
+    # Given a directory / When it is to be set aside
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    (spool / "letter").touch()
+    app = Host(CuresScreen(str(spool), settings))
+    async with app.run_test(size=SMALL) as pilot:
+        await shows("set aside")(pilot)
+        await pilot.press("j", "enter")
+        # Then a sentence says why not
+        await notified(pilot)
+        assert isinstance(app.screen, CuresScreen)
+    assert (spool / "letter").exists()
+
+
+async def notified(pilot: Pilot[None]) -> None:
+    """Wait until the person was told something."""
+    for _ in range(100):
+        if len(pilot.app._notifications):
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("nothing was said")
