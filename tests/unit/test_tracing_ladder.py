@@ -1,10 +1,12 @@
 """Which source counts, and what is said where it cannot."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
+from tui_fs.linux.capabilities import Capability
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing import ladder, perf
@@ -117,6 +119,19 @@ def test_strace_wraps_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "-f" in argv
 
 
+def be_root(
+    monkeypatch: pytest.MonkeyPatch,
+    lacking: Collection[Capability] = (),
+    mapping: str | None = None,
+) -> None:
+    """Be root, but for some capabilities, or inside a user namespace."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(
+        ladder, "missing_capabilities", lambda *wanted: tuple(set(wanted) & set(lacking))
+    )
+    monkeypatch.setattr(ladder, "user_namespace", lambda: mapping)
+
+
 @pytest.mark.parametrize(
     ("scope", "uid", "permitted"),
     [(0, 1000, True), (1, 1000, True), (2, 1000, False), (2, 0, True), (3, 0, False)],
@@ -127,7 +142,8 @@ def test_yama_may_refuse_strace(
     # Given a ptrace_scope and a user
     (tmp_path / "scope").write_text(f"{scope}\n")
     monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "scope"))
-    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    lacking = (Capability.SYS_PTRACE,) if uid else ()
+    monkeypatch.setattr(ladder, "missing_capabilities", lambda *_: lacking)
     install(tmp_path, monkeypatch, "strace")
     # When strace is asked for / Then it is refused where the kernel would
     if permitted:
@@ -150,7 +166,7 @@ def test_bpftrace_that_is_not_installed_is_missing(
 ) -> None:
     # Given root without bpftrace / When asked for / Then the package is named
     install(tmp_path, monkeypatch)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    be_root(monkeypatch)
     with pytest.raises(Missing, match="bpftrace is not installed"):
         open_source(TraceSource.BPF)
 
@@ -158,8 +174,29 @@ def test_bpftrace_that_is_not_installed_is_missing(
 def test_installed_bpftrace_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given root with bpftrace / When asked for / Then it is the source
     install(tmp_path, monkeypatch, "bpftrace")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    be_root(monkeypatch)
     assert isinstance(open_source(TraceSource.BPF), Bpftrace)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "mapping"),
+    [
+        ({Capability.SYS_ADMIN, Capability.BPF}, None),
+        ({Capability.SYS_ADMIN, Capability.PERFMON}, None),
+        (set(), "0 1000 1"),
+    ],
+)
+def test_bpftrace_needs_capabilities_outside_of_a_user_namespace(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lacking: set[Capability],
+    mapping: str | None,
+) -> None:
+    # Given root of a container, with bpftrace / When asked for / Then it cannot be used
+    install(tmp_path, monkeypatch, "bpftrace")
+    be_root(monkeypatch, lacking, mapping)
+    with pytest.raises(Missing, match="CAP_BPF"):
+        open_source(TraceSource.BPF)
 
 
 def test_every_source_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,26 +1,56 @@
 """The command line: the only place that parses arguments, prints and chooses exit codes."""
 
 import argparse
+import errno
 import gc
 import io
 import os
 import sys
 from importlib import import_module
 
-from tui_fs.cli.exit_codes import CANCELLED_BY_INT, OUTPUT_LOST, SOME_FAILED, exit_code_of
+from tui_fs.cli.exit_codes import (
+    CANCELLED_BY_INT,
+    MISSING,
+    OUTPUT_LOST,
+    SOME_FAILED,
+    USAGE,
+    exit_code_of,
+)
 from tui_fs.cli.output import OutputLost
 from tui_fs.cli.parser import parse
-from tui_fs.model.errors import TuiFsError
+from tui_fs.linux.mounts import MOUNTINFO
+from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.safety.privileges import refuse_borrowed_privileges
 
 _STREAMS = ("stdin", "r"), ("stdout", "w"), ("stderr", "w")
 """The standard streams by their numbers."""
 
+_WITHOUT_PROC = "jobs.run_list"
+"""The one command that reads nothing but tui-fs's own records."""
+
+_NO_CURRENT_DIRECTORY = (
+    "The current directory was deleted, so a relative path has no meaning. Use an absolute path, "
+    "or run tui-fs in another directory."
+)
+_NO_THREAD = (
+    "No thread can be started. Either the limit of processes is reached (ulimit -u, pids.max), or "
+    "a seccomp filter answers clone3 with another error than ENOSYS."
+)
+
 
 def entry_point() -> None:
     """Run the command of ``sys.argv`` and exit with its code."""
-    _fill_standard_streams()
+    try:
+        _fill_standard_streams()
+    except OSError as error:
+        # Every tool is started with it as its standard input.
+        print(
+            f"tui-fs: {os.devnull} cannot be opened: {os.strerror(error.errno or 0)}. Create it: "
+            f"mknod -m 666 {os.devnull} c 1 3",
+            file=sys.stderr,
+        )
+        sys.exit(MISSING)
     sys.exit(main(sys.argv[1:]))
 
 
@@ -32,6 +62,11 @@ def main(arguments: list[str]) -> int:
     try:
         refuse_borrowed_privileges()
         parsed = parse(arguments)
+        if parsed.run != _WITHOUT_PROC and not os.path.exists(MOUNTINFO):
+            raise Missing(
+                "/proc is not mounted; tui-fs reads mounts and processes from it.",
+                "mount -t proc proc /proc",
+            )
         code = _run(parsed)
     except TuiFsError as why:
         print(f"tui-fs: {why}", file=sys.stderr)
@@ -46,11 +81,28 @@ def main(arguments: list[str]) -> int:
         _forget_output()
         print(f"tui-fs: {why}", file=sys.stderr)
         return OUTPUT_LOST
+    except RuntimeError as why:
+        # CPython has no class of its own for this; the text is that of every version since 3.3.
+        if "can't start new thread" not in str(why):
+            raise
+        print(f"tui-fs: {_NO_THREAD}", file=sys.stderr)
+        return MISSING
     except OSError as why:
+        if why.errno == errno.ENOENT and not why.filename and not _has_current_directory():
+            print(f"tui-fs: {_NO_CURRENT_DIRECTORY}", file=sys.stderr)
+            return USAGE
         place = f"{displayable(os.fsdecode(why.filename))}: " if why.filename else ""
         print(f"tui-fs: {place}{os.strerror(why.errno or 0)}.", file=sys.stderr)
         return SOME_FAILED
     return code
+
+
+def _has_current_directory() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _fill_standard_streams() -> None:

@@ -6,6 +6,7 @@ from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.examination import Examination, examine
 from tui_fs.model.codec import encode
+from tui_fs.model.paths import displayable
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -20,7 +21,11 @@ def run(parsed: argparse.Namespace) -> int:
 
 def _as_text(examination: Examination) -> str:
     rows: list[tuple[str, ...]] = [
-        (tool.name, tool.path or "not installed", tool.version or tool.remedy)
+        (
+            tool.name,
+            displayable(tool.path) or "not installed",
+            displayable(tool.version) or tool.remedy,
+        )
         for tool in examination.tools
     ]
     tracing, privileges = examination.tracing, examination.privileges
@@ -42,10 +47,10 @@ def _as_text(examination: Examination) -> str:
         examination.engine.note,
         "",
         "terminal",
-        f"TERM={terminal.term or 'not set'}, standard output is "
+        f"TERM={displayable(terminal.term) or 'not set'}, standard output is "
         f"{'a terminal' if terminal.is_terminal else 'not a terminal'}, {terminal.encoding}",
         "",
-        f"jobs are kept in {examination.jobs}",
+        f"jobs are kept in {displayable(examination.jobs)}",
         examination.logout,
         f"policy: {examination.policy}",
     ]

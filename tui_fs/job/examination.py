@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import jobs_directory
+from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
+from tui_fs.model.paths import displayable
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
 from tui_fs.tracing.ladder import SourceState, open_source, states
 
+_TO_DELETE = (Capability.DAC_OVERRIDE, Capability.FOWNER)
 _TRACING_TOOLS = ("strace", "bpftrace")
 
 
@@ -43,7 +46,11 @@ class TracingState:
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """Who runs this."""
+    """Who runs this.
+
+    Attributes:
+        is_root: with all that root needs to delete, in the initial user namespace.
+    """
 
     uid: int
     is_root: bool
@@ -90,17 +97,10 @@ class Examination:
 def examine() -> Examination:
     """Return what works here."""
     picked = open_source(None)
-    is_root = os.geteuid() == 0
     return Examination(
         tools=_tools(),
         tracing=TracingState(picked.kind, picked.note, states()),
-        privileges=Privileges(
-            os.geteuid(),
-            is_root,
-            "may delete everything and count with the kernel's counters"
-            if is_root
-            else "may delete what this user may; the kernel's counters need root",
-        ),
+        privileges=_privileges(),
         engine=_engine(),
         terminal=Terminal(os.environ.get("TERM", ""), os.isatty(1), locale.getencoding()),
         jobs=jobs_directory(),
@@ -109,14 +109,40 @@ def examine() -> Examination:
     )
 
 
+def _privileges() -> Privileges:
+    uid = os.geteuid()
+    if uid != 0:
+        note = "may delete what this user may; the kernel's counters need root"
+        return Privileges(uid, False, note)
+    mapping = user_namespace()
+    if mapping is not None:
+        note = (
+            f"root only inside a user namespace (uid_map: {mapping}): may delete what the mapped "
+            "users may; the kernel's counters need root outside it"
+        )
+        return Privileges(uid, False, note)
+    lacking = missing_capabilities(*_TO_DELETE)
+    if lacking:
+        names = ", ".join(f"CAP_{one.name}" for one in lacking)
+        return Privileges(uid, False, f"root without {names}: some entries may be refused")
+    if missing_capabilities(Capability.PERFMON) and missing_capabilities(Capability.SYS_ADMIN):
+        note = "may delete everything; the kernel's counters need CAP_PERFMON, which is missing"
+        return Privileges(uid, True, note)
+    note = "may delete everything and count with the kernel's counters"
+    return Privileges(uid, True, note)
+
+
 def _engine() -> EngineState:
     tool = find_tool(ENGINE)
     if tool is None:
         how = HOW_TO_GET_THE_ENGINE
         return EngineState(False, f"not installed: everything but parallel works; {how}")
     if not tool.version:
-        return EngineState(False, f"{tool.path} does not answer; reinstall tui-fs", tool.path)
-    return EngineState(True, f"{tool.version}, {tool.path}", tool.path, tool.version)
+        return EngineState(
+            False, f"{displayable(tool.path)} does not answer; reinstall tui-fs", tool.path
+        )
+    note = f"{displayable(tool.version)}, {displayable(tool.path)}"
+    return EngineState(True, note, tool.path, tool.version)
 
 
 def _policy() -> str:

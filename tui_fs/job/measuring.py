@@ -24,6 +24,7 @@ from tui_fs.job.overlap import alone, refuse_overlap
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.small_trees import SmallTrees
 from tui_fs.job.store import made_private, state_directory
+from tui_fs.linux.caches import DROP_CACHES
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.parent import set_child_subreaper
@@ -134,7 +135,7 @@ def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
     filesystem, place = file_system_of(target), place_beside(target)
     why = why_not(filesystem, place)
     why = why or (_forbidden_by_policy(place) if place is not None else None)
-    if is_cold and os.geteuid() != 0:
+    if is_cold and not os.access(DROP_CACHES, os.W_OK):
         why = why or "only root can drop the caches"
     if why is not None or place is None:
         return {"problem": f"{why}."}

@@ -17,6 +17,7 @@ from types import TracebackType
 from tui_fs.job.scratch import Scratch, remove_left_over
 from tui_fs.lab.experiment import Place, Trial
 from tui_fs.lab.room import Needed, Needs, needed_on, refuse_without_room
+from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.namespaces import mount_tmpfs, own_mounts, unmount
 from tui_fs.linux.tools import find_tool
@@ -33,7 +34,6 @@ _PACKAGES = {
     "mkfs.btrfs": "btrfs-progs",
     "mount": "mount",
 }
-_CAP_SYS_ADMIN = 21  # linux/capability.h
 _SPARE_INODES = 1024
 _BYTES_PER_INODE = 16_384  # inode_ratio in mke2fs.conf
 _SPARE_BYTES = 64 << 20
@@ -208,11 +208,10 @@ def why_not_place(place: Place) -> str:
 def _why_not_mount(status: str = "/proc/self/status") -> str:
     if os.geteuid() != 0:
         return "mounting needs root"
-    with open(status, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            name, _, value = line.partition(":")
-            if name == "CapEff" and not int(value, 16) >> _CAP_SYS_ADMIN & 1:
-                return "this root may not mount (it lacks CAP_SYS_ADMIN)"
+    if missing_capabilities(Capability.SYS_ADMIN, status=status):
+        return "this root may not mount (it lacks CAP_SYS_ADMIN)"
+    if user_namespace() is not None:
+        return "this root may not mount (it is root only inside a user namespace)"
     return ""
 
 

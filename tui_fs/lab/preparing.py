@@ -15,6 +15,7 @@ from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
 from tui_fs.lab.room import Needs, needs_of, refuse_without_room
 from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
+from tui_fs.linux.caches import DROP_CACHES
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.tools import find_tool
 from tui_fs.linux.ways import resolve
@@ -188,7 +189,7 @@ def _why_not(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
     """Return why a step cannot be done here."""
     for name in sorted(_names(step) - tools.keys()):
         return why_missing(name)
-    if step.is_cold and os.geteuid() != 0:
+    if step.is_cold and not os.access(DROP_CACHES, os.W_OK):
         return "only root can drop the caches"
     return why_not_place(trial.place)
 

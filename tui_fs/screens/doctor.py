@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.job.examination import Examination, examine
+from tui_fs.model.paths import displayable
 from tui_fs.screens.frame import FramedScreen, Settings
 
 
@@ -54,7 +55,7 @@ def _as_text(found: Examination) -> Text:
     for tool in found.tools:
         mark = "✓" if tool.path and not tool.remedy else "!"
         text.append(f" {mark} {tool.name:<14}")
-        text.append(f"{tool.version or tool.path} {tool.remedy}\n", "dim")
+        text.append(f"{displayable(tool.version or tool.path)} {tool.remedy}\n", "dim")
     text.append("\nsystem calls are counted by\n", "bold")
     text.append(f" {found.tracing.source}: {found.tracing.note}\n")
     for source in found.tracing.sources:
@@ -65,7 +66,7 @@ def _as_text(found: Examination) -> Text:
     text.append("\nengine\n", "bold")
     text.append(f" {found.engine.note}\n")
     text.append("\njobs\n", "bold")
-    text.append(f" kept in {found.jobs}\n {found.logout}\n")
+    text.append(f" kept in {displayable(found.jobs)}\n {found.logout}\n")
     text.append("\npolicy\n", "bold")
     text.append(f" {found.policy}\n")
     return text

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from tui_fs.linux.birth import has_statx
 from tui_fs.linux.engine import find_engine
 from tui_fs.linux.fnmatch import name_matcher
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
@@ -76,6 +77,8 @@ class ScandirSurvey:
         self._walkers = walkers
         self._filters = filters if filters is not None and filters.active else None
         self._engine = None if backend == "scandir" else find_engine()
+        if backend is None and not has_statx():
+            self._engine = None  # it reads every entry by statx; the Python walkers use fstatat
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self.collector = Collector(filtered=self._filters is not None)

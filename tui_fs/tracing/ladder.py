@@ -4,6 +4,7 @@ import functools
 import os
 from dataclasses import dataclass
 
+from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
@@ -45,10 +46,11 @@ def open_source(
         case TraceSource.ENGINE:
             raise Missing("Only the strategy parallel counts its own calls.", "Leave --trace out.")
         case TraceSource.BPF:
-            return Bpftrace(_tool("bpftrace", "Counting with bpftrace needs root."))
+            _check_bpf()
+            return Bpftrace(_tool("bpftrace"))
         case TraceSource.STRACE:
             _check_ptrace()
-            return Strace(_tool("strace", None))
+            return Strace(_tool("strace"))
         case TraceSource.OUTPUT:
             return NoCounts(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
         case TraceSource.OFF:
@@ -98,9 +100,20 @@ def states() -> tuple[SourceState, ...]:
     return tuple(found)
 
 
-def _tool(name: str, only_root: str | None) -> str:
-    if only_root is not None and os.geteuid() != 0:
-        raise Missing(only_root, "Run with sudo.")
+def _check_bpf() -> None:
+    if os.geteuid() != 0:
+        raise Missing("Counting with bpftrace needs root.", "Run with sudo.")
+    is_lacking = missing_capabilities(Capability.SYS_ADMIN) and missing_capabilities(
+        Capability.BPF, Capability.PERFMON
+    )
+    if is_lacking or user_namespace() is not None:
+        raise Missing(
+            "Counting with bpftrace needs CAP_BPF and CAP_PERFMON outside of a user namespace.",
+            "Run as root outside the container.",
+        )
+
+
+def _tool(name: str) -> str:
     tool = find_tool(name)
     if tool is None:
         raise Missing(f"{name} is not installed.", f"Install the package {name}.")
@@ -113,7 +126,7 @@ def _check_ptrace() -> None:
             scope = int(file.read())
     except OSError:
         return  # a kernel without Yama permits tracing one's own children
-    if scope >= 2 and (os.geteuid() != 0 or scope >= 3):
+    if scope >= 3 or (scope == 2 and missing_capabilities(Capability.SYS_PTRACE)):
         raise Missing(
             f"strace is refused by kernel.yama.ptrace_scope = {scope}.",
             "sysctl kernel.yama.ptrace_scope=1",

@@ -1,0 +1,197 @@
+"""Where something that is always there is missing, commands end with one true sentence."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished
+from tests.needs import lacks, needs_engine, needs_root, needs_tool
+from tests.seccomp import NUMBERS
+from tests.trees import many_directories
+
+DEADLINE_S = 60.0
+FILES, DIRECTORIES = 6, 4
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Give a tree."""
+    many_directories(tmp_path / "target", 3, 2)
+    return tmp_path / "target"
+
+
+def commands(target: Path) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that only read."""
+    return (
+        ("survey", "--json", str(target)),
+        ("estimate", "--json", str(target)),
+        ("estimate", "--quick", "--json", str(target)),
+        ("delete", "--strategy", "rm", "--dry-run", "--json", str(target)),
+        ("doctor", "--json"),
+        ("jobs", "--json"),
+    )
+
+
+def run_in(wrapper: list[str], cli: Cli, *arguments: str, cwd: Path | None = None) -> Finished:
+    """Run the program by way of a command."""
+    ended = subprocess.run(
+        [*wrapper, cli.program, *arguments],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    stderr = ended.stderr.decode(errors="backslashreplace")
+    return Finished(arguments, ended.returncode, ended.stdout, stderr)
+
+
+def in_mounts(script: str) -> list[str]:
+    """Return what runs a command in mounts of its own that a shell line has changed."""
+    needs_root("mounts of its own")
+    command = f'{script} && exec "$0" "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", command]
+
+
+def under_filter(error: str, call: str) -> list[str]:
+    """Return what runs a command with a system call that fails."""
+    if os.uname().machine != "x86_64":
+        lacks("the filter knows the system calls of x86-64 only")
+    repository = Path(__file__).parents[2]
+    script = f"import sys; sys.path.insert(0, {str(repository)!r})\n"
+    script += "import runpy; runpy.run_module('tests.seccomp', run_name='__main__')"
+    return [sys.executable, "-c", script, error, call, "--"]
+
+
+@pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
+@pytest.mark.parametrize("call", [call for call in NUMBERS if call != "clone3"])
+def test_a_system_call_that_is_refused_changes_no_figure(
+    cli: Cli, target: Path, call: str, error: str
+) -> None:
+    # Given a container that refuses a system call
+    needs_engine()
+    wrapper = under_filter(error, call)
+    for arguments in commands(target):
+        # When a command runs there / Then it ends well
+        finished = run_in(wrapper, cli, *arguments).expect(0)
+        # And what it counts is what is there
+        if arguments[0] == "survey":
+            counted = finished.object()
+            assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
+            assert counted["complete"] is True
+        if arguments[0] == "delete":
+            totals = finished.object()["expected"]["totals"]
+            assert (totals["files"], totals["directories"]) == (FILES, DIRECTORIES)
+
+
+def test_a_filter_that_refuses_threads_is_named(cli: Cli, target: Path) -> None:
+    # Given a filter that answers clone3 with an error on which the C library does not go back
+    wrapper = under_filter("EPERM", "clone3")
+    # When something is counted that takes a thread
+    for arguments in commands(target)[:2]:
+        finished = run_in(wrapper, cli, *arguments).expect(4)
+        # Then one sentence says so
+        finished.assert_one_sentence()
+        assert "No thread can be started" in finished.stderr
+    # And what was only counted is still there
+    assert target.exists()
+
+
+@pytest.mark.root
+def test_without_proc_one_sentence_says_what_is_missing(cli: Cli, target: Path) -> None:
+    # Given a place where /proc is not mounted
+    wrapper = in_mounts("umount -l /proc")
+    for arguments in commands(target):
+        # When a command runs there
+        if arguments[0] == "jobs":
+            run_in(wrapper, cli, *arguments).expect(0)
+            continue
+        finished = run_in(wrapper, cli, *arguments).expect(4)
+        # Then it says what is missing
+        finished.assert_one_sentence()
+        assert "/proc is not mounted" in finished.stderr
+    # And nothing is deleted
+    finished = run_in(wrapper, cli, "delete", "--strategy", "rm", "--yes", str(target)).expect(4)
+    assert target.exists()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("options", ["subset=pid", "hidepid=2"])
+def test_a_part_of_proc_is_enough(cli: Cli, target: Path, options: str) -> None:
+    # Given a /proc that shows processes only, or only one's own
+    needs_tool("setpriv", "util-linux")
+    wrapper = in_mounts(f"mount -t proc -o {options} proc /proc")
+    if options == "hidepid=2":  # those who may trace others see them all the same
+        wrapper += ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    # When commands run there / Then they end well
+    for arguments in commands(target):
+        finished = run_in(wrapper, cli, *arguments).expect(0)
+        if arguments[0] == "survey":
+            assert finished.object()["files"] == FILES
+
+
+@pytest.mark.root
+def test_without_dev_null_one_sentence_says_how_to_make_it(cli: Cli, target: Path) -> None:
+    # Given a place without /dev/null
+    wrapper = in_mounts("mount -t tmpfs tmpfs /dev")
+    for arguments in commands(target):
+        # When a command runs there / Then it says so
+        finished = run_in(wrapper, cli, *arguments).expect(4)
+        finished.assert_one_sentence()
+        assert "mknod -m 666 /dev/null" in finished.stderr
+    assert target.exists()
+
+
+def test_a_relative_path_below_a_deleted_directory_is_explained(
+    cli: Cli, tmp_path: Path, target: Path
+) -> None:
+    # Given a current directory that was deleted
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    wrapper = ["sh", "-c", f'rmdir {shlex.quote(str(gone))} && exec "$0" "$@"']
+    # When a relative path is named
+    for arguments in (("survey", "x"), ("lab", "run", "rivals", "--dir", "x"), ("--import", "x")):
+        gone.mkdir(exist_ok=True)
+        finished = run_in(wrapper, cli, *arguments, cwd=gone).expect(2)
+        # Then the sentence says that the current directory is gone
+        finished.assert_one_sentence()
+        assert "current directory" in finished.stderr
+    # And an absolute path is counted
+    gone.mkdir()
+    counted = run_in(wrapper, cli, "survey", "--json", str(target), cwd=gone).expect(0)
+    assert counted.object()["files"] == FILES
+
+
+def test_root_of_a_user_namespace_claims_no_more_than_it_may(cli: Cli) -> None:
+    # Given root inside a user namespace
+    wrapper = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
+        lacks("user namespaces are switched off; enable them with: sysctl user.max_user_namespaces")
+    # When the doctor looks
+    told = run_in(wrapper, cli, "doctor", "--json").expect(0).object()
+    # Then it names the mapping, and counts by nothing that needs root outside
+    privileges = told["privileges"]
+    assert privileges["uid"] == 0 and privileges["is_root"] is False
+    assert "user namespace" in privileges["note"]
+    assert str(os.geteuid()) in privileges["note"]
+    usable = {one["kind"] for one in told["tracing"]["sources"] if one["usable"]}
+    assert not usable & {"perf", "bpf"}
+
+
+@pytest.mark.root
+def test_root_without_capabilities_claims_no_more_than_it_may(cli: Cli) -> None:
+    # Given root as in a container that gives it no capabilities
+    needs_root("dropping capabilities")
+    needs_tool("setpriv", "util-linux")
+    wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    # When the doctor looks
+    told = run_in(wrapper, cli, "doctor", "--json").expect(0).object()
+    # Then it names what is missing
+    assert told["privileges"]["is_root"] is False
+    assert "CAP_DAC_OVERRIDE" in told["privileges"]["note"]
+    usable = {one["kind"] for one in told["tracing"]["sources"] if one["usable"]}
+    assert not usable & {"perf", "bpf"}
