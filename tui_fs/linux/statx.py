@@ -5,10 +5,13 @@ import errno
 import os
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME, _STATX_MNT_ID = 0x800, 0x1000
 _STATX_BYTES = 256
+_AT_FDCWD = -100
+_STATX_NUMBERS = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
 # Offsets in struct statx: stx_mask, stx_btime (seconds and nanoseconds), stx_mnt_id.
 _MASK_AT, _BTIME_AT, _MNT_ID_AT = 0, 0x50, 0x90
 _STATFS_BYTES = 256
@@ -57,6 +60,23 @@ def statx(descriptor: int) -> FileStatx:
         birth_ns = seconds * 1_000_000_000 + nanoseconds
     (mount_id,) = struct.unpack_from("=Q", buffer, _MNT_ID_AT)
     return FileStatx(birth_ns, mount_id if mask & _STATX_MNT_ID else None)
+
+
+@lru_cache(maxsize=1)
+def has_statx() -> bool:
+    """Return whether the kernel answers statx; a seccomp filter or a kernel before 4.11 does not.
+
+    The C library's own function is of no use here: glibc emulates a missing statx by fstatat. On a
+    machine whose number of the call is not known it is taken to be there.
+    """
+    number = _STATX_NUMBERS.get(os.uname().machine)
+    if number is None:
+        return True
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    zero = ctypes.c_long(0)
+    directory = ctypes.c_long(_AT_FDCWD)
+    answer = _LIBC.syscall(ctypes.c_long(number), directory, b"/", zero, zero, buffer)
+    return answer == 0 or ctypes.get_errno() not in _NOT_AVAILABLE
 
 
 def _is_on_overlay(descriptor: int) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tui_fs.linux.birth import has_statx
 from tui_fs.linux.engine import find_engine
 from tui_fs.linux.fnmatch import name_matcher
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
 from tui_fs.linux.open_files import Occupation
+from tui_fs.linux.statx import has_statx
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
