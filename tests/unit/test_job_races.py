@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
 from tui_fs.job.races import (
     MOST_ARGUMENT_BYTES,
@@ -18,6 +19,7 @@ from tui_fs.job.races import (
     why_race,
     why_too_many_steps,
 )
+from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
@@ -105,7 +107,7 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
     assert (said is not None) is is_race
     assert said is None or f"replace {above / 'below'}" in said
     # And just then the command lines do not name its path
-    assert is_firm(str(target)) is not is_race
+    assert is_firm(str(target), read_mounts()) is not is_race
     assert directories_named_from([str(target)]) == ((str(target),) if is_race else ())
 
 
@@ -138,7 +140,7 @@ def test_tools_get_no_path_where_others_can_exchange_it(
     (firm / "all").chmod(0o777)
     target, built = firm / "all" / "-rf", STRATEGIES[strategy]
     target.mkdir()
-    assert not is_firm(str(target))
+    assert not is_firm(str(target), read_mounts())
     # When staged
     tools = dict.fromkeys(built.tools, "/bin/tool")
     staged = stage(built, [str(target)], options, tools, "/e", with_output=with_output)
@@ -205,7 +207,7 @@ def test_a_command_line_holds_what_the_kernel_permits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given many targets of long names, all firm / When staged / Then in several runs
-    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda _: True)
+    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda *_: True)
     paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
     built = STRATEGIES[StrategyName.RM]
     staged = stage(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
@@ -220,7 +222,7 @@ def test_a_command_line_holds_what_the_kernel_permits(
 
 def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given many firm targets of short names / When staged / Then in few runs of equal size
-    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda _: True)
+    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda *_: True)
     paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
     staged = stage(STRATEGIES[StrategyName.RM], paths, Options(), {"rm": "/bin/rm"}, "/e")
     assert [len(one.targets) for one in staged] == [10] * MOST_GROUPS
@@ -253,7 +255,7 @@ def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
     # Given a target that is gone, or the way to it / When asked / Then in doubt it is a race
     assert why(StrategyName.XARGS, firm / "gone") is not None
     assert why(StrategyName.XARGS, firm / "gone" / "t") is not None
-    assert not is_firm(str(firm / "gone" / "t"))
+    assert not is_firm(str(firm / "gone" / "t"), read_mounts())
 
 
 def target_at(path: Path) -> Target:
@@ -317,3 +319,44 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
     plain = stage(STRATEGIES[StrategyName.FIND], paths, Options(), {"find": "f", "rmdir": "r"}, "")
     tools = {"find": "f", "rmdir": "r"}
     assert stage(STRATEGIES[StrategyName.FIND], paths, Options(), tools, "", pins=pins) == plain
+
+
+@pytest.mark.parametrize("strategy", BY_PATH)
+def test_what_works_by_path_is_refused_when_an_acl_grants_write(
+    firm: Path, strategy: StrategyName
+) -> None:
+    # Given a target of root's in a directory with an access control list
+    target = tree(firm / "above")
+    assert why(strategy, target) is None
+    grant(firm / "above", NAMED_USER, NOBODY)
+    # When asked / Then the user in the list can replace the target
+    assert f"replace {target}" in str(why(strategy, target))
+    assert not is_firm(str(target), read_mounts())
+    # And the same with a list of the target itself
+    (firm / "above").chmod(0o755)
+    assert why(strategy, target) is None
+    grant(target, NAMED_USER, NOBODY)
+    assert why(strategy, target) is not None
+
+
+@pytest.mark.parametrize(
+    "kind", ["nfs4", "cifs", "9p", "fuse.sshfs", "fuseblk", "ceph", "ocfs2", "virtiofs", "lustre"]
+)
+def test_what_works_by_path_is_refused_where_a_server_decides(
+    firm: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    # Given a target on a local disk whose way leads through the file system of a server
+    target = tree(firm / "served" / "disk")
+    assert is_firm(str(target), read_mounts())
+    local = read_mounts()
+    template = local[0]
+    served = replace(template, mount_point=PathStr(str(firm / "served")), filesystem=kind)
+    disk = replace(template, mount_point=PathStr(str(target.parent)), filesystem="ext4")
+    monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: (*local, served, disk))
+    # When asked / Then it is refused, and the reason names the place and the type
+    said = str(why(StrategyName.XARGS, target))
+    assert f"{firm / 'served'} is a file system of type {kind}" in said
+    assert "its server decides who may write" in said
+    # And the tools of every strategy run in the target
+    assert directories_named_from([str(target)]) == (str(target),)
+    assert why(StrategyName.RM, target) is None

@@ -1,16 +1,20 @@
 """Finding tools on PATH, and telling GNU builds from others."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.tools import find_tool
+from tests.acl import NAMED_USER, grant
+from tests.needs import needs_root
+from tui_fs.linux.tools import ENGINE, find_tool
+from tui_fs.strategies.registry import why_missing
 
 
 def install(directory: Path, name: str, says: str, mode: int = 0o755) -> Path:
     """Write a tool that prints a version."""
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\n")
     path.chmod(mode)
@@ -102,3 +106,81 @@ def test_a_missing_tool_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     # Given an empty PATH / When looked up / Then none
     search(monkeypatch, tmp_path)
     assert find_tool("rm") is None
+
+
+def _open_the_directory(directory: Path) -> None:
+    directory.chmod(0o777)
+
+
+def _open_the_directory_above(directory: Path) -> None:
+    directory.parent.chmod(0o777)
+
+
+def _open_the_file(directory: Path) -> None:
+    (directory / "rm").chmod(0o777)
+
+
+def _give_the_file_away(directory: Path) -> None:
+    os.chown(directory / "rm", 65534, 65534)
+
+
+def _add_an_acl(directory: Path) -> None:
+    grant(directory, NAMED_USER, 65534)
+
+
+@pytest.mark.parametrize(
+    "expose",
+    [
+        _open_the_directory,
+        _open_the_directory_above,
+        _open_the_file,
+        _give_the_file_away,
+        _add_an_acl,
+    ],
+)
+def test_a_tool_that_others_can_replace_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expose: Callable[[Path], None]
+) -> None:
+    # Given a tool that another user could replace or write to, and a safe one behind it
+    needs_root("giving files away")
+    exposed = install(tmp_path / "exposed" / "bin", "rm", "evil")
+    safe = install(tmp_path / "safe", "rm", "safe")
+    expose(exposed.parent)
+    # When looked up / Then the safe one is used
+    search(monkeypatch, exposed.parent, safe.parent)
+    tool = find_tool("rm")
+    assert tool is not None
+    assert tool.path == str(safe)
+    # And without it there is none, and the reason names the rejected file
+    search(monkeypatch, exposed.parent)
+    assert find_tool("rm") is None
+    assert f"{exposed} is not used: a user other than you and root can" in why_missing("rm")
+
+
+def test_a_tool_behind_a_link_that_others_can_change_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a link of another user's to a safe tool / When looked up / Then it is not used
+    needs_root("giving files away")
+    safe = install(tmp_path / "safe", "rm", "safe")
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "rm").symlink_to(safe)
+    search(monkeypatch, linked)
+    assert find_tool("rm") is not None
+    os.chown(linked / "rm", 65534, 65534, follow_symlinks=False)
+    search(monkeypatch, linked, tmp_path / "empty")
+    assert find_tool("rm") is None
+    assert f"{linked / 'rm'} is not used:" in why_missing("rm")
+
+
+def test_the_engine_is_not_taken_from_where_others_can_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an engine beside the scripts that everybody may write to / When looked up
+    exposed = install(tmp_path / "scripts", ENGINE, "tui-fs-engine 0.1.0", mode=0o777)
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(exposed.parent))
+    search(monkeypatch, tmp_path / "empty")
+    # Then there is none, and the reason names it
+    assert find_tool(ENGINE) is None
+    assert f"{exposed} is not used:" in why_missing(ENGINE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import jobs_directory
 from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
-from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
@@ -135,8 +135,8 @@ def _privileges() -> Privileges:
 def _engine() -> EngineState:
     tool = find_tool(ENGINE)
     if tool is None:
-        how = HOW_TO_GET_THE_ENGINE
-        return EngineState(False, f"not installed: everything but parallel works; {how}")
+        how = why_rejected(ENGINE) or f"not installed; {HOW_TO_GET_THE_ENGINE}"
+        return EngineState(False, f"{how}; everything but parallel works")
     if not tool.version:
         return EngineState(
             False, f"{displayable(tool.path)} does not answer; reinstall tui-fs", tool.path

@@ -1,6 +1,7 @@
 """Everything a job needs before its tools may be started; nothing is touched yet."""
 
 import os
+import sys
 import time
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from tui_fs.job.races import (
 )
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
+from tui_fs.linux.executables import why_untrusted
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import JobStarted
@@ -62,6 +64,9 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     for tool in plan.tools.values():
         if not os.access(tool, os.X_OK):
             raise Missing(f"{tool} is not there any more.", "Plan the job again.")
+        untrusted = None if tool == sys.executable else why_untrusted(tool)
+        if untrusted is not None:
+            raise Missing(f"{untrusted}.", "Plan the job again.")
     try:
         allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
         pinned = [open_pinned(target) for target in plan.targets]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.mounts import Mount, foreign_mount_on_way, read_mounts
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
@@ -64,7 +65,8 @@ def stage(
     Args:
         pins: of all targets, for a strategy whose tool compares them too; none where it need not.
     """
-    firm = [number for number, path in enumerate(paths) if is_firm(path)]
+    mounts = read_mounts()
+    firm = [number for number, path in enumerate(paths) if is_firm(path, mounts)]
     staged: list[StagedStep] = []
     at_once = -(-len(firm) // MOST_GROUPS)
     most = strategy.at_once(options)
@@ -116,9 +118,11 @@ def why_too_many_steps(strategy: Strategy, staged: Sequence[StagedStep]) -> str 
     )
 
 
-def is_firm(path: str) -> bool:
-    """Tell whether nobody else can replace any part of a path, its end included."""
+def is_firm(path: str, mounts: tuple[Mount, ...]) -> bool:
+    """Return whether only the user and root can replace any part of a path, its end included."""
     try:
+        if foreign_mount_on_way(path, mounts) is not None:
+            return False
         return replaceable_part(path, os.geteuid()) is None
     except OSError:
         return False  # gone or out of reach now: nobody can vouch for the way to it
@@ -126,7 +130,8 @@ def is_firm(path: str) -> bool:
 
 def directories_named_from(paths: Sequence[str]) -> tuple[PathStr, ...]:
     """Return the targets whose tools run in them; command lines name the others in full."""
-    return tuple(PathStr(path) for path in paths if not is_firm(path))
+    mounts = read_mounts()
+    return tuple(PathStr(path) for path in paths if not is_firm(path, mounts))
 
 
 def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared: int) -> str | None:
@@ -137,6 +142,14 @@ def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared:
     """
     if strategy.guarantees.race_safe or options.accept_races:
         return None
+    mounts = read_mounts()
+    foreign = next((m for path in paths if (m := foreign_mount_on_way(path, mounts))), None)
+    if foreign is not None:
+        return (
+            f"{strategy.name} works by path, and {displayable(foreign.mount_point)} is a file "
+            f"system of type {displayable(foreign.filesystem)}: its server decides who may write, "
+            "so others could lead it outside"
+        )
     if shared:
         number = "a directory" if shared == 1 else f"{shared:,} directories"
         where = f"write in {number} of {'the target' if len(paths) == 1 else 'the targets'}"
@@ -146,8 +159,8 @@ def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared:
             return None
         where = f"replace {displayable(part)}"
     return (
-        f"{strategy.name} works by path, and somebody other than you and root may {where}: "
-        "it could be led outside"
+        f"{strategy.name} works by path, and a user other than you and root may {where} (by "
+        "owner, mode or access control list): it could be led outside"
     )
 
 
@@ -214,6 +227,6 @@ def _replaceable(path: str) -> str | None:
     uid = os.geteuid()
     try:
         part = replaceable_part(path, uid)
-        return path if part is None and others_may_write(os.lstat(path), uid) else part
+        return path if part is None and others_may_write(os.lstat(path), uid, path) else part
     except OSError:
         return path  # gone or out of reach now: nobody can vouch for the way to it

@@ -65,7 +65,7 @@ def _is_safe(place: str) -> bool:
     if place != "/" and replaceable_part(place, uid) is not None:
         return False
     is_writable = os.access(place, os.W_OK | os.X_OK, effective_ids=True)
-    return is_writable and keeps_what_is_made(status, uid)
+    return is_writable and keeps_what_is_made(status, uid, place)
 
 
 class Scratch:
@@ -89,7 +89,7 @@ class Scratch:
             self._above = os.open(".", _READ, dir_fd=held)
         finally:
             os.close(held)
-        if not keeps_what_is_made(os.fstat(self._above), os.geteuid()):
+        if not keeps_what_is_made(os.fstat(self._above), os.geteuid(), self._above):
             raise Refused(f"Others could exchange what is made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
             raise Refused(f"What is made in {shown} could not be removed again.")

@@ -283,7 +283,7 @@ def _is_firm(path: str) -> bool:
 def _is_roots(home: str) -> bool:
     """Tell whether only root can write in a directory, and nobody can exchange it."""
     try:
-        return _is_firm(home) and not others_may_write(os.stat(home), 0)
+        return _is_firm(home) and not others_may_write(os.stat(home), 0, os.path.realpath(home))
     except OSError:
         return False
 

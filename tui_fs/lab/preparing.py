@@ -211,7 +211,7 @@ def _place(directory: str | None) -> PathStr:
     if not os.access(place, os.W_OK | os.X_OK):
         raise BadInput(f"Nothing can be made in {displayable(place)}: permission denied.")
     uid = os.geteuid()
-    if replaceable_part(place, uid) is not None or not keeps_what_is_made(status, uid):
+    if replaceable_part(place, uid) is not None or not keeps_what_is_made(status, uid, place):
         raise Refused(
             f"Others could exchange what is made in {displayable(place)}.",
             "Choose a directory that is this user's alone.",

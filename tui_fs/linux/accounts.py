@@ -6,40 +6,55 @@ import pwd
 import stat
 from functools import lru_cache
 
+from tui_fs.linux.acl import named_writers
+
 ROOT = 0
 _STICKY = stat.S_ISVTX
 
 
-def others_may_write(status: os.stat_result, uid: int) -> bool:
-    """Tell whether somebody other than `uid` and root can create and rename names in a directory.
+def others_may_write(status: os.stat_result, uid: int, location: str | int) -> bool:
+    """Return whether a user other than `uid` and root may write in a directory or to a file.
 
-    An access list shows in the group's bits of the mode, which are its mask (acl(5)).
+    Args:
+        location: where the status comes from; its access control list is read if it matters.
     """
     if status.st_uid not in (ROOT, uid) or status.st_mode & stat.S_IWOTH:
         return True
-    return bool(status.st_mode & stat.S_IWGRP) and not _is_private_group(status.st_gid, uid)
+    # The group bits are the mask of the list (acl(5)): without write access there, no entry has it.
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    if not is_private_group(status.st_gid, uid):
+        return True
+    named = named_writers(location)
+    if named is None:
+        return True
+    return not (
+        set(named.uids) <= {ROOT, uid} and all(is_private_group(gid, uid) for gid in named.gids)
+    )
 
 
-def others_may_replace(parent: os.stat_result, child: os.stat_result, uid: int) -> bool:
-    """Tell whether they can rename a directory away and put something else in its place.
+def others_may_replace(
+    parent: os.stat_result, child: os.stat_result, uid: int, parent_location: str | int
+) -> bool:
+    """Return whether they can rename an entry away and put something else in its place.
 
     In a sticky directory (``/tmp``) only the owner of the entry or of the directory can.
     """
     if parent.st_uid not in (ROOT, uid):
         return True
-    if not others_may_write(parent, uid):
+    if parent.st_mode & _STICKY and child.st_uid in (ROOT, uid):
         return False
-    return not (parent.st_mode & _STICKY and child.st_uid in (ROOT, uid))
+    return others_may_write(parent, uid, parent_location)
 
 
-def keeps_what_is_made(status: os.stat_result, uid: int) -> bool:
-    """Tell whether nobody but root can exchange what `uid` makes in a directory.
+def keeps_what_is_made(status: os.stat_result, uid: int, location: str | int) -> bool:
+    """Return whether only root can exchange what `uid` makes in a directory.
 
     The owner of a sticky directory can.
     """
     if status.st_uid not in (ROOT, uid):
         return False
-    return not others_may_write(status, uid) or bool(status.st_mode & _STICKY)
+    return bool(status.st_mode & _STICKY) or not others_may_write(status, uid, location)
 
 
 def replaceable_part(path: str, uid: int) -> str | None:
@@ -56,15 +71,20 @@ def replaceable_part(path: str, uid: int) -> str | None:
     for name in path.strip("/").split("/"):
         current = f"{current}/{name}"
         child = os.lstat(current)
-        if others_may_replace(parent, child, uid):
+        if others_may_replace(parent, child, uid, os.path.dirname(current)):
             return current
         parent = child
     return None
 
 
 @lru_cache(maxsize=4096)
-def _is_private_group(gid: int, uid: int) -> bool:
-    """Tell whether nobody but `uid` and root is in the group; in doubt somebody is."""
+def is_private_group(gid: int, uid: int) -> bool:
+    """Return whether only `uid` and root are in the group; False if that is unknown.
+
+    Group 0 is never private: containers run arbitrary users with it.
+    """
+    if gid == ROOT:
+        return False
     try:
         group = grp.getgrgid(gid)
     except KeyError:
@@ -79,4 +99,4 @@ def _is_private_group(gid: int, uid: int) -> bool:
     if any(one.pw_gid == gid and one.pw_uid not in users for one in pwd.getpwall()):
         return False
     # Directories of accounts on the network need not list everybody: trust only the convention.
-    return gid == ROOT or group.gr_name in users.values()
+    return group.gr_name in users.values()

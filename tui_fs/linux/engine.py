@@ -4,7 +4,7 @@ import os
 import sysconfig
 from functools import lru_cache
 
-from tui_fs.linux.executables import find_executable, version_line
+from tui_fs.linux.executables import Search, find_executable, version_line
 
 NAME = "tui-fs-engine"
 
@@ -15,11 +15,16 @@ def find_engine() -> str | None:
     It is looked for beside the scripts of this installation first, for PATH may name another
     one's, and then in the absolute directories of PATH.
     """
-    return _find(sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath))
+    return search_engine().path
+
+
+def search_engine() -> Search:
+    """Look for the engine as `find_engine` does; the result says what was rejected."""
+    return _search(sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath))
 
 
 @lru_cache(maxsize=16)
-def _find(scripts: str, search_path: str) -> str | None:
+def _search(scripts: str, search_path: str) -> Search:
     return find_executable(NAME, (scripts, *search_path.split(os.pathsep)))
 
 

@@ -3,16 +3,69 @@
 import os
 import subprocess
 from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.ways import resolve
+from tui_fs.model.errors import Refused
+from tui_fs.model.paths import displayable
 
 _VERSION_TIMEOUT_S = 5.0
 
 
-def find_executable(name: str, directories: Iterable[str]) -> str | None:
-    """Return the first path of a program in the absolute ones of these directories, or None."""
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The result of looking for a program.
+
+    Attributes:
+        path: absolute; None if no program was accepted.
+        rejected: why the first program that others could replace was not accepted, a part of a
+            sentence; empty if there was none.
+    """
+
+    path: str | None
+    rejected: str = ""
+
+
+def find_executable(name: str, directories: Iterable[str]) -> Search:
+    """Look for a program in the absolute ones of these directories.
+
+    A program that a user other than this one and root can replace is passed over.
+    """
+    rejected = ""
     for directory in directories:
         candidate = os.path.join(directory, name)
-        if os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return candidate
+        if not (os.path.isabs(directory) and os.path.isfile(candidate)):
+            continue
+        if not os.access(candidate, os.X_OK):
+            continue
+        why = why_untrusted(candidate)
+        if why is None:
+            return Search(candidate, rejected)
+        rejected = rejected or why
+    return Search(None, rejected)
+
+
+def why_untrusted(path: str) -> str | None:
+    """Return why a program must not be run, as a part of a sentence; None if it may be."""
+    shown, uid = displayable(path), os.geteuid()
+    try:
+        real = resolve(path)
+        part = replaceable_part(real, uid)
+        if part is not None:
+            return (
+                f"{shown} is not used: a user other than you and root can replace "
+                f"{displayable(part)}"
+            )
+        if others_may_write(os.lstat(real), uid, real):
+            return (
+                f"{shown} is not used: a user other than you and root can write to "
+                f"{displayable(real)}"
+            )
+    except Refused as why:
+        return f"{shown} is not used: {str(why).split('. ')[0].rstrip('.')}"
+    except OSError as error:
+        return f"{shown} is not used: it cannot be examined ({error.strerror})"
     return None
 
 

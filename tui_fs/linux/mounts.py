@@ -65,6 +65,10 @@ _ANSWERED_BY_OTHERS = (
 )
 """How the types begin whose entries another machine or program tells."""
 
+_FOREIGN_PERMISSIONS = (*_ANSWERED_BY_OTHERS, "prl_fs", "vboxsf", "virtiofs", "vmhgfs")
+"""How the types begin on which others may write whatever owner and mode this machine sees: users
+of another machine, or the program behind a FUSE mount, with or without default_permissions."""
+
 _LINE = re.compile(
     rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/(?:[^ \\]|\\[0-3][0-7]{2})*) ([^ ]+)(?: [^ ]+)*?"
     rb" - ([^ ]+) ([^ ]*) (.*)"
@@ -107,6 +111,11 @@ class Mount:
         """Whether a look at it may never return: who tells its entries may have gone."""
         return self.filesystem.startswith(_ANSWERED_BY_OTHERS)
 
+    @property
+    def has_foreign_permissions(self) -> bool:
+        """Whether owners and modes on it do not tell who may write."""
+        return self.filesystem.startswith(_FOREIGN_PERMISSIONS)
+
 
 def read_mounts(mountinfo: str = MOUNTINFO) -> tuple[Mount, ...]:
     """Return the mount table in the kernel's order (later lines cover earlier ones).
@@ -144,6 +153,17 @@ def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
         ):
             best = mount
     return best
+
+
+def foreign_mount_on_way(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
+    """Return the first mount on the way to `path`, its end included, with foreign permissions."""
+    part = ""
+    for name in ("", *path.strip("/").split("/")):
+        part = f"{part.rstrip('/')}/{name}"
+        mount = mount_of(part, mounts)
+        if mount is not None and mount.has_foreign_permissions:
+            return mount
+    return None
 
 
 def silent_places(path: str, mounts: tuple[Mount, ...]) -> tuple[PathStr, ...]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tui_fs.linux.engine import NAME as ENGINE
-from tui_fs.linux.engine import engine_version, find_engine
+from tui_fs.linux.engine import engine_version, find_engine, search_engine
 from tui_fs.linux.executables import find_executable, version_line
 
-__all__ = ["ENGINE", "HOW_TO_GET_THE_ENGINE", "Tool", "find_tool"]
+__all__ = ["ENGINE", "HOW_TO_GET_THE_ENGINE", "Tool", "find_tool", "why_rejected"]
 
 HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
 
@@ -48,9 +48,17 @@ def find_tool(name: str) -> Tool | None:
     return _find_tool(name, os.environ.get("PATH", os.defpath))
 
 
+def why_rejected(name: str) -> str:
+    """Return why a tool that is there is not used; empty if there is none of that name."""
+    if name == ENGINE:
+        return search_engine().rejected
+    directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return find_executable(name, directories).rejected
+
+
 @lru_cache(maxsize=256)
 def _find_tool(name: str, search_path: str) -> Tool | None:
-    path = find_executable(name, search_path.split(os.pathsep))
+    path = find_executable(name, search_path.split(os.pathsep)).path
     return None if path is None else Tool(name, path, version_line(path)[0])
 
 

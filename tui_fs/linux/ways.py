@@ -151,7 +151,11 @@ def resolve(path: str) -> PathStr:
             if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown)
             if status.st_uid not in (ROOT, uid) or others_may_replace(
-                os.fstat(held[-1]), status, uid
+                # The kernel reads no attribute of a descriptor of O_PATH itself (open(2)).
+                os.fstat(held[-1]),
+                status,
+                uid,
+                f"/proc/self/fd/{held[-1]}/.",
             ):
                 raise Refused(
                     f"{shown} is a symbolic link that somebody other than you and root can change.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool, why_rejected
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.find import Find
@@ -48,13 +48,18 @@ def tools_of(
 
 def why_missing(tool: str) -> str:
     """Return that a tool is not there and how to get it, as a part of a sentence."""
+    rejected = why_rejected(tool)
+    if rejected:
+        return rejected
     how = _NOT_PACKAGED.get(tool) or f"it comes with the package {package_of(tool)}"
     return f"{tool} is not installed; {how}"
 
 
 def remedy(tool: str) -> str:
     """Return how to get a tool."""
-    return _NOT_PACKAGED.get(tool) or f"install the package {package_of(tool)}"
+    return (
+        why_rejected(tool) or _NOT_PACKAGED.get(tool) or f"install the package {package_of(tool)}"
+    )
 
 
 def package_of(tool: str) -> str:

@@ -5,12 +5,11 @@ import grp
 import os
 import pwd
 import selectors
-import stat
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tui_fs.linux.accounts import ROOT, others_may_write
+from tui_fs.linux.accounts import is_private_group
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters
@@ -167,19 +166,13 @@ def _command(
 
 
 def _private_groups(uid: int) -> list[int]:
-    """Return the groups in which nobody is but a user and root.
+    """Return the groups whose only members are a user and root.
 
-    Only those can be that are named after one of the two (see `others_may_write`); each is
-    asked about by a directory that nobody but root and the group may write in.
+    Only groups that are named after one of the two can be private (see `is_private_group`).
     """
-    gids = {0}
+    gids: set[int] = set()
     with contextlib.suppress(KeyError):
         gids.add(grp.getgrnam("root").gr_gid)
     with contextlib.suppress(KeyError):
         gids.add(grp.getgrnam(pwd.getpwuid(uid).pw_name).gr_gid)
-    return [gid for gid in sorted(gids) if not others_may_write(_of_group(gid), uid)]
-
-
-def _of_group(gid: int) -> os.stat_result:
-    mode = stat.S_IFDIR | stat.S_IRWXU | stat.S_IRWXG
-    return os.stat_result((mode, 0, 0, 1, ROOT, gid, 0, 0, 0, 0))
+    return [gid for gid in sorted(gids) if is_private_group(gid, uid)]

@@ -156,7 +156,7 @@ class Reader:
             else:
                 flags |= DirectoryFlag.IMMUTABLE if found & IMMUTABLE else 0
                 flags |= DirectoryFlag.APPEND_ONLY if found & APPEND_ONLY else 0
-        if others_may_write(status, self._uid):
+        if others_may_write(status, self._uid, descriptor):
             flags |= DirectoryFlag.SHARED
         if self._uid != 0:
             if status.st_mode & stat.S_ISVTX and status.st_uid != self._uid:

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 
 from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
-from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool
+from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing.bpf import Bpftrace
@@ -91,7 +91,8 @@ def states() -> tuple[SourceState, ...]:
     for kind in TraceSource:
         try:
             if kind is TraceSource.ENGINE and find_tool(ENGINE) is None:
-                raise Missing(f"{ENGINE} is not installed; {HOW_TO_GET_THE_ENGINE}.")
+                how = f"{ENGINE} is not installed; {HOW_TO_GET_THE_ENGINE}"
+                raise Missing(f"{why_rejected(ENGINE) or how}.")
             source = open_source(kind, speaks=kind is TraceSource.ENGINE)
         except Missing as why:
             found.append(SourceState(kind, False, str(why)))
@@ -116,6 +117,9 @@ def _check_bpf() -> None:
 def _tool(name: str) -> str:
     tool = find_tool(name)
     if tool is None:
+        rejected = why_rejected(name)
+        if rejected:
+            raise Missing(f"{rejected}.", f"Install {name} where only root can write.")
         raise Missing(f"{name} is not installed.", f"Install the package {name}.")
     return tool.path
 

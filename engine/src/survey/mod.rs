@@ -2,6 +2,7 @@
 //!
 //! Threads read directories and tell sums of each, as messages that tui_fs/survey/engine.py reads.
 
+mod acl;
 mod marshal;
 mod names;
 mod output;

@@ -1,7 +1,9 @@
 //! One directory being read: what is told of it, and what is special about it.
 
+use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, Statx};
 
+use super::acl::grants_write;
 use super::records::{flag, Piece, NO_PARENT};
 use super::tally::{allocated_bytes_of, Tally};
 
@@ -99,13 +101,19 @@ pub struct User {
 impl User {
     /// Tells whether somebody else than this user and root can write in a directory.
     ///
-    /// An access list shows in the group's bits of the mode, which are its mask (acl(5)).
-    pub fn is_shared(&self, status: &Statx) -> bool {
+    /// The group bits of the mode are the mask of the access control list (acl(5)): without write
+    /// access there, no entry of the list has it.
+    pub fn is_shared(&self, status: &Statx, directory: BorrowedFd<'_>) -> bool {
         let mode = Mode::from_raw_mode(status.stx_mode.into());
-        if ![ROOT, self.uid].contains(&status.stx_uid) || mode.contains(Mode::WOTH) {
+        if !self.trusts(status.stx_uid) || mode.contains(Mode::WOTH) {
             return true;
         }
-        mode.contains(Mode::WGRP) && !self.private_groups.contains(&status.stx_gid)
+        mode.contains(Mode::WGRP)
+            && (!self.private_groups.contains(&status.stx_gid) || grants_write(directory, self))
+    }
+
+    pub fn trusts(&self, uid: u32) -> bool {
+        uid == ROOT || uid == self.uid
     }
 
     /// Tells whether only the owner of an entry may remove it, and the directory's is another.
@@ -119,13 +127,13 @@ impl User {
     }
 
     /// The flags of a directory that do not depend on what is in it.
-    pub fn flags_of(&self, status: &Statx) -> u32 {
+    pub fn flags_of(&self, status: &Statx, directory: BorrowedFd<'_>) -> u32 {
         use rustix::fs::StatxAttributes as Attribute;
         let attributes = status.stx_attributes;
         let signs = [
             (attributes.contains(Attribute::IMMUTABLE), flag::IMMUTABLE),
             (attributes.contains(Attribute::APPEND), flag::APPEND_ONLY),
-            (self.is_shared(status), flag::SHARED),
+            (self.is_shared(status, directory), flag::SHARED),
             (self.is_kept_off(status), flag::STICKY),
         ];
         signs

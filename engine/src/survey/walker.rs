@@ -173,7 +173,7 @@ impl<'a> Walker<'a> {
             }
             reading.tally.flags |= flag::UNWRITABLE;
         }
-        reading.tally.flags |= user.flags_of(status);
+        reading.tally.flags |= user.flags_of(status, directory);
         self.read(place, reading);
     }
 
