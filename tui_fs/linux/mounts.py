@@ -67,7 +67,9 @@ _ANSWERED_BY_OTHERS = (
 
 _FOREIGN_PERMISSIONS = (*_ANSWERED_BY_OTHERS, "prl_fs", "vboxsf", "virtiofs", "vmhgfs")
 """How the types begin on which others may write whatever owner and mode this machine sees: users
-of another machine, or the program behind a FUSE mount, with or without default_permissions."""
+of another machine, or the program behind a FUSE mount."""
+_CHECKED_FUSE = {"default_permissions", "user_id=0"}
+"""FUSE mounts of root on which the kernel itself checks owners and modes (mount.fuse3(8))."""
 
 _LINE = re.compile(
     rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/(?:[^ \\]|\\[0-3][0-7]{2})*) ([^ ]+)(?: [^ ]+)*?"
@@ -114,6 +116,8 @@ class Mount:
     @property
     def has_foreign_permissions(self) -> bool:
         """Whether owners and modes on it do not tell who may write."""
+        if self.filesystem.startswith("fuse") and self.options >= _CHECKED_FUSE:
+            return False
         return self.filesystem.startswith(_FOREIGN_PERMISSIONS)
 
 
@@ -157,13 +161,11 @@ def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 
 def foreign_mount_on_way(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
     """Return the first mount on the way to `path`, its end included, with foreign permissions."""
-    part = ""
-    for name in ("", *path.strip("/").split("/")):
-        part = f"{part.rstrip('/')}/{name}"
-        mount = mount_of(part, mounts)
-        if mount is not None and mount.has_foreign_permissions:
-            return mount
-    return None
+    # A later line of the table covers an earlier one at the same mount point.
+    on_way = {mount.mount_point: mount for mount in mounts if is_within(path, mount.mount_point)}
+    return next(
+        (mount for _, mount in sorted(on_way.items()) if mount.has_foreign_permissions), None
+    )
 
 
 def silent_places(path: str, mounts: tuple[Mount, ...]) -> tuple[PathStr, ...]:
