@@ -1,6 +1,8 @@
 """Finding tools on PATH, and telling GNU builds from others."""
 
+import errno
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
 from tui_fs.linux.tools import ENGINE, find_tool
+from tui_fs.model.errors import Missing
 from tui_fs.strategies.registry import why_missing
 
 
@@ -184,3 +187,34 @@ def test_the_engine_is_not_taken_from_where_others_can_replace_it(
     # Then there is none, and the reason names it
     assert find_tool(ENGINE) is None
     assert f"{exposed} is not used:" in why_missing(ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EAGAIN, "ulimit -u"),
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENFILE, "fs.file-max"),
+        (errno.ENOMEM, "memory"),
+    ],
+)
+def test_a_limit_of_this_process_is_not_blamed_on_the_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    # Given a GNU tool, and a limit that keeps every program from being started
+    install(tmp_path / "bin", "rm", "rm (GNU coreutils) 9.1")
+    search(monkeypatch, tmp_path / "bin")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as limit:
+        limit.setattr(subprocess, "run", refused)
+        # When it is looked up / Then the sentence names what was not started, why, and the limit
+        with pytest.raises(Missing, match="bin/rm --version could not be started") as why:
+            find_tool("rm")
+    assert os.strerror(number) in why.value.sentence
+    assert advice in why.value.advice
+    # And afterwards the tool is what it is
+    tool = find_tool("rm")
+    assert tool is not None and tool.is_gnu

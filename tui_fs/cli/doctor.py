@@ -4,9 +4,10 @@ import argparse
 
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
-from tui_fs.job.examination import Examination, examine
+from tui_fs.job.examination import Examination, ToolState, examine
 from tui_fs.model.codec import encode
 from tui_fs.model.paths import displayable
+from tui_fs.strategies.registry import remedy
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -19,11 +20,17 @@ def run(parsed: argparse.Namespace) -> int:
     return DONE
 
 
+def _place(tool: ToolState) -> str:
+    if tool.path:
+        return displayable(tool.path)
+    return "not installed" if tool.remedy == remedy(tool.name) else "not checked"
+
+
 def _as_text(examination: Examination) -> str:
     rows: list[tuple[str, ...]] = [
         (
             tool.name,
-            displayable(tool.path) or "not installed",
+            _place(tool),
             displayable(tool.version) or tool.remedy,
         )
         for tool in examination.tools

@@ -9,7 +9,7 @@ from tui_fs.job.store import jobs_directory
 from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, Missing
 from tui_fs.model.paths import displayable
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
@@ -133,7 +133,10 @@ def _privileges() -> Privileges:
 
 
 def _engine() -> EngineState:
-    tool = find_tool(ENGINE)
+    try:
+        tool = find_tool(ENGINE)
+    except Missing as why:
+        return EngineState(False, str(why))
     if tool is None:
         how = why_rejected(ENGINE) or f"not installed; {HOW_TO_GET_THE_ENGINE}"
         return EngineState(False, f"{how}; everything but parallel works")
@@ -151,7 +154,7 @@ def _policy() -> str:
         policy = read_policy()
     except BadInput as why:
         return str(why)
-    words = ", ".join(policy.sources) or "no policy file"
+    words = ", ".join(map(displayable, policy.sources)) or "no policy file"
     if policy.read_only is not None:
         words += f"; deleting is switched off by {policy.read_only}"
     return words
@@ -167,8 +170,11 @@ def _tools() -> tuple[ToolState, ...]:
     gnu = {tool for strategy in STRATEGIES.values() for tool in strategy.gnu_tools}
     states_of_tools: list[ToolState] = []
     for name, needed_by in users.items():
-        tool_found = find_tool(name)
-        what_helps = "" if tool_found else remedy(name)
+        try:
+            tool_found = find_tool(name)
+            what_helps = "" if tool_found else remedy(name)
+        except Missing as why:
+            tool_found, what_helps = None, str(why)
         if tool_found and name in gnu and not tool_found.is_gnu:
             what_helps = f"not the GNU build; install the package {package_of(name)}"
         states_of_tools.append(

@@ -1,5 +1,6 @@
 """Looking for a program, and asking which one it is."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterable
@@ -10,7 +11,17 @@ from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
 
+from tui_fs.model.errors import Missing
+from tui_fs.model.paths import displayable
+
 _VERSION_TIMEOUT_S = 5.0
+_LIMITS = {
+    errno.EAGAIN: "The limit of processes is reached: raise ulimit -u, or pids.max of the cgroup.",
+    errno.EMFILE: "The limit of open files of this process is reached: raise ulimit -n.",
+    errno.ENFILE: "The limit of open files of the system is reached: raise fs.file-max.",
+    errno.ENOMEM: "The memory is used up: free some, or raise memory.max of the cgroup.",
+}
+"""Errors of pipe, fork and execve that say nothing about the program (fork(2), pipe(2))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +80,21 @@ def why_untrusted(path: str) -> str | None:
     return None
 
 
+def remedy_for_start(error: OSError) -> str | None:
+    """Return what to do where a limit keeps this process from starting any program.
+
+    Returns:
+        None where the program itself cannot be executed.
+    """
+    return _LIMITS.get(error.errno or 0)
+
+
 def version_line(path: str) -> tuple[str, int]:
-    """Return the first line of ``--version`` and the exit code; no line if there is no answer."""
+    """Return the first line of ``--version`` and the exit code; no line if there is no answer.
+
+    Raises:
+        Missing: this process may start nothing now, which says nothing about the program.
+    """
     try:
         answer = subprocess.run(
             [path, "--version"],
@@ -80,7 +104,13 @@ def version_line(path: str) -> tuple[str, int]:
             env={"LC_ALL": "C", "PATH": os.defpath},
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError as error:
+        if (advice := remedy_for_start(error)) is not None:
+            reason = os.strerror(error.errno or 0)
+            sentence = f"{displayable(path)} --version could not be started: {reason}."
+            raise Missing(sentence, advice) from error
+        return "", -1  # a program that cannot be executed has no version either
+    except subprocess.TimeoutExpired:
         return "", -1  # what does not answer has no version that could be relied on
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     return (lines[0].strip() if lines else ""), answer.returncode

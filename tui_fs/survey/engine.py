@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tui_fs.linux.accounts import is_private_group
-from tui_fs.model.errors import TuiFsError
+from tui_fs.linux.executables import remedy_for_start
+from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
@@ -38,7 +39,7 @@ class EngineCrew:
         with_inodes: tell which inodes were seen.
 
     Raises:
-        TuiFsError: it cannot be started.
+        TuiFsError: it cannot be started; Missing where a limit of this process is the reason.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class EngineCrew:
         except OSError as why:
             reason = os.strerror(why.errno or 0)
             sentence = f"The engine {displayable(program)} cannot be started: {reason}."
+            if (advice := remedy_for_start(why)) is not None:
+                raise Missing(sentence, advice) from why
             raise TuiFsError(sentence, _AGAIN) from why
         assert self._process.stdout is not None
         self._inbox = Inbox(self._process.stdout.fileno())
