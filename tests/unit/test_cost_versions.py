@@ -2,7 +2,9 @@
 
 import pytest
 
+from tui_fs.cost import versions
 from tui_fs.cost.versions import LIBC, MEASURED, formulas_hold, installed_versions, versions_used
+from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import StrategyName
 
 AS_MEASURED = {
@@ -59,3 +61,13 @@ def test_what_is_installed_has_first_lines() -> None:
     versions = installed_versions()
     assert set(versions) <= set(MEASURED)
     assert versions["python"].startswith("Python 3.")
+
+
+def test_a_tool_that_cannot_be_started_now_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a limit that keeps every tool from being started
+    def refused(name: str) -> None:
+        raise Missing(f"{name} --version could not be started: EAGAIN.", "Raise ulimit -u.")
+
+    monkeypatch.setattr(versions, "find_tool", refused)
+    # When versions are asked for / Then none but the C library's is known
+    assert set(installed_versions()) == {LIBC}

@@ -3,6 +3,7 @@
 import pytest
 
 from tui_fs.linux.tools import Tool
+from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Filters, Options, Pace, Step, StrategyName, flatten
 from tui_fs.strategies import rmtree_child
 from tui_fs.strategies.base import Progress, find_tests
@@ -318,3 +319,14 @@ def test_rsync_needs_no_gnu_tools() -> None:
 def test_lines_of_output_count_removals(name: str, line: bytes, progress: Progress | None) -> None:
     # Given a line of standard output / When read / Then it counts what it reports
     assert STRATEGIES[StrategyName(name)].read_output(line) == progress
+
+
+def test_a_tool_that_cannot_be_started_now_is_not_called_another_build() -> None:
+    # Given a limit that keeps every tool from being started
+    def find(name: str) -> Tool | None:
+        raise Missing(f"/bin/{name} --version could not be started: EMFILE.", "Raise ulimit -n.")
+
+    # When a strategy's tools are looked up / Then the limit is the reason
+    _, reasons = tools_of(STRATEGIES[StrategyName.RM], find)
+    assert reasons[0] == "/bin/rm --version could not be started: EMFILE; Raise ulimit -n"
+    assert not any("install" in reason for reason in reasons)

@@ -1,10 +1,12 @@
 """Which tools and C library the formulas for system calls were measured with."""
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
 
 from tui_fs.linux.tools import ENGINE, find_tool
+from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import StrategyName
 
 LIBC = "libc"
@@ -58,8 +60,12 @@ def versions_used(strategy: StrategyName, versions: Mapping[str, str]) -> dict[s
 
 
 def installed_versions() -> dict[str, str]:
-    """Return what is installed here; what is not there has no version."""
-    found = {name: tool.version for name in MEASURED if (tool := find_tool(name)) is not None}
+    """Return what is installed here; what is missing, or cannot be started now, has no version."""
+    found: dict[str, str] = {}
+    for name in MEASURED:
+        with contextlib.suppress(Missing):  # no formula is used for it, and the strategy says why
+            if (tool := find_tool(name)) is not None:
+                found[name] = tool.version
     try:
         found[LIBC] = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (OSError, ValueError):

@@ -274,7 +274,10 @@ def _tree_pin(directory: int) -> str:
 
 def _clear(directory: int, path: str) -> None:
     """Remove all that a trial has left: rm is quick at it, and what it leaves goes, too."""
-    rm = find_tool("rm")
+    try:
+        rm = find_tool("rm")
+    except Missing:
+        rm = None  # nothing can be started now; what follows needs no process
     names = os.listdir(directory)
     if names and rm is not None and rm.is_gnu:
         command = [rm.path, "-rf", "--one-file-system", "--"]

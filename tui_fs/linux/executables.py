@@ -8,10 +8,7 @@ from dataclasses import dataclass
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.ways import resolve
-from tui_fs.model.errors import Refused
-from tui_fs.model.paths import displayable
-
-from tui_fs.model.errors import Missing
+from tui_fs.model.errors import Missing, Refused
 from tui_fs.model.paths import displayable
 
 _VERSION_TIMEOUT_S = 5.0

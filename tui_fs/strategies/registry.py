@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool, why_rejected
+from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.find import Find
@@ -36,7 +37,11 @@ def tools_of(
     paths: dict[str, str] = {}
     reasons: list[str] = []
     for name in strategy.tools:
-        tool = find(name)
+        try:
+            tool = find(name)
+        except Missing as why:  # a limit of this process; the tool itself may be fit
+            reasons.append("; ".join(part.removesuffix(".") for part in (why.sentence, why.advice)))
+            continue
         if tool is None:
             reasons.append(why_missing(name))
             continue
