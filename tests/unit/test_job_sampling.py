@@ -1,45 +1,109 @@
 """What is told of the free space when the file system does not always answer."""
 
+import errno
 import os
+import threading
+import time
 
 import pytest
 
+from tests.conftest import wait_until
 from tui_fs.job import sampling
 from tui_fs.job.sampling import Sampler
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.model.calls import TraceSource
+from tui_fs.model.calls import Removed, TraceSource
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
-from tui_fs.tracing.source import NoCounts
+from tui_fs.tracing.source import Counts, NoCounts
 
 EARLY, LATE = Space(1_000, 10), Space(9_000, 90)
 
 
-def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | None]) -> Sampler:
+def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | Exception]) -> Sampler:
     """Give a sampler to which the file system answers this, once for each look."""
-    monkeypatch.setattr(sampling, "space_of", lambda _: answers.pop(0))
+
+    def answer(_: str) -> Space:
+        given = answers.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    monkeypatch.setattr(sampling, "read_space", answer)
     monkeypatch.setattr(sampling, "LOOK_AT_PROCESSES_EVERY_S", 0.0)
     output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
     return Sampler(NoCounts(TraceSource.OFF, ""), output, ["/"], os.getpid())
 
 
-def test_a_file_system_that_was_slow_once_is_asked_again_at_the_end(
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EMFILE, "no descriptors"), OSError(errno.EAGAIN, ""), MemoryError()]
+)
+def test_space_that_a_limit_hides_keeps_its_last_value_and_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    made = sampler(monkeypatch, [EARLY, error, LATE])
+    assert made.sample(1.0, 1.0).space == EARLY
+    assert made.sample(2.0, 2.0).space == LATE
+
+
+def test_space_is_unknown_while_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as limited:
+        limited.setattr("_thread.start_new_thread", refuse)
+        made = sampler(monkeypatch, [EARLY])
+        assert made.space is None
+    assert made.sample(1.0, 1.0).space == EARLY
+
+
+def test_a_file_system_that_hangs_is_asked_once_and_never_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a look that was not answered
-    made = sampler(monkeypatch, [EARLY, None, LATE])
-    assert made.sample(1.0, 1.0).space == EARLY
-    # When the tools have run on for long / Then it is not waited for again, until they have ended
-    assert made.sample(2.0, 2.0).space == EARLY
-    assert made.last_sample(3.0, 3.0).space == LATE
-    assert made.space == LATE
+    # Given a file system that answers once and then hangs
+    made = sampler(monkeypatch, [EARLY])
+    asked: list[str] = []
+    answers_again = threading.Event()
+
+    def hang(place: str) -> Space:
+        asked.append(place)
+        answers_again.wait()
+        return LATE
+
+    monkeypatch.setattr(sampling, "read_space", hang)
+    # When samples are taken / Then each comes at once, with what was known, and it is asked once
+    began_s = time.monotonic()
+    for number in range(5):
+        assert made.sample(float(number), 1.0).space == EARLY
+    assert time.monotonic() - began_s < 10 * sampling.SPACE_TIMEOUT_S
+    assert asked == ["/"]
+    # And its late answer is taken
+    answers_again.set()
+    wait_until(lambda: made.sample(9.0, 1.0).space == LATE, "the late answer")
 
 
 def test_what_was_free_before_is_not_told_as_what_is_free_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = sampler(monkeypatch, [EARLY, EARLY, None])
-    assert made.sample(1.0, 1.0).space == EARLY
+    gone = OSError(errno.EIO, "")
+    made = sampler(monkeypatch, [EARLY, gone, gone])
     assert made.last_sample(2.0, 2.0).space is None
     assert made.space is None
+
+
+def test_counts_that_cannot_be_read_keep_their_last_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a source whose counters could be read once
+    made = sampler(monkeypatch, [EARLY] * 4)
+    counts = [Counts({}, Removed(5, 1))]
+
+    def read() -> Counts:
+        if not counts:
+            raise OSError(errno.ENOMEM, "no memory")
+        return counts.pop()
+
+    monkeypatch.setattr(made, "_counts", read)
+    assert made.sample(1.0, 1.0).removed == Removed(5, 1)
+    # When they cannot be read any more / Then no sample raises, and the last are not called whole
+    monkeypatch.setattr(sampling, "LAST_PATIENCE_S", 0.0)
+    assert made.last_sample(2.0, 2.0).removed == Removed(5, 1)
+    assert not made.has_last_counts

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tui_fs.linux.cached_links import cached_links
+from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable
@@ -16,7 +18,11 @@ from tui_fs.model.target import Target
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
 
+_RETRY_EVERY_S = 0.25
 _NOTES_SHOWN = 3
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_FORGOTTEN = (errno.ESTALE, errno.ENOENT)
+"""How NFS and FUSE answer for a descriptor of a directory that their server does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +34,13 @@ class Aftermath:
             not known that nothing is.
         survivors: totals of what is left; None if counting took too long or was impossible.
         note: something a person should know, in sentences; empty if there is nothing.
+        unknown: those of `left` of which it is not known whether anything is left.
     """
 
     left: tuple[PathStr, ...]
     survivors: Totals | None
     note: str = ""
+    unknown: tuple[PathStr, ...] = ()
 
     @property
     def is_all_gone(self) -> bool:
@@ -48,17 +56,45 @@ def look(plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.mono
             lost its name, because somebody moved it, is thus not taken for deleted.
     """
     left: list[PathStr] = []
+    unknown: list[PathStr] = []
     notes: list[str] = []
     survivors: Totals | None = Totals()
     deadline = clock() + COUNTING_LIMIT_S
     for target, descriptor in zip(plan.targets, held, strict=True):
-        found = _look_at(plan, target, descriptor, deadline, clock)
+        found = _look_patiently(plan, target, descriptor, deadline, clock)
         left += found.left
+        unknown += found.unknown
         notes += [found.note] if found.note else []
         survivors = _sum(survivors, found.survivors)
     if len(notes) > _NOTES_SHOWN:
         notes[_NOTES_SHOWN:] = [f"So it is with {len(notes) - _NOTES_SHOWN:,} more."]
-    return Aftermath(tuple(left), survivors, " ".join(notes))
+    return Aftermath(tuple(left), survivors, " ".join(notes), tuple(unknown))
+
+
+def _look_patiently(
+    plan: Plan, target: Target, held: int, deadline_s: float, clock: Callable[[], float]
+) -> Aftermath:
+    """Return what is left of a target; look again while a limit of this process prevents it."""
+    while True:
+        try:
+            return _look_at(plan, target, held, deadline_s, clock)
+        except (OSError, MemoryError, RuntimeError, ImportError, TuiFsError) as error:
+            cause = error.__cause__ if isinstance(error, TuiFsError) else error
+            if is_limit(cause) and clock() < deadline_s:
+                time.sleep(_RETRY_EVERY_S)
+                continue
+            if not isinstance(error, OSError) and not is_limit(cause):
+                raise
+            directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
+            if isinstance(cause, OSError) and cause.errno in _FORGOTTEN:
+                why = (
+                    f"The file system does not know {displayable(target.path)} any more "
+                    f"({cause.strerror}), and this machine has not removed it: it was deleted or "
+                    "renamed elsewhere. Look for it on the server."
+                )
+            else:
+                why = f"{directory} cannot be looked at any more: {cause_of(cause or error)[0]}."
+            return Aftermath((target.path,), None, why, (target.path,))
 
 
 def _look_at(
@@ -66,19 +102,16 @@ def _look_at(
 ) -> Aftermath:
     directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
-    try:
-        is_gone = is_deleted(held) and not _stands_there(target)
-    except OSError as error:
-        why = f"{directory} cannot be looked at any more: {error.strerror}."
-        return Aftermath((target.path,), None, why)
-    if is_gone:
+    if is_deleted(held) and not _stands_there(target):
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
         return Aftermath(
             (), Totals(), f"{itself}, which was to be kept, is gone." if keep_root else ""
         )
     try:
         is_in_place = take_pin(target.path) == target.pin
-    except OSError:
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
         is_in_place = False
     if not is_in_place:
         note = f"{directory} was moved while it was deleted, to {_place_of(held)}."
@@ -88,14 +121,19 @@ def _look_at(
     totals, complete = _count(plan, target, deadline_s, clock)
     if complete and totals.entries == 0:
         return Aftermath((), totals)
-    return Aftermath((target.path,), totals if complete else None)
+    if complete:
+        return Aftermath((target.path,), totals)
+    # the directory itself is there, which alone is something left unless it was to be kept
+    return Aftermath((target.path,), None, unknown=(target.path,) if keep_root else ())
 
 
 def _stands_there(target: Target) -> bool:
     """Tell whether it is in its place, on a file system that counts no links of directories."""
     try:
         return os.lstat(target.path).st_nlink == 0 and take_pin(target.path) == target.pin
-    except OSError:
+    except OSError as error:
+        if is_limit(error):
+            raise
         return False
 
 
@@ -110,12 +148,13 @@ def is_deleted(held: int) -> bool:
     """Tell whether an open directory has been removed, as far as its links tell.
 
     Raises:
-        OSError: its file system fails.
+        OSError: its file system fails. With ESTALE or ENOENT a server does not know the directory,
+            and this machine has not removed it: it may as well have been renamed there.
     """
     try:
         return os.fstat(held).st_nlink == 0
     except OSError as error:
-        if error.errno in (errno.ESTALE, errno.ENOENT):  # how NFS and FUSE say it
+        if error.errno in _FORGOTTEN and cached_links(held) == 0:
             return True
         raise
 
@@ -140,8 +179,10 @@ def _count(
             ]
             if clock() > deadline_s:
                 break
-    except (OSError, TuiFsError):  # what is left is then reported as not counted
-        return totals, False
+    except (OSError, TuiFsError) as error:
+        if is_limit(error.__cause__ if isinstance(error, TuiFsError) else error):
+            raise
+        return totals, False  # what is left is then reported as not counted
     if plan.options.keep_root and not filters.active:
         totals = without_roots(totals, 1)
     return totals, complete

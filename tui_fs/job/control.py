@@ -6,6 +6,7 @@ import os
 import selectors
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,6 +24,7 @@ _SAMPLE_TIMEOUT_S = 0.5
 """A view waits no longer for a sample; the journal still has the older one."""
 _SAMPLE = "sample"
 _MOST_SILENT = 8
+_WITHOUT_DESCRIPTORS_S = 0.02
 _PEER_CREDENTIALS = "3i"  # struct ucred: pid, uid, gid
 
 
@@ -65,10 +67,19 @@ class ControlServer:
         """Wait for what one more says; of too many who say nothing the first has to go."""
         try:
             connection, _ = self._socket.accept()
-        except BlockingIOError:
+        except (BlockingIOError, ConnectionError):
             return  # the other side has gone again
+        except OSError:
+            # No descriptor or memory now: the connection waits, and so the socket stays readable.
+            time.sleep(_WITHOUT_DESCRIPTORS_S)
+            return
         connection.setblocking(False)
-        self._selector.register(connection, selectors.EVENT_READ, partial(self._hear, connection))
+        hear = partial(self._hear, connection)
+        try:
+            self._selector.register(connection, selectors.EVENT_READ, hear)
+        except OSError:  # no memory for one more
+            connection.close()
+            return
         self._silent.append(connection)
         if len(self._silent) > _MOST_SILENT:
             self._forget(self._silent[0])

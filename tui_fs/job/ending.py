@@ -54,7 +54,9 @@ def ending_of(
             sentence += f" {snapshot.failed:,} {plural} could not be deleted."
     notes = [sentence, problem, _killed(snapshot), aftermath.note]
     if not is_counted:
-        notes.append("What counted the calls was killed: their numbers are too small.")
+        notes.append(
+            "What counted the calls was killed or could not be read: their numbers are too small."
+        )
     elif outcome is Outcome.DONE:
         notes.append(_disagreement(plan, snapshot))
     explanation = " ".join(note.strip() for note in notes if note)
@@ -122,6 +124,8 @@ def _what_is_left(plan: Plan, aftermath: Aftermath) -> str:
         where = f" In {len(aftermath.left):,} of {len(plan.targets):,} directories: {shown}"
         where += f" and {more:,} more." if more > 0 else "."
     if aftermath.survivors is None:
+        if set(aftermath.left) <= set(aftermath.unknown):
+            return f"Whether everything is gone is not known.{where}"
         return f"Not everything is gone; what is left was not counted.{where}"
     number = aftermath.survivors.entries
     return f"{number:,} {'entry is' if number == 1 else 'entries are'} left.{where}"

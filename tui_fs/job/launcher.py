@@ -2,12 +2,14 @@
 
 It is forked from the supervisor, is the parent of every tool, and never executes anything
 itself. The tools form a process group of their own, so that they are paused and killed
-together. If the supervisor dies, the socket between them closes and the group is killed. If
-the launcher dies, the kernel kills its children, and the supervisor, which inherits the rest,
+together. If the supervisor dies, the socket between them closes and the group is killed; a
+launcher that is stopped then is continued by the kernel, so that it can do this. If the launcher
+dies, the kernel kills its children, and the supervisor, which inherits the rest,
 kills those. A step has ended only when the last process of its group has.
 """
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -21,8 +23,13 @@ from typing import Any, NoReturn
 
 from tui_fs.job.peak_memory import PeakMemory
 from tui_fs.job.step_pipes import StepPipes
+from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import faults_of
-from tui_fs.linux.parent import end_with_parent, set_child_subreaper
+from tui_fs.linux.parent import (
+    continue_when_parent_ends,
+    end_with_parent,
+    set_child_subreaper,
+)
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.tracing.perf import above_the_counters
@@ -40,6 +47,9 @@ ENVIRONMENT = {
 Its heap grows and is kept (docs/decisions/0020): else where the heap happens to end would decide
 whether it is given back and taken again for every directory.
 """
+
+_SEND_PATIENCE_S = 1.0
+"""How long a message to the launcher waits for memory of the kernel."""
 
 _NOT_STARTED = 127
 _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
@@ -87,20 +97,30 @@ class Launcher:
             commands, self._commands = os.pipe()
             os.set_blocking(self._commands, False)
         else:
-            commands, self._commands = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
+            commands, self._commands = _open_empty_input(), -1
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours = above_the_counters(ours, sum(len(step) for step in steps))
         set_child_subreaper()
         self._leader = 0
+        self._unread = b""
+        supervisor = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            ours.close()
-            os.close(self.out)
-            os.close(self.err)
-            if takes_commands:
-                os.close(self._commands)
-            ranks = (nice, io_priority)
-            _Process(theirs, steps, directories, ranks, (commands, out_end, err_end)).run()
+            try:
+                continue_when_parent_ends()
+                if os.getppid() == supervisor:
+                    ours.close()
+                    os.close(self.out)
+                    os.close(self.err)
+                    if takes_commands:
+                        os.close(self._commands)
+                    ranks = (nice, io_priority)
+                    channels = commands, out_end, err_end
+                    _Process(theirs, steps, directories, ranks, channels).run()
+            except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
+                traceback.print_exc()
+            finally:
+                os._exit(1)  # never back into the caller, of which this process is a copy
         theirs.close()
         for theirs_alone in (commands, out_end, err_end):
             os.close(theirs_alone)
@@ -113,16 +133,24 @@ class Launcher:
         return self._socket.fileno()
 
     def fork_step(self, step: int) -> tuple[int, ...]:
-        """Fork the processes of a step; they wait before they execute their tools."""
-        self._socket.send(json.dumps({"fork": step}).encode())
+        """Fork the processes of a step; they wait before they execute their tools.
+
+        Raises:
+            OSError: they cannot be forked; nothing of the step runs.
+            EOFError: the launcher itself has died.
+        """
+        self._send({"fork": step})
         answer = self._receive()
+        if "errno" in answer:
+            number = int(answer["errno"])
+            raise OSError(number, os.strerror(number))
         pids = tuple(int(pid) for pid in answer["forked"])
         self._leader = pids[0]
         return pids
 
     def release(self) -> None:
         """Let the forked processes execute their tools."""
-        self._socket.send(b'{"go": true}')
+        self._send({"go": True})
 
     def ended(self) -> StepEnd:
         """Return how the step ended; call it when `fileno` is readable.
@@ -144,7 +172,7 @@ class Launcher:
 
     def signal_tools(self, number: signal.Signals) -> None:
         """Send a signal to every process of the running step, if one is running."""
-        self._socket.send(json.dumps({"signal": int(number)}).encode())
+        self._send({"signal": int(number)})
 
     @property
     def takes_commands(self) -> bool:
@@ -163,7 +191,12 @@ class Launcher:
         """Give the tools, those of later steps too, other ranks; OSError if not permitted."""
         if self._leader:
             rank_group(self._leader, nice, io_priority)
-        self._socket.send(json.dumps({"nice": nice, "io_priority": io_priority}).encode())
+        self._send({"nice": nice, "io_priority": io_priority})
+
+    def has_failed(self) -> bool:
+        """Return whether the launcher, which has ended, did so by an error of its own."""
+        end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        return end is not None and end.si_code == os.CLD_EXITED and end.si_status != 0
 
     def close(self) -> None:
         """End the launcher and whatever it still runs; return when all of it has ended."""
@@ -181,12 +214,37 @@ class Launcher:
                 while True:
                     os.waitpid(-self._leader, 0)
 
+    def _send(self, message: dict[str, Any]) -> None:
+        encoded = json.dumps(message).encode()
+        deadline = time.monotonic() + _SEND_PATIENCE_S
+        while True:
+            try:
+                self._socket.send(encoded)
+                return
+            except OSError as error:
+                is_short = error.errno in (errno.ENOBUFS, errno.ENOMEM)
+                if not is_short or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
+
     def _receive(self) -> dict[str, Any]:
-        message = self._socket.recv(_MESSAGE_BYTES)
-        if not message:
+        # kept until it is understood: for lack of memory that may fail, and is tried again
+        self._unread = self._unread or self._socket.recv(_MESSAGE_BYTES)
+        if not self._unread:
             raise EOFError("the launcher has died")
-        answer: dict[str, Any] = json.loads(message)
+        answer: dict[str, Any] = json.loads(self._unread)
+        self._unread = b""
         return answer
+
+
+def _open_empty_input() -> int:
+    """Return a descriptor that reads nothing: /dev/null, or a pipe where that does not exist."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        reading, writing = os.pipe()
+        os.close(writing)
+        return reading
 
 
 class _Process:
@@ -223,15 +281,22 @@ class _Process:
 
     def run(self) -> NoReturn:
         """Serve until the supervisor closes the connection; then kill what still runs."""
+        status = 0
         try:
             self._serve()
         except ConnectionError:  # the supervisor has died: what runs is killed
             pass
         except BaseException:  # noqa: BLE001  it ends the job, and is in the job's log
+            status = 1
             traceback.print_exc()
         finally:
             self._signal(signal.SIGKILL)
-            os._exit(0)
+            if self._gate >= 0:
+                os.close(self._gate)  # tools that were not released end at their gate
+            # Until all tools have ended this process lives, and has what it inherited from the
+            # supervisor: descriptors, and the locks that belong to them.
+            self._collect_orphans()
+            os._exit(status)
 
     def _serve(self) -> None:
         # select(2) knows no descriptor above 1,023
@@ -249,7 +314,7 @@ class _Process:
                     return
                 request = json.loads(message)
                 if "fork" in request:
-                    self._fork(request["fork"])
+                    self._try_to_fork(request["fork"])
                 elif "signal" in request:
                     self._signal(request["signal"])
                 elif "nice" in request:
@@ -258,18 +323,51 @@ class _Process:
                     self._release()
             self._peak.look()
 
-    def _fork(self, number: int) -> None:
+    def _try_to_fork(self, step: int) -> None:
+        """Fork a step, or answer why that is not possible, with nothing left of it."""
+        opened: list[int] = []
+        pids: list[int] = []
+        try:
+            self._fork(step, opened, pids)
+        except (OSError, MemoryError) as error:
+            for descriptor in opened:
+                os.close(descriptor)
+            self._gate = -1
+            self._pipes.forget()
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            number = error.errno if isinstance(error, OSError) else errno.ENOMEM
+            self._socket.send(json.dumps({"errno": number}).encode())
+
+    def _fork(self, number: int, opened: list[int], pids: list[int]) -> None:
+        """Fork a step.
+
+        Args:
+            opened, pids: what was opened and forked so far, for whoever must undo it.
+        """
+
+        def opened_pipe() -> tuple[int, int]:
+            ends = os.pipe()
+            opened.extend(ends)
+            return ends
+
+        def close(descriptor: int) -> None:
+            opened.remove(descriptor)
+            os.close(descriptor)
+
         step, directory = self._steps[number], self._directories[number]
-        gate, self._gate = os.pipe()
+        gate, self._gate = opened_pipe()
         self._statuses = {}
         self._user_s = self._system_s = 0.0
         self._minor_faults = self._major_faults = 0
         own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         source = os.dup(self._commands)
-        launcher, pids = os.getpid(), list[int]()
-        at_gate, at_gate_end = os.pipe()
+        opened.append(source)
+        launcher = os.getpid()
+        at_gate, at_gate_end = opened_pipe()
         for position, argv in enumerate(step):
-            following, sink = (-1, self._out) if position == len(step) - 1 else os.pipe()
+            following, sink = (-1, self._out) if position == len(step) - 1 else opened_pipe()
             pid = os.fork()
             if pid == 0:
                 os.close(self._gate)
@@ -279,15 +377,16 @@ class _Process:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.setpgid(pid, pids[0] if pids else pid)
             pids.append(pid)
-            os.close(source)
+            close(source)
             if sink != self._out:
+                opened.remove(sink)
                 self._pipes.keep(pid, sink)
             source = following
-        os.close(gate)
-        os.close(at_gate_end)
+        close(gate)
+        close(at_gate_end)
         # What they touch and call on their way to the gate is not the tools'.
         os.read(at_gate, 1)  # its end comes when all have let go of it
-        os.close(at_gate)
+        close(at_gate)
         self._waiting = pids
         self._peak = PeakMemory(pids, own_peak_bytes)
         self._socket.send(json.dumps({"forked": pids}).encode())
@@ -386,6 +485,9 @@ def _become(
             os._exit(_NOT_STARTED)
         os.execve(argv[0], argv, ENVIRONMENT)
     except OSError as error:
-        os.write(2, f"tui-fs: cannot execute {argv[0]}: {error.strerror}\n".encode())
+        cause, advice = cause_of(error)
+        os.write(
+            2, f"tui-fs: cannot execute {argv[0]}: {cause}. {advice}".rstrip().encode() + b"\n"
+        )
     finally:
         os._exit(_NOT_STARTED)

@@ -10,16 +10,20 @@ from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting, disk_waiting
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.rate import RateLimit
 from tui_fs.job.sampling import SampleSchedule
-from tui_fs.linux.processes import all_stopped
+from tui_fs.linux.limits import measured
+from tui_fs.linux.processes import all_stopped, none_continued
 from tui_fs.model.command import Command
-from tui_fs.model.events import Event, HeldBack, LetGo, PaceChanged
+from tui_fs.model.events import Event, HeldBack, LetGo, PaceChanged, ToolSaid
 from tui_fs.model.strategy import IoPriority, Pace
 
 LOOK_EVERY_S = 0.25
 STOPPED_WITHIN_S = 0.2
 LIMITED_NICE = 10
 """Tools under a rate limit rank below the one who must stop them in time."""
-_PAUSE, _RATE, _GENTLE = "pause", "rate", "gentle"
+_PAUSE, _RATE, _GENTLE, _CHECK = "pause", "rate", "gentle", "check"
+CONTINUED_BY_OTHERS = (
+    "tui-fs: another process continued the tools during the pause; they were stopped again."
+)
 
 
 class Pacing:
@@ -54,6 +58,7 @@ class Pacing:
         self._now_s = now_s
         self._reasons: set[str] = set()
         self._has_stood = False
+        self._were_all_stopped = self._has_noted_others = False
         self._next_urging_s = 0.0
         self._gentleness = Gentleness(disk_waiting(devices))
         self._next_gentle_look_s = 0.0
@@ -90,21 +95,31 @@ class Pacing:
         """Stop the tools until `resume`; return whether all were seen standing."""
         self._let_go()
         self._stand(_PAUSE)
+        self._has_noted_others = False
         deadline = time.monotonic() + STOPPED_WITHIN_S
-        while not all_stopped(self._launcher.pid):
+        while not measured(lambda: all_stopped(self._launcher.pid)):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.002)
+        self._were_all_stopped = True
         return True
 
     def resume(self) -> None:
         """End the pause."""
         self._go(_PAUSE)
 
+    def hold_for_check(self) -> None:
+        """Stop the tools until `check_made`: their targets cannot be checked now."""
+        self._stand(_CHECK)
+
+    def check_made(self) -> None:
+        """Let the tools go on: their targets are what was confirmed."""
+        self._go(_CHECK)
+
     def step_begins(self) -> None:
         """Forget why the tools of the last step stood: those of the next one run."""
         self._let_go()
-        self._reasons -= {_RATE}
+        self._reasons -= {_RATE, _CHECK}
         self._has_stood = False
         if self._rate is not None:
             self._rate.step_begins()
@@ -136,7 +151,8 @@ class Pacing:
 
     def look(self, removed: Callable[[], int | None]) -> float:
         """Decide whether the tools run until the next look; return the seconds until then."""
-        if self.is_paused:
+        if self._reasons & {_PAUSE, _CHECK}:
+            self._stop_again()
             return LOOK_EVERY_S
         until_s = LOOK_EVERY_S
         if self.pace.gentle:
@@ -154,7 +170,10 @@ class Pacing:
     def _look_gently(self) -> float:
         now_s = time.monotonic()
         if now_s >= self._next_gentle_look_s:
-            waiting, look_again_s = self._gentleness.decide()
+            decision = measured(self._gentleness.decide)
+            if decision is None:
+                return LOOK_EVERY_S
+            waiting, look_again_s = decision
             self._next_gentle_look_s = now_s + look_again_s
             if waiting is None:
                 self._let_go()
@@ -204,10 +223,26 @@ class Pacing:
         self._gentleness.reset()
 
     def _stand(self, reason: str) -> None:
-        if not self._reasons:
+        if not self._reasons or reason == _PAUSE:
             self._launcher.signal_tools(signal.SIGSTOP)
             self._has_stood = True
+            self._were_all_stopped = False
         self._reasons.add(reason)
+
+    def _stop_again(self) -> None:
+        """Stop tools that another process has continued: SIGCONT needs no more than their user.
+
+        A tool that has not been seen stopped yet may be in a long system call, which is no sign of
+        another process.
+        """
+        are_stopped = measured(lambda: none_continued(self._launcher.pid))
+        if are_stopped:
+            self._were_all_stopped = True
+            return
+        self._launcher.signal_tools(signal.SIGSTOP)
+        if are_stopped is False and self._were_all_stopped and not self._has_noted_others:
+            self._has_noted_others = True  # once for each pause: SIGCONT may come all the time
+            self._note(ToolSaid(self._now_s(), CONTINUED_BY_OTHERS))
 
     def _urge(self) -> None:
         """Say again and again that the tools may go on, once they have stood.

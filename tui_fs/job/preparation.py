@@ -20,6 +20,7 @@ from tui_fs.job.races import (
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.executables import why_untrusted
+from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import JobStarted
@@ -58,6 +59,23 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     Raises:
         TuiFsError: the plan may not or cannot be run any more.
     """
+    try:
+        return _prepare(plan, empty_directory, own_nice)
+    except (OSError, MemoryError) as error:
+        raise why_unprepared(error) from error
+    except (RuntimeError, ImportError) as error:
+        if not is_limit(error):
+            raise
+        raise why_unprepared(error) from error
+
+
+def why_unprepared(error: BaseException) -> TuiFsError:
+    """Return why a job cannot begin."""
+    cause, advice = cause_of(error)
+    return TuiFsError(f"The job cannot be prepared: {cause}. Nothing was deleted.", advice)
+
+
+def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     strategy = STRATEGIES[plan.strategy]
     check_plan(plan)
     refuse_race(strategy, plan.options, plan.paths, plan.writable_by_others)
@@ -67,23 +85,20 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
         untrusted = None if tool == sys.executable else why_untrusted(tool)
         if untrusted is not None:
             raise Missing(f"{untrusted}.", "Plan the job again.")
-    try:
-        allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
-        pinned = [open_pinned(target) for target in plan.targets]
-        source, staged = _stage(plan, empty_directory)
-        directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
-        ranks = ranks_of(plan.options.pace, own_nice)
-        launcher = Launcher(
-            tuple(one.step for one in staged),
-            directories,
-            *ranks,
-            takes_commands=strategy.guarantees.speaks,
-        )
-        for parent, _ in pinned:
-            os.close(parent)  # the launcher has its own
-        source.prepare(launcher.pid)
-    except OSError as error:
-        raise TuiFsError(f"The job cannot be prepared: {error.strerror}.") from error
+    allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
+    pinned = [open_pinned(target) for target in plan.targets]
+    source, staged = _stage(plan, empty_directory)
+    directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
+    ranks = ranks_of(plan.options.pace, own_nice)
+    launcher = Launcher(
+        tuple(one.step for one in staged),
+        directories,
+        *ranks,
+        takes_commands=strategy.guarantees.speaks,
+    )
+    for parent, _ in pinned:
+        os.close(parent)  # the launcher has its own
+    source.prepare(launcher.pid)
     held = tuple(descriptor for _, descriptor in pinned)
     return Prepared(source, staged, launcher, held, ToolOutput(strategy, plan.paths[0]))
 

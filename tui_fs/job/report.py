@@ -19,13 +19,14 @@ _WALL_DECIMALS = 4
 
 
 def report_of(
-    snapshot: Snapshot, state: JobState, errors: Sequence[EntryFailed]
+    snapshot: Snapshot, state: JobState, errors: Sequence[EntryFailed], crash: str = ""
 ) -> dict[str, Json]:
     """Return the report as a JSON object.
 
     Args:
         state: an ended state; `died` where the journal has no end.
         errors: the failed entries whose paths were kept.
+        crash: the error of its own that ended the supervisor, and where it is logged.
     """
     if snapshot.finished is None:
         snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
@@ -37,7 +38,7 @@ def report_of(
         "schema": SCHEMA,
         "type": "report",
         "outcome": Outcome(state.value).value,
-        "explanation": _explanation(snapshot, state),
+        "explanation": _explanation(snapshot, state, crash),
     }
     if started is not None:
         report |= {
@@ -121,7 +122,7 @@ def report_of(
     return report
 
 
-def _explanation(snapshot: Snapshot, state: JobState) -> str:
+def _explanation(snapshot: Snapshot, state: JobState, crash: str) -> str:
     if snapshot.finished is not None:
         return snapshot.finished.explanation
     if snapshot.refused is not None:
@@ -131,6 +132,8 @@ def _explanation(snapshot: Snapshot, state: JobState) -> str:
     cause = "The supervisor was killed, and the strategy with it."
     if started is not None and started.boot_id not in ("", boot_id()):
         cause = "The machine was restarted while the job ran."
+    elif crash:
+        cause = f"tui-fs itself failed: {crash}. The strategy was ended with it."
     advice = f" tui-fs resume {started.job_id} goes on with the rest." if started else ""
     return f"{cause} The counts are those of its last sample: at least this much is gone.{advice}"
 
@@ -141,8 +144,8 @@ def _gone(snapshot: Snapshot) -> list[bool | None]:
     targets, finished = snapshot.started.targets, snapshot.finished
     if finished is None:
         return [None if snapshot.refused is None else False] * len(targets)
-    left = frozenset(finished.left)
-    return [path not in left for path in targets]
+    left, unknown = frozenset(finished.left), frozenset(finished.unknown)
+    return [None if path in unknown else path not in left for path in targets]
 
 
 def _files_at_least(snapshot: Snapshot) -> int | None:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.linux.filesystem import space_of
+from tui_fs.linux.background_call import BackgroundCall
+from tui_fs.linux.filesystem import STATVFS_TIMEOUT_S, read_space
+from tui_fs.linux.limits import is_limit, measured
 from tui_fs.linux.pressure import io_pressure_percent
 from tui_fs.linux.processes import UsageMeter
 from tui_fs.model.calls import CallCount, TraceSource
@@ -22,6 +24,10 @@ RECORDED_AGE_SHARE = 0.001
 """Journalled samples are this share of the job's age apart, and at least `SAMPLE_EVERY_S`. Their
 number grows with the logarithm of the age: 1,000 in the first 250 s, 3,300 in an hour, 7,100 in 48
 hours (7 MB), 9,800 in 30 days. Views ask the supervisor for the counts in between."""
+SPACE_TIMEOUT_S = 0.05
+"""How long a sample waits for the file systems; commands must not wait behind a dead one."""
+LAST_PATIENCE_S = 10.0
+"""How long the last sample tries again to read counts and space while a limit is reached."""
 LOOK_AT_PROCESSES_EVERY_S = 1.0
 """Listing processes costs milliseconds on a busy server; four times a second would be felt."""
 
@@ -42,7 +48,7 @@ class SampleSchedule:
 
 
 class Sampler:
-    """Makes `Sampled` events.
+    """Makes `Sampled` events; a figure that cannot be measured now keeps its last value.
 
     Args:
         places: a directory on each file system whose free space is watched.
@@ -56,14 +62,24 @@ class Sampler:
         self._output = output
         self._meter = UsageMeter(launcher_pid)
         self.places = tuple(places)
-        self.space: Space | None = _space_of_all(self.places)
-        self._space_answers = True
+        self.space: Space | None = None
+        self._space_question: BackgroundCall[Space] | None = None
+        self._measure_space(STATVFS_TIMEOUT_S)
+        self._counts_read = Counts()
+        self._removed: int | None = None
+        self.has_last_counts = False
+        """Whether `last_sample` could read the counts."""
         self._calls: dict[str, CallCount] = {}
         self._usage: Usage | None = None
         self._looked_at_s = float("-inf")
 
     def removed(self) -> int | None:
         """Return the entries removed so far; None where nothing counts them."""
+        removed = measured(self._read_removed)
+        self._removed = self._removed if removed is None else removed
+        return self._removed
+
+    def _read_removed(self) -> int | None:
         if self._source.kind in (TraceSource.OUTPUT, TraceSource.ENGINE):
             return self._output.removed().entries
         return self._source.removed()
@@ -82,9 +98,10 @@ class Sampler:
 
     def whole_sample(self, at_s: float, strategy_s: float) -> Sampled:
         """Return what is known now, with all calls."""
-        counts = self._counts()
+        self._read_counts()
+        counts = self._counts_read
         if time.monotonic() - self._looked_at_s >= LOOK_AT_PROCESSES_EVERY_S:
-            self._look_at_processes()
+            self._look_at_processes(SPACE_TIMEOUT_S)
         return Sampled(
             at_s=at_s,
             strategy_s=strategy_s,
@@ -92,7 +109,7 @@ class Sampler:
             removed=counts.removed,
             usage=self._usage,
             space=self.space,
-            io_pressure_percent=io_pressure_percent(),
+            io_pressure_percent=measured(io_pressure_percent),
             threads=self._output.threads,
         )
 
@@ -101,9 +118,22 @@ class Sampler:
 
         A file system that does not answer now has no space, whatever it had before.
         """
-        self._looked_at_s = float("-inf")
-        self._space_answers, self.space = True, None
+        deadline = time.monotonic() + LAST_PATIENCE_S
+        while not (has_counts := self._read_counts()) and time.monotonic() < deadline:
+            time.sleep(SAMPLE_EVERY_S)
+        self.has_last_counts = has_counts
+        self.space, self._space_question = None, None
+        self._look_at_processes(STATVFS_TIMEOUT_S)
+        while self.space is None and self._is_limited and time.monotonic() < deadline:
+            time.sleep(SAMPLE_EVERY_S)
+            self._measure_space(STATVFS_TIMEOUT_S)
         return self.sample(at_s, strategy_s)
+
+    def _read_counts(self) -> bool:
+        """Read the counts if that is possible now; return whether it was."""
+        counts = measured(self._counts)
+        self._counts_read = counts or self._counts_read
+        return counts is not None
 
     def _counts(self) -> Counts:
         """Return the counts of the source, or those that the tools tell themselves."""
@@ -114,23 +144,30 @@ class Sampler:
                 return Counts(self._output.calls(), self._output.removed())
         return self._source.read()
 
-    def _look_at_processes(self) -> None:
+    def _look_at_processes(self, space_timeout_s: float) -> None:
         self._looked_at_s = time.monotonic()
-        self._usage = self._meter.measure() or self._usage
-        if self._space_answers:
-            space = _space_of_all(self.places)
-            self._space_answers = space is not None
-            self.space = space or self.space
+        self._usage = measured(self._meter.measure) or self._usage
+        self._measure_space(space_timeout_s)
+
+    def _measure_space(self, timeout_s: float) -> None:
+        """Ask for the free space; a question that hangs stays the only one."""
+        self._is_limited = False
+        try:
+            if self._space_question is None:
+                self._space_question = BackgroundCall(lambda: _space_of_all(self.places))
+            self.space = self._space_question.result(timeout_s)
+        except TimeoutError:
+            return
+        except (OSError, MemoryError) as error:
+            self._is_limited = is_limit(error)
+        self._space_question = None
 
 
-def _space_of_all(places: Sequence[str]) -> Space | None:
-    """Return the space of several file systems together; None if one does not answer."""
-    spaces = [space_of(place) for place in places]
-    known = [space for space in spaces if space is not None]
-    if len(known) < len(spaces):
-        return None
-    inodes = [space.free_inodes for space in known if space.free_inodes is not None]
+def _space_of_all(places: Sequence[str]) -> Space:
+    """Return the space of several file systems together; OSError if one has no figures."""
+    spaces = [read_space(place) for place in places]
+    inodes = [space.free_inodes for space in spaces if space.free_inodes is not None]
     return Space(
-        sum(space.free_bytes for space in known),
-        sum(inodes) if len(inodes) == len(known) else None,
+        sum(space.free_bytes for space in spaces),
+        sum(inodes) if len(inodes) == len(spaces) else None,
     )

@@ -69,7 +69,7 @@ class SpaceWatch:
             try:
                 limit_s = LIMIT_S / len(self._devices)
                 looks.append(look_who_holds(self._plan.paths, device, limit_s=limit_s))
-            except (OSError, BadInput):
+            except (OSError, MemoryError, BadInput):
                 looks.append(Occupation(complete=False))  # no deletion is held up by that
         return Occupation(
             living=looks[0].living,

@@ -9,8 +9,11 @@ import time
 from collections.abc import Callable
 from typing import IO
 
+from tui_fs.job.crash import read_crash
 from tui_fs.job.store import JobFolder, create
+from tui_fs.linux.limits import cause_of
 from tui_fs.model.errors import JobFailed
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 
 START_TIMEOUT_S = 30.0
@@ -50,7 +53,10 @@ def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
             start_new_session=True,
         )
     except OSError as error:
-        raise JobFailed(f"The supervisor could not be started: {error.strerror}.") from error
+        cause, advice = cause_of(error)
+        raise JobFailed(
+            f"The supervisor could not be started, and nothing was deleted: {cause}.", advice
+        ) from error
     finally:
         os.close(log)
     assert starter.stdin is not None and starter.stdout is not None
@@ -59,8 +65,10 @@ def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
         is_to_begin = is_wanted()
         if is_to_begin and not is_ready:
             starter.kill()
+            cause = read_crash(folder) or "it gave no sign of life"
             raise JobFailed(
-                "The supervisor did not start; nothing was deleted.", f"Its log is {folder.log}."
+                f"The supervisor did not start, and nothing was deleted: {cause}.",
+                f"Its log is {displayable(folder.log)}.",
             )
         if is_to_begin:
             with contextlib.suppress(BrokenPipeError):  # it has refused: its report says why

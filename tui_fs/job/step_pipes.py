@@ -24,6 +24,12 @@ class StepPipes:
         """Tell whether the end of what a process writes was not told yet."""
         return writer in self._ends
 
+    def forget(self) -> None:
+        """Close all ends: what was to write into them was never released."""
+        for end in self._ends.values():
+            os.close(end)
+        self._ends.clear()
+
     def end_after(self, kill_readers: Callable[[], None]) -> None:
         """Tell the end of what was written by processes that have ended, whole or to nobody."""
         for writer, end in tuple(self._ends.items()):

@@ -65,6 +65,11 @@ class JobFolder:
         return os.path.join(self.path, "log")
 
     @property
+    def crash(self) -> str:
+        """What has ended the supervisor, if it could write that; blank else."""
+        return os.path.join(self.path, "crash")
+
+    @property
     def lock(self) -> str:
         """Locked by the supervisor as long as it lives."""
         return os.path.join(self.path, "lock")

@@ -10,28 +10,32 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.control import ControlServer
+from tui_fs.job.crash import CrashMark
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import StepEnd
 from tui_fs.job.lock import SupervisorLock
 from tui_fs.job.overlap import enlist
 from tui_fs.job.pacing import Pacing
-from tui_fs.job.preparation import Prepared, job_started, prepare
+from tui_fs.job.preparation import Prepared, job_started, prepare, why_unprepared
 from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
 from tui_fs.job.space_watch import SpaceWatch
 from tui_fs.job.start import may_begin, tell_ready
 from tui_fs.job.store import JobFolder, load_plan, write_json
-from tui_fs.job.target_watch import TargetWatch
+from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.tool_pipes import ToolPipes
 from tui_fs.linux.filesystem import one_of_each, settle
+from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
 from tui_fs.linux.mounts import MountWatch
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
@@ -50,13 +54,20 @@ from tui_fs.model.events import (
     Sampled,
     StepFinished,
     StepStarted,
+    ToolSaid,
 )
 from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.tracing.source import CallSource
 
-_LAUNCHER_KILLED = "The process that ran the tools was killed, and the tools with it."
+_Result = TypeVar("_Result")
+
+PATIENCE_S = 10.0
+"""How long what is needed to go on is tried again: checks of the targets, new processes."""
+RETRY_EVERY_S = 0.25
+REPORT_PATIENCE_S = 10.0
 
 
 class Supervisor:
@@ -74,6 +85,10 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._is_cancelled = self._is_terminated = False
         signal.signal(signal.SIGTERM, self._note_terminated)
+        self._memory = MemoryReserve()
+        self._unchecked_since: float | None = None
+        self._next_check_s = 0.0
+        self._has_uncounted = False
         self._wall_s = 0.0
         self._step_began: float | None = None
         self._ends: list[StepEnd] = []
@@ -94,10 +109,38 @@ class Supervisor:
             self._refuse(why)
             tell_ready()
             return
-        server = ControlServer(self._folder, self._obey, self._selector, self._answer_sample)
+        try:
+            server = self._watch(ready)
+        except (OSError, MemoryError) as error:
+            ready.launcher.close()
+            self._refuse(why_unprepared(error))
+            tell_ready()
+            return
+        self._note_start(ready)
+        if self._record.is_behind:
+            self._launcher.close()
+            raise OSError(f"the journal could not be begun: {self._record.problem}")
+        tell_ready()
+        problem: TuiFsError | None = None
+        if not may_begin():
+            problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
+        for number in range(len(self._staged)):
+            problem = problem or self._run_step(number)
+            if problem is not None or self._is_cancelled:
+                break
+        if problem is not None and not self._has_begun:
+            self._launcher.close()
+            self._refuse(problem)
+        else:
+            self._finish(ready.source, problem)
+        server.close()
+
+    def _watch(self, ready: Prepared) -> ControlServer:
+        """Begin to watch what the tools, the targets and their file systems do, and commands."""
         source, launcher = ready.source, ready.launcher
         self._launcher, self._source, self._staged = launcher, source, ready.staged
         self._output, self._held = ready.output, ready.held
+        server = ControlServer(self._folder, self._obey, self._selector, self._answer_sample)
         self._targets = TargetWatch(self._plan, ready.staged, ready.held)
         mounts = MountWatch()
         self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
@@ -117,34 +160,17 @@ class Supervisor:
             counts=source.kind is not TraceSource.OFF,
         )
         self._space_watch = SpaceWatch(self._plan, places, watched)
-        self._note_start(ready)
-        if self._record.is_behind:
-            self._launcher.close()
-            raise OSError(f"the journal could not be begun: {self._record.problem}")
-        tell_ready()
-        problem: TuiFsError | None = None
-        if not may_begin():
-            problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
-        for number in range(len(self._staged)):
-            problem = problem or self._run_step(number)
-            if problem is not None or self._is_cancelled:
-                break
-        if problem is not None and not self._has_begun:
-            self._launcher.close()
-            self._refuse(problem)
-        else:
-            self._finish(source, problem)
-        server.close()
+        return server
 
     def learn(self) -> None:
         """Let the next estimate know how long it took."""
         if self._wall_s < SHORTEST_TELLING_S:
             return  # without loading what learns, which takes longer than such a job
-        from tui_fs.job.calibrations import learn
-
         try:
+            from tui_fs.job.calibrations import learn
+
             learn(self._plan, self._snapshot)
-        except (OSError, TuiFsError) as why:
+        except (OSError, MemoryError, ImportError, TuiFsError) as why:
             print(f"The job's time could not be kept: {why}", file=sys.stderr)  # in its log
 
     def _refuse(self, why: TuiFsError) -> None:
@@ -164,22 +190,28 @@ class Supervisor:
             while self._pacing.is_paused and not self._is_cancelled:
                 self._wait(SAMPLE_EVERY_S)
         except ConnectionError:
-            return TuiFsError(_LAUNCHER_KILLED)
+            return self._why_launcher_ended()
         self._wall_s += time.monotonic() - waiting_since if number else 0.0
         if self._is_cancelled:
             return None
         step = self._staged[number]
         try:
-            pids = self._launcher.fork_step(number)
-            for pid in pids:
-                self._source.attach(pid)
-            self._targets.check_before(step)  # as late as possible: the tools wait at their gate
+            pids = self._when_possible(lambda: self._launcher.fork_step(number))
+            for pid in pids or ():
+                self._attach(pid)
+            # as late as possible: the tools wait at their gate
+            self._when_possible(lambda: self._targets.check_before(step))
         except (EOFError, ConnectionError):
-            return TuiFsError(_LAUNCHER_KILLED)
-        except OSError as why:
-            return TuiFsError(f"The tools could not be started: {why.strerror}.")
+            return self._why_launcher_ended()
+        except CheckFailed as why:
+            return TuiFsError(f"The targets could not be checked again: {why}.", why.advice)
+        except OSError as error:
+            cause, advice = cause_of(error)
+            return TuiFsError(f"The tools could not be started: {cause}.", advice)
         except TuiFsError as why:
             return why
+        if pids is None or self._is_cancelled:
+            return None
         self._note(StepStarted(self._now(), number, pids))
         self._step_began = time.monotonic()
         self._selector.register(self._launcher, selectors.EVENT_READ, self._step_ended)
@@ -200,11 +232,12 @@ class Supervisor:
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, ConnectionError):
             self._wall_s, self._step_began = self._strategy_s(), None
-            return TuiFsError(_LAUNCHER_KILLED)
+            return self._why_launcher_ended()
         finally:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
         self._targets.step_ended()
+        self._unchecked_since = None
         self._pipes.read_all()
         self._output.step_ended(step.step, end.statuses)
         self._source.step_ended()
@@ -215,17 +248,83 @@ class Supervisor:
         self._note(StepFinished(self._now(), number, end.statuses, *used))
         return None
 
+    def _when_possible(self, action: Callable[[], _Result]) -> _Result | None:
+        """Return what an action returns, tried again while a limit prevents it; None if cancelled.
+
+        Raises:
+            CheckFailed, OSError, TuiFsError: it fails for another reason, or for too long.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return action()
+            except (CheckFailed, OSError, TuiFsError) as error:
+                is_passing = isinstance(error, CheckFailed) or is_limit(
+                    error.__cause__ if isinstance(error, TuiFsError) else error
+                )
+                if not is_passing or time.monotonic() > deadline:
+                    raise
+            self._wait(RETRY_EVERY_S)
+            if self._is_cancelled:
+                return None
+
+    def _attach(self, pid: int) -> None:
+        """Count a process; one that cannot be counted does not end a job that has begun."""
+        try:
+            self._when_possible(lambda: self._source.attach(pid))
+        except TuiFsError as why:
+            if not self._has_begun:
+                raise
+            self._has_uncounted = True
+            self._note(ToolSaid(self._now(), f"tui-fs: a tool cannot be counted: {why}"))
+
+    def _why_launcher_ended(self) -> TuiFsError:
+        if self._launcher.has_failed():
+            log = displayable(self._folder.log)
+            return TuiFsError(
+                "tui-fs itself failed: the process that runs the tools ended with an error, and "
+                f"the tools with it; see {log}."
+            )
+        return TuiFsError("The process that ran the tools was killed, and the tools with it.")
+
     def _wait(self, timeout_s: float) -> None:
-        for key, _ in self._selector.select(0 if self._targets.has_doubts else timeout_s):
+        self._memory.check()
+        is_check_due = self._targets.has_doubts and self._unchecked_since is None
+        for key, _ in self._selector.select(0 if is_check_due else timeout_s):
             key.data()
-        self._cancel_if(self._targets.why_to_end())
-        is_kept = self._source.is_whole or self._launcher.takes_commands
-        if self._pacing.pace.rate_per_s and not is_kept:
+        self._look_at_doubts()
+        if self._pacing.pace.rate_per_s and not self._can_keep_rate():
             self._cancel("what counted was killed, and no rate can be kept without it")
         if self._is_terminated:
             self._cancel("the supervisor was told to end")
         if self._record.is_lost:
             self._cancel(f"the journal could not be written: {self._record.problem}")
+
+    def _can_keep_rate(self) -> bool:
+        is_counted = self._source.is_whole and not self._has_uncounted
+        return is_counted or self._launcher.takes_commands
+
+    def _look_at_doubts(self) -> None:
+        """Check doubtful targets; while that is impossible the tools are stopped, at last ended."""
+        now_s = time.monotonic()
+        if self._unchecked_since is not None and now_s < self._next_check_s:
+            return
+        try:
+            self._cancel_if(self._targets.why_to_end())
+        except CheckFailed as why:
+            self._next_check_s = now_s + RETRY_EVERY_S
+            if self._unchecked_since is None:
+                self._unchecked_since = now_s
+                self._pacing.hold_for_check()
+                text = f"tui-fs: the tools are stopped until the targets can be checked: {why}."
+                self._note(ToolSaid(self._now(), text))
+            elif now_s - self._unchecked_since > PATIENCE_S:
+                advice = f" ({why.advice})" if why.advice else ""
+                self._cancel(f"the targets could not be checked: {why}{advice}")
+            return
+        if self._unchecked_since is not None and not self._targets.has_doubts:
+            self._unchecked_since = None
+            self._pacing.check_made()
 
     def _note_terminated(self, *_: object) -> None:
         self._is_terminated = True
@@ -268,6 +367,8 @@ class Supervisor:
             return "The job is not paused."
         try:
             self._targets.check_ahead(len(self._ends))
+        except CheckFailed as why:
+            return f"The targets cannot be checked now: {why}. The job stays paused; try again."
         except TuiFsError as why:
             return f"{why} The job stays paused; cancel it."
         self._pacing.resume()
@@ -322,26 +423,30 @@ class Supervisor:
     def _finish(self, source: CallSource, problem: TuiFsError | None) -> None:
         self._launcher.close()  # first: what is looked at must not change any more
         self._pipes.read_all()
+        self._memory.check()
         aftermath: Aftermath = look(self._plan, self._held)
         for held in self._held:
             os.close(held)
         for place in self._sampler.places:
-            settle(place)
+            measured(partial(settle, place))
         if source.kind in (TraceSource.STRACE, TraceSource.BPF):
             source.close()  # these tell their last counts when they end
         for event in self._output.counted_failures(self._now()):
             self._note(event)
         self._note(self._held_counted(self._sampler.last_sample(self._now(), self._wall_s)))
         what = self._plan, self._snapshot, aftermath, str(problem or "")
-        ending = ending_of(*what, is_counted=source.is_whole)
+        is_counted = source.is_whole and not self._has_uncounted and self._sampler.has_last_counts
+        ending = ending_of(*what, is_counted=is_counted)
         left = aftermath.survivors.entries if aftermath.survivors else None
         deleted = _sum(ending.deleted_files, ending.deleted_directories)
         failed, removed = self._snapshot.failed, self._snapshot.removed
-        causes = self._space_watch.causes(
-            self._snapshot.started.space if self._snapshot.started else None,
-            self._sampler.space,
-            removed.entries if removed else None,
-            is_finished=ending.outcome is Outcome.DONE,
+        causes = measured(
+            lambda: self._space_watch.causes(
+                self._snapshot.started.space if self._snapshot.started else None,
+                self._sampler.space,
+                removed.entries if removed else None,
+                is_finished=ending.outcome is Outcome.DONE,
+            )
         )
         self._audit(AuditedEnd(ending.outcome, deleted, failed, left, self._wall_s))
         self._end(
@@ -356,7 +461,8 @@ class Supervisor:
                 surviving_entries=left,
                 space=self._sampler.space,
                 left=aftermath.left,
-                space_causes=causes,
+                unknown=aftermath.unknown,
+                space_causes=causes or (),
                 failed=failed,
                 deleted_entries=removed.entries if removed else None,
             )
@@ -378,8 +484,15 @@ class Supervisor:
         self._note(event)
         if not self._record.finish():
             raise OSError(f"the end of the job could not be written: {self._record.problem}")
-        if not is_written:
-            write_json(self._folder.report, report)
+        deadline = time.monotonic() + REPORT_PATIENCE_S
+        while not is_written:
+            try:
+                write_json(self._folder.report, report)
+                is_written = True
+            except OSError as error:
+                if not is_limit(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_EVERY_S)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, EntryFailed):
@@ -398,34 +511,41 @@ def _sum(*numbers: int | None) -> int | None:
 
 def _prune() -> None:
     """Remove old jobs; what cannot be removed is named by ``tui-fs jobs --prune``."""
-    from tui_fs.job.retention import prune  # after the job, whose start it would delay
-
     try:
+        from tui_fs.job.retention import prune  # after the job, whose start it would delay
+
         prune()
-    except TuiFsError as error:
+    except (OSError, MemoryError, ImportError, TuiFsError) as error:
         print(f"Old jobs could not be removed: {error}", file=sys.stderr)  # in its log
 
 
-def _enlisted(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
-    """Take the job's lock; return it and why the job may not run."""
+def _enlist(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
+    """Take the lock of the job; return why the job may not run, also if there can be no lock."""
     try:
         return enlist(folder, plan.targets)
+    except BlockingIOError:
+        raise  # another supervisor has the lock: the journal is its own
     except JobFailed as error:
         return None, error
+    except OSError as error:
+        cause, advice = cause_of(error)
+        sentence = f"It is not known whether another job works in the same directory: {cause}."
+        return None, TuiFsError(sentence, advice)
 
 
 def main() -> None:
     """Detach and run the job of the folder given as first argument."""
     folder = JobFolder(sys.argv[1])
-    if os.fork():
-        os._exit(0)  # the starter waits for this one only; the job belongs to nobody
-    for number in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
     status = 1
+    mark = CrashMark(folder)
     try:
+        if os.fork():
+            os._exit(0)  # the starter waits for this one only; the job belongs to nobody
+        for number in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
         os.umask(0o077)
         plan = load_plan(folder)
-        lock, forbidden = _enlisted(folder, plan)
+        lock, forbidden = _enlist(folder, plan)
         supervisor = Supervisor(folder, plan)
         supervisor.run(forbidden)
         if lock is not None:
@@ -433,7 +553,8 @@ def main() -> None:
         supervisor.learn()
         _prune()
         status = 0
-    except BaseException:  # noqa: BLE001  a bug is logged, and below nothing may run on
+    except BaseException as error:  # noqa: BLE001  a bug is logged, and below nothing may run on
+        mark.leave(error)
         traceback.print_exc()
     finally:
         # At once: no thread is waited for, the launcher sees its socket close and kills the

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tui_fs.job.control import sample
+from tui_fs.job.crash import read_crash
 from tui_fs.job.journal import JournalReader
 from tui_fs.job.lock import has_supervisor
 from tui_fs.job.report import report_of
@@ -117,7 +118,10 @@ class JobView:
             JobFailed: the job belongs to another host and has no end yet.
         """
         self.refuse_elsewhere()
-        return report_of(self.snapshot, self.state, self._errors)
+        crash = read_crash(self.folder)
+        if crash:
+            crash += f"; see {displayable(self.folder.log)}"
+        return report_of(self.snapshot, self.state, self._errors, crash)
 
     def refuse_elsewhere(self) -> None:
         """Raise JobFailed if the job belongs to another host and has no end yet."""

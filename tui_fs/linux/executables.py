@@ -1,24 +1,17 @@
 """Looking for a program, and asking which one it is."""
 
-import errno
 import os
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
+from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import Missing, Refused
 from tui_fs.model.paths import displayable
 
 _VERSION_TIMEOUT_S = 5.0
-_LIMITS = {
-    errno.EAGAIN: "The limit of processes is reached: raise ulimit -u, or pids.max of the cgroup.",
-    errno.EMFILE: "The limit of open files of this process is reached: raise ulimit -n.",
-    errno.ENFILE: "The limit of open files of the system is reached: raise fs.file-max.",
-    errno.ENOMEM: "The memory is used up: free some, or raise memory.max of the cgroup.",
-}
-"""Errors of pipe, fork and execve that say nothing about the program (fork(2), pipe(2))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,7 @@ def remedy_for_start(error: OSError) -> str | None:
     Returns:
         None where the program itself cannot be executed.
     """
-    return _LIMITS.get(error.errno or 0)
+    return cause_of(error)[1] if is_limit(error) else None
 
 
 def version_line(path: str) -> tuple[str, int]:

@@ -2,12 +2,13 @@
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tui_fs.linux.background_call import call_within
 from tui_fs.linux.caches import write_out
+from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
 from tui_fs.model.space import Space
 
@@ -92,9 +93,16 @@ def one_of_each(paths: Iterable[str], mountinfo: str = MOUNTINFO) -> tuple[str, 
 
 def space_of(path: str) -> Space | None:
     """Return the free space and inodes at `path`, None if the file system does not answer."""
-    room = _statvfs(path)
-    if room is None:
-        return None
+    return measured(lambda: call_within(lambda: read_space(path), STATVFS_TIMEOUT_S))
+
+
+def read_space(path: str) -> Space:
+    """Return the free space and inodes at `path`; may never return on a dead network mount.
+
+    Raises:
+        OSError: the file system gives no figures.
+    """
+    room = os.statvfs(path)
     return Space(room.f_bfree * room.f_frsize, room.f_ffree if room.f_files else None)
 
 
@@ -120,16 +128,5 @@ def settle(path: str) -> None:
 
 
 def _statvfs(path: str) -> os.statvfs_result | None:
-    """statvfs in a thread that is left behind if it hangs."""
-    answers: list[os.statvfs_result] = []
-
-    def ask() -> None:
-        try:
-            answers.append(os.statvfs(path))
-        except OSError:
-            return  # no answer; the caller shows that the counts are unknown
-
-    thread = threading.Thread(target=ask, name="statvfs", daemon=True)
-    thread.start()
-    thread.join(STATVFS_TIMEOUT_S)
-    return answers[0] if answers else None
+    """Return the figures of a file system; None if it does not answer or cannot be asked now."""
+    return measured(lambda: call_within(lambda: os.statvfs(path), STATVFS_TIMEOUT_S))

@@ -15,6 +15,14 @@ def end_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def continue_when_parent_ends() -> None:
+    """Have the kernel continue this process when its parent's thread ends, if it is stopped then.
+
+    The thread is the one that forked this process (PR_SET_PDEATHSIG in prctl(2)).
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
 def set_child_subreaper() -> None:
     """Become the parent of descendants whose own parents end (prctl(2))."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

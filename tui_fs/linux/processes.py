@@ -22,11 +22,37 @@ def all_stopped(root_pid: int) -> bool:
         children = psutil.Process(root_pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return True
-    for child in children:
-        threads = f"/proc/{child.pid}/task"
+    return all(_is_stopped(child.pid) for child in children)
+
+
+def none_continued(root_pid: int) -> bool:
+    """Return whether the descendants of a process that were stopped still are.
+
+    Cheaper than `all_stopped`, which reads the state of every process of the machine. The lists
+    of children are exact only while all of them are stopped (proc(5)), which is the case here
+    until somebody continues one.
+
+    Raises:
+        OSError: the processes cannot be read now.
+    """
+    waiting, has_lists = [root_pid], False
+    while waiting:
+        threads = f"/proc/{waiting.pop()}/task"
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            if not all(state_of(f"{threads}/{thread}").is_still for thread in os.listdir(threads)):
-                return False
+            for thread in os.listdir(threads):
+                with open(f"{threads}/{thread}/children", "rb") as file:
+                    children = [int(word) for word in file.read().split()]
+                has_lists = True
+                if not all(map(_is_stopped, children)):
+                    return False
+                waiting += children
+    return has_lists or all_stopped(root_pid)  # a kernel without CONFIG_PROC_CHILDREN
+
+
+def _is_stopped(pid: int) -> bool:
+    threads = f"/proc/{pid}/task"
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return all(state_of(f"{threads}/{thread}").is_still for thread in os.listdir(threads))
     return True
 
 
@@ -38,14 +64,20 @@ class UsageMeter:
     """
 
     def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._root = psutil.Process(root_pid)
+        self._root_pid = root_pid
+        self._root: psutil.Process | None = None
         self._clock = clock
         self._io: dict[tuple[int, float], tuple[int, int]] = {}
         self._last: tuple[float, float] | None = None
 
     def measure(self) -> Usage | None:
-        """Return the usage now, None when the processes are gone."""
+        """Return the usage now, None when the processes are gone.
+
+        Raises:
+            OSError: the processes cannot be read now.
+        """
         try:
+            self._root = self._root or psutil.Process(self._root_pid)
             ended = self._root.cpu_times()
             children = self._root.children(recursive=True)
         except psutil.Error:

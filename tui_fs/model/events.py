@@ -249,6 +249,7 @@ class JobFinished:
         surviving_entries: names still below the targets (and the targets themselves, unless
             they were to be kept); None if that could not be counted.
         left: the targets of which something is left.
+        unknown: those of `left` of which it is not known whether anything is left.
         space_causes: why the space that came back is not what was expected.
         failed: entries that could not be deleted; None in a journal that does not add them up.
         deleted_entries: by the last sample; None where nothing could count them.
@@ -265,6 +266,7 @@ class JobFinished:
     space: Space | None
     left: tuple[PathStr, ...]
     space_causes: tuple[Cause, ...] = ()
+    unknown: tuple[PathStr, ...] = ()
     failed: int | None = None
     deleted_entries: int | None = None
 

@@ -186,6 +186,8 @@ class Bpftrace:
     def _collect(self) -> None:
         process = self._process
         assert process is not None and process.stdout is not None
-        for line in process.stdout:
-            self._parser.line(line)
-        self._has_died = not self._is_closed
+        try:
+            for line in process.stdout:
+                self._parser.line(line)
+        finally:  # also for lack of memory: what is printed from now on is not read
+            self._has_died = not self._is_closed

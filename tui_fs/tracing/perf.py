@@ -14,6 +14,7 @@ import resource
 import socket
 import struct
 
+from tui_fs.linux.limits import cause_of
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
@@ -94,20 +95,27 @@ class PerfCounters:
 
     def attach(self, pid: int) -> None:
         """See `CallSource.attach`; Missing if the kernel refuses."""
-        allow_more_descriptors(COUNTERS_PER_PROCESS + _SPARE_DESCRIPTORS)
+        opened: list[tuple[list[int], int]] = []
+
+        def open_into(descriptors: list[int], event: str, event_filter: str | None) -> None:
+            opened.append((descriptors, self._open(event, pid, event_filter)))
+
         try:
-            self._directories.append(
-                self._open("syscalls/sys_enter_unlinkat", pid, f"flag & {AT_REMOVEDIR}")
-            )
+            allow_more_descriptors(COUNTERS_PER_PROCESS + _SPARE_DESCRIPTORS)
+            open_into(self._directories, "syscalls/sys_enter_unlinkat", f"flag & {AT_REMOVEDIR}")
             for name in SYSCALLS:
                 event = f"syscalls/sys_exit_{tracepoint_name(name)}"
                 if not os.path.exists(os.path.join(self._events, event)):
                     continue
                 returned_once = "ret != 0" if name in CREATING_CALLS else None
-                self._exits.setdefault(name, []).append(self._open(event, pid, returned_once))
-                self._failed.setdefault(name, []).append(self._open(event, pid, "ret < 0"))
+                open_into(self._exits.setdefault(name, []), event, returned_once)
+                open_into(self._failed.setdefault(name, []), event, "ret < 0")
         except OSError as error:
+            for _, descriptor in opened:  # all or none: it may be tried again
+                os.close(descriptor)
             raise Missing(*why_not(error)) from error
+        for descriptors, descriptor in opened:
+            descriptors.append(descriptor)
 
     def step_ended(self) -> None:
         """See `CallSource.step_ended`; the counters stay open, but are not read again."""
@@ -198,7 +206,8 @@ def why_not(error: OSError) -> tuple[str, str]:
         )
     if error.errno == errno.EMFILE:
         return ("Too few file descriptors for the counters.", "Raise ulimit -n.")
-    return (f"The kernel refused its counters: {os.strerror(error.errno or 0)}.", "")
+    cause, advice = cause_of(error)
+    return (f"The kernel refused its counters: {cause}.", advice)
 
 
 def _perf_event_open(attr: bytes, pid: int) -> int:

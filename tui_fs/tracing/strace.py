@@ -4,6 +4,7 @@ import os
 import re
 import selectors
 import threading
+import time
 from collections.abc import Sequence
 
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource, added_up
@@ -18,6 +19,7 @@ _RETURNED = re.compile(
 )
 _ENTERED = re.compile(rb"(\d+) +(\w+)\((.*) <unfinished \.\.\.>")
 _PID = re.compile(rb"\d+")
+_WITHOUT_MEMORY_S = 0.01
 _HEXADECIMAL = re.compile(rb"0x[0-9a-f]{1,16}")
 
 
@@ -81,13 +83,14 @@ class Strace:
         self._path = path
         self._parsers: dict[int, StraceParser] = {}
         self._writing: list[int] = []
+        self._has_lost = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._collect, name="strace", daemon=True)
 
     @property
     def is_whole(self) -> bool:
         """See `CallSource.is_whole`; a strace that is killed is a tool that is."""
-        return True
+        return not self._has_lost
 
     def wrap(self, argv: Argv) -> Argv:
         """See `CallSource.wrap`; the launcher inherits the pipe that is made here."""
@@ -134,15 +137,22 @@ class Strace:
                 selector.register(reading, selectors.EVENT_READ)
             while selector.get_map():
                 for key, _ in selector.select():
-                    chunk = os.read(key.fd, 1 << 16)
-                    if not chunk:
-                        selector.unregister(key.fd)
-                        os.close(key.fd)
-                        continue
-                    *lines, rests[key.fd] = (rests[key.fd] + chunk).split(b"\n")
-                    with self._lock:
-                        for line in lines:
-                            self._parsers[key.fd].line(line)
+                    try:
+                        if not self._take(key.fd, rests):
+                            selector.unregister(key.fd)
+                            os.close(key.fd)
+                    except MemoryError:
+                        self._has_lost = True  # a strace that nobody reads would stop its tool
+                        time.sleep(_WITHOUT_MEMORY_S)
+
+    def _take(self, pipe: int, rests: dict[int, bytes]) -> bool:
+        """Read from one pipe; return whether there was anything."""
+        chunk = os.read(pipe, 1 << 16)
+        *lines, rests[pipe] = (rests[pipe] + chunk).split(b"\n")
+        with self._lock:
+            for line in lines:
+                self._parsers[pipe].line(line)
+        return bool(chunk)
 
 
 def add_up(counts: Sequence[Counts]) -> Counts:
