@@ -199,3 +199,20 @@ def parent_of(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def test_a_stopped_launcher_and_all_tools_end_with_the_supervisor(cli: Cli, crowded: Path) -> None:
+    # Given a deletion by xargs, whose rm is a grandchild of the launcher, and a stopped launcher
+    target = crowded / "target"
+    words = ("--strategy", "xargs", "--rate", "200", "--yes", "--detach")
+    job = cli.run("delete", *words, target).expect(0).stdout.decode().strip()
+    supervisor = cli.supervisor_of(job)
+    wait_until(lambda: has_counted_removals(cli, job), "the first deletions")
+    launcher = next(pid for pid, _ in processes_with(job) if parent_of(pid) == supervisor)
+    os.kill(launcher, signal.SIGSTOP)
+    # When the supervisor is killed
+    os.kill(supervisor, signal.SIGKILL)
+    # Then the launcher and everything that deletes ends
+    wait_until(lambda: not is_alive(launcher), "the end of the launcher", deadline_s=3)
+    assert strategy_processes(cli, job, target) == []
+    assert entries_in(target) > 0

@@ -114,3 +114,33 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
     assert aftermath.left == (str(target),)
     assert aftermath.survivors is None
     assert aftermath.note == "The directory cannot be looked at any more: Input/output error."
+
+
+@pytest.mark.parametrize(
+    ("links", "is_done"),
+    ((0, True), (2, False), (None, False)),
+)
+def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: int | None, is_done: bool
+) -> None:
+    # Given a target whose path is gone and whose descriptor is stale
+    target = tmp_path / "t"
+    target.mkdir()
+    plan_of_it = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
+    held = os.open(target, os.O_PATH | os.O_DIRECTORY)
+    target.rmdir()
+
+    def stale(_: int) -> os.stat_result:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as served:
+        served.setattr(os, "fstat", stale)
+        served.setattr("tui_fs.job.aftermath.cached_links", lambda _: links)
+        try:
+            aftermath = look(plan_of_it, [held])
+        finally:
+            os.close(held)
+    # Then it is done only if the kernel itself has taken its last link
+    assert aftermath.is_all_gone is is_done
+    assert ("renamed elsewhere" in aftermath.note) is not is_done
+    assert aftermath.unknown == (() if is_done else (str(target),))

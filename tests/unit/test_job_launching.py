@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import needs_tool
+from tests.limits.limits import limited, why_not_limited
+from tests.needs import lacks, needs_tool
+from tui_fs.job.launcher import Launcher
 from tui_fs.job.launching import LONGEST_OUTPUT_BYTES, run_steps
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.strategy import IoPriority
 from tui_fs.tracing.ladder import open_source
 
 _OWN_FAULTS = 200
@@ -107,3 +110,20 @@ def test_what_the_question_raises_ends_the_tools(directory: int) -> None:
     # When asked whether it goes on, and it does not / Then it is ended, and that is raised
     with pytest.raises(Stopped):
         run_steps((((tool("sleep"), "600"),),), directory, open_source(TraceSource.OFF), stop)
+
+
+def test_tools_that_cannot_be_forked_are_an_error_and_can_be_forked_later(directory: int) -> None:
+    # Given a launcher that may start no process
+    why = why_not_limited("processes")
+    if why is not None:
+        lacks(why)
+    launcher = Launcher((((tool("true"),),),), (directory,), 0, IoPriority.NORMAL)
+    try:
+        with limited("processes", launcher.pid), pytest.raises(BlockingIOError):
+            launcher.fork_step(0)
+        # When it may again / Then the step runs
+        launcher.fork_step(0)
+        launcher.release()
+        assert launcher.ended().statuses == (0,)
+    finally:
+        launcher.close()

@@ -13,9 +13,9 @@ import pytest
 from tests.conftest import wait_until
 from tests.needs import needs_tool
 from tui_fs.job.launcher import Launcher
-from tui_fs.job.pacing import Pacing
+from tui_fs.job.pacing import CONTINUED_BY_OTHERS, Pacing
 from tui_fs.model.command import Command
-from tui_fs.model.events import Event, PaceChanged
+from tui_fs.model.events import Event, PaceChanged, ToolSaid
 from tui_fs.model.strategy import IoPriority, Pace
 
 DEADLINE_MS = 20_000
@@ -184,3 +184,22 @@ def _is_going(pacing: Pacing, tool: psutil.Process) -> bool:
     pacing.look(lambda: 0)
     time.sleep(0.05)
     return tool.status() != psutil.STATUS_STOPPED
+
+
+def test_tools_that_another_process_continues_during_a_pause_are_stopped_again(
+    launcher: Launcher,
+) -> None:
+    # Given a paused tool
+    noted: list[Event] = []
+    pacing = pacing_of(launcher, Pace(), noted)
+    (pid,) = launcher.fork_step(0)
+    pacing.step_begins()
+    launcher.release()
+    assert pacing.pause()
+    # When another process continues it
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: psutil.Process(pid).status() != psutil.STATUS_STOPPED, "the tool running")
+    pacing.look(lambda: 0)
+    # Then it is stopped again, and that is journalled
+    wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the tool stopped")
+    assert noted == [ToolSaid(1.0, CONTINUED_BY_OTHERS)]

@@ -1,5 +1,6 @@
 """Whether targets that share a run are still what was confirmed while it works."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
+from tui_fs.job import target_watch
 from tui_fs.job.races import StagedStep
-from tui_fs.job.target_watch import TargetWatch
+from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target
@@ -86,3 +88,34 @@ def test_one_alone_was_compared_before_its_step(watch: TargetWatch, places: list
     # Given a step with one target / When that is exchanged / Then it was the step's own look
     exchange(places[1])
     assert watch.why_exchanged(1) is None
+
+
+def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
+    watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given mounts that have changed, and no descriptor to look at them
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    watch.mounts_changed(1)
+    with monkeypatch.context() as limited:
+        limited.setattr(target_watch, "check_again_all", refuse)
+        # When looked at / Then it is an error of its own, and the doubt stays
+        with pytest.raises(CheckFailed, match="open files"):
+            watch.why_to_end()
+    assert watch.has_doubts
+    # And it is over as soon as the target can be checked
+    monkeypatch.setattr(target_watch, "check_again_all", lambda *_: None)
+    assert watch.why_to_end() is None
+    assert not watch.has_doubts
+
+
+def test_a_target_that_cannot_be_looked_at_becomes_doubtful(
+    watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(os, "lstat", fail)
+    assert watch.why_exchanged(0) is None
+    assert watch.has_doubts

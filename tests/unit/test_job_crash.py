@@ -1,0 +1,43 @@
+"""A supervisor that failed is told from one that was killed."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from tests.ui.recorded import RUNNING
+from tests.unit.test_job_view import job
+from tui_fs.job.crash import CrashMark, read_crash
+from tui_fs.job.store import JobFolder
+from tui_fs.job.view import JobView
+
+
+def test_a_crash_is_reported_as_one_with_its_log() -> None:
+    # Given a job whose supervisor failed by an error of its own
+    folder = job(*RUNNING)
+    CrashMark(folder).leave(KeyError("missing"))
+    # When it is reported / Then the error and the log are named, and nothing was killed
+    view = JobView(folder)
+    view.poll()
+    report = view.report()
+    assert report["outcome"] == "died"
+    explanation = str(report["explanation"])
+    assert explanation.startswith("tui-fs itself failed: KeyError: 'missing'; see ")
+    assert folder.log in explanation
+    assert "was killed" not in explanation
+
+
+@pytest.mark.parametrize("has_mark_file", (False, True))
+def test_a_killed_supervisor_is_reported_as_killed(has_mark_file: bool) -> None:
+    folder = job(*RUNNING)
+    if has_mark_file:
+        CrashMark(folder)
+    view = JobView(folder)
+    view.poll()
+    assert "The supervisor was killed" in str(view.report()["explanation"])
+
+
+def test_a_limit_is_named_in_the_mark(tmp_path: Path) -> None:
+    folder = JobFolder(str(tmp_path))
+    CrashMark(folder).leave(OSError(errno.EMFILE, "Too many open files"))
+    assert read_crash(folder) == "the limit of open files of a process is reached (EMFILE)"
