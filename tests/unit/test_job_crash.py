@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.recorded import RUNNING
 from tests.unit.test_job_view import job
+from tests.unit.test_model_snapshot import RUNNING
 from tui_fs.job.crash import CrashMark, read_crash
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
