@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tests.acl import NAMED_USER, grant
 from tests.attack.arena import Guarded, attacking
-from tests.attack.swapper import GID, INNER, UID
+from tests.attack.swapper import GID, INNER, UID, fill
 from tests.conftest import DEADLINE_S, Cli, Finished
 from tests.needs import needs_tool
 from tui_fs.linux.engine import NAME as ENGINE
@@ -44,6 +45,10 @@ class Exchange(StrEnum):
     TARGET_OWN = "target-own"
 
 
+ACL_EXCHANGES = (Exchange.TARGET_ROOTS, Exchange.PARENT_ROOTS, Exchange.PARENT_LINK)
+"""Exchanges of names, and of a name for a link, that lead a deletion by path astray."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spool:
     """Below `place`: a directory to delete that somebody else owns, and all above it.
@@ -54,9 +59,13 @@ class Spool:
     decoy/target      root's; the links point here
     home/roots/target, home/spool/roots
                       root's, in directories of the attacker's, who can rename but not empty them
+
+    With `by_acl` all of it is root's, and an access control list grants the attacker write access
+    to home/ and home/spool/.
     """
 
     place: Path
+    by_acl: bool = False
 
     @property
     def spool(self) -> Path:
@@ -72,15 +81,21 @@ class Spool:
         """Make what must survive, and the attacker's own directories."""
         self.spool.mkdir(parents=True)
         for directory in (self.spool, self.spool.parent):
-            os.chown(directory, UID, GID)
+            if self.by_acl:
+                grant(directory, NAMED_USER, UID)
+            else:
+                os.chown(directory, UID, GID)
         roots = (self.place / "decoy", self.spool.parent / "roots", self.spool / "roots")
         filled = [roots[0] / "target", roots[1] / "target", roots[2]]
-        return Guarded((self.place,), tuple(d for top in filled for d in (top, top / INNER)))
+        guarded = Guarded((self.place,), tuple(d for top in filled for d in (top, top / INNER)))
+        if self.by_acl:
+            fill(str(self.target), _LEVELS)  # root's, but the job may delete it
+        return guarded
 
     def orders(self, exchange: Exchange, *, on_demand: bool) -> dict[str, object]:
         """Return what the attacker builds, and what it exchanges."""
         spool, target = "home/spool", "home/spool/target"
-        filled = {target: _LEVELS}
+        filled = {} if self.by_acl else {target: _LEVELS}
         pair: tuple[str, str, str | None]
         match exchange:
             case Exchange.PARENT_LINK:
@@ -112,14 +127,15 @@ class Verdict:
 
 
 def attack_at_the_last_moment(
-    cli: Cli, place: Path, exchange: Exchange, strategy: str, *options: str
+    cli: Cli, place: Path, exchange: Exchange, strategy: str, *options: str, by_acl: bool = False
 ) -> Verdict:
     """Exchange once, after the last check and before the first tool looks at its argument.
 
     Args:
         place: an empty directory that everybody may enter.
+        by_acl: the attacker owns nothing and may write only through an access control list.
     """
-    scene = Spool(place)
+    scene = Spool(place, by_acl)
     guarded = scene.guard()
     waiting = with_waiting_tools(cli, place)
     with attacking(place, scene.orders(exchange, on_demand=True)):
@@ -127,9 +143,11 @@ def attack_at_the_last_moment(
     return _verdict(finished, guarded, (place / _RUNG).exists())
 
 
-def attack_rm_by_path(cli: Cli, place: Path, exchange: Exchange) -> Verdict:
+def attack_rm_by_path(
+    cli: Cli, place: Path, exchange: Exchange, *, by_acl: bool = False
+) -> Verdict:
     """Do the same to ``rm -rf PATH``, which has no check and shows that the attack works."""
-    scene = Spool(place)
+    scene = Spool(place, by_acl)
     guarded = scene.guard()
     with_waiting_tools(cli, place)
     with attacking(place, scene.orders(exchange, on_demand=True)):

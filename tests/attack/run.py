@@ -25,7 +25,14 @@ from tests.attack.campaign import (
     job,
     naively,
 )
-from tests.attack.parent import Exchange, Verdict, attack_at_the_last_moment, attack_rm_by_path
+from tests.attack.parent import (
+    ACL_EXCHANGES,
+    REFUSED,
+    Exchange,
+    Verdict,
+    attack_at_the_last_moment,
+    attack_rm_by_path,
+)
 from tests.conftest import Cli
 
 _COLUMNS = "{:<22}{:>6}{:>10}{:>8}{:>8}{:>8}   {}"
@@ -39,6 +46,15 @@ before  names of root's that links and moved directories lead to, before each jo
 after   how many of them were left after the worst job
 lost    how many fell in all jobs together; they are put back after each
 """
+_ACL_COLUMNS = "{:<14}{:>8}{:>8}{:>10}{:>10}{:>8}"
+_BY_ACL = """\
+One exchange by a user who owns nothing and may write only through an access control list, after
+the last check and before the tool starts
+rm -rf    names of root's outside the target that rm -rf PATH by itself deletes in one run
+refused   jobs of strategies that work by path, refused before a tool starts
+attacked  jobs whose tool waited for the exchange
+lost      names of root's outside the target that all jobs together deleted
+"""
 _LAST_MOMENT = """\
 One exchange after the last check and before the tool starts: how many of the 50 names of
 root's that it leads to fell, and how the job ended
@@ -49,6 +65,12 @@ def main(arguments: list[str]) -> int:
     """Run both attacks; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.run", description=__doc__)
     parser.add_argument("--swaps", type=int, default=10_000, help="exchanges for each strategy")
+    parser.add_argument(
+        "--acl-runs", type=int, default=100, help="jobs for each exchange through an ACL"
+    )
+    parser.add_argument(
+        "--only-acl", action="store_true", help="leave out the attacks by the owner of the tree"
+    )
     parser.add_argument("--dir", help="where to make the trees (a file system to try)")
     parsed = parser.parse_args(arguments)
     if os.geteuid() != 0:
@@ -57,8 +79,36 @@ def main(arguments: list[str]) -> int:
         base = Path(made)
         os.environ["XDG_STATE_HOME"] = str(base / "state")
         cli = Cli(_program(), base / "state")
-        withstood = _print_campaigns(cli, base, parsed.swaps)
-        return 0 if _print_last_moments(cli, base) and withstood else 1
+        withstood = _print_acl_attacks(cli, base, parsed.acl_runs)
+        if not parsed.only_acl:
+            withstood &= _print_campaigns(cli, base, parsed.swaps)
+            withstood &= _print_last_moments(cli, base)
+        return 0 if withstood else 1
+
+
+def _print_acl_attacks(cli: Cli, base: Path, runs: int) -> bool:
+    """Attack through an ACL, with one strategy after another; return whether all withstood."""
+    print(_BY_ACL)
+    print(_ACL_COLUMNS.format("exchange", "rm -rf", "jobs", "refused", "attacked", "lost"))
+    is_as_promised = True
+    ways = (*VARIANTS, *((name,) for name in BY_PATH))
+    for exchange in ACL_EXCHANGES:
+        with _place(base) as place:
+            naive = attack_rm_by_path(cli, place, exchange, by_acl=True)
+        verdicts: list[Verdict] = []
+        for number in range(runs):
+            words = ways[number % len(ways)]
+            with _place(base) as place:
+                verdicts.append(
+                    attack_at_the_last_moment(cli, place, exchange, *words, by_acl=True)
+                )
+        refused = sum(verdict.code == REFUSED and not verdict.was_rung for verdict in verdicts)
+        attacked = sum(verdict.was_rung for verdict in verdicts)
+        lost = sum(len(verdict.lost) for verdict in verdicts)
+        numbers = (len(naive.lost), runs, refused, attacked, lost)
+        print(_ACL_COLUMNS.format(exchange, *numbers), flush=True)
+        is_as_promised &= bool(naive.lost) and not lost and refused + attacked == runs
+    return is_as_promised
 
 
 def _print_campaigns(cli: Cli, base: Path, swaps: int) -> bool:

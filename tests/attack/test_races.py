@@ -16,6 +16,7 @@ from tests.attack.campaign import (
     naively,
 )
 from tests.attack.parent import (
+    ACL_EXCHANGES,
     REFUSED,
     Exchange,
     Spool,
@@ -129,6 +130,39 @@ def test_no_other_directory_is_taken_for_the_target(
     assert verdict.lost == ()
     # (a job that lasts long enough sees the exchange and ends itself)
     assert verdict.code in (DONE, PARTIAL, REFUSED, CANCELLED)
+
+
+@pytest.mark.parametrize("exchange", ACL_EXCHANGES)
+def test_rm_by_path_is_led_astray_through_an_acl(cli: Cli, place: Path, exchange: Exchange) -> None:
+    # Given directories of root's, and an attacker who may write only through a list of theirs
+    # When rm is given the path, and the attacker exchanges a name on the way
+    verdict = attack_rm_by_path(cli, place, exchange, by_acl=True)
+    # Then rm deletes another directory
+    assert verdict.was_rung
+    assert verdict.lost
+
+
+@pytest.mark.parametrize("exchange", ACL_EXCHANGES)
+def test_no_strategy_is_led_astray_through_an_acl(
+    cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
+) -> None:
+    # Given the same directories / When a job deletes the target
+    verdict = attack_at_the_last_moment(cli, place, exchange, *variant, by_acl=True)
+    # Then nothing else falls
+    assert verdict.was_rung
+    assert verdict.lost == ()
+    assert verdict.code in (DONE, PARTIAL, REFUSED, CANCELLED)
+
+
+@pytest.mark.parametrize("strategy", BY_PATH)
+def test_a_strategy_by_path_is_refused_when_an_acl_grants_write(
+    cli: Cli, place: Path, strategy: str
+) -> None:
+    # Given the same directories / When a strategy that works by path is chosen
+    verdict = attack_at_the_last_moment(cli, place, Exchange.TARGET_ROOTS, strategy, by_acl=True)
+    # Then it is refused before a tool starts
+    assert (verdict.code, verdict.was_rung, verdict.lost) == (REFUSED, False, ())
+    assert "access control list" in verdict.said
 
 
 @pytest.mark.parametrize("exchange", (Exchange.PARENT_LINK, Exchange.TARGET_LINK))

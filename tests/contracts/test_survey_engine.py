@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.acl import NAMED_GROUP, NAMED_USER, grant
 from tests.conftest import Cli, wait_until
-from tests.needs import needs_engine
+from tests.needs import needs_engine, needs_root
 from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
 from tui_fs.linux.engine import find_engine
@@ -18,7 +19,9 @@ from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.survey import Survey
 from tui_fs.survey import scandir
 from tui_fs.survey.engine import FORMAT
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
+
+DAEMON, NOBODY = 1, 65534
 
 _MESSAGE = b"i" + FORMAT.to_bytes(4, "little")
 """What marshal writes for the number of the format."""
@@ -184,7 +187,7 @@ class TestEngine:
 _WAITING = """
 import os, signal, sys
 from tests.unit.survey_trees import children_of
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
 running = ScandirSurvey([sys.argv[1]], interval_s=0, looks_around=False, backend="engine").run()
 next(running)
 print(*children_of(os.getpid()), flush=True)
@@ -197,3 +200,47 @@ def _state(pid: int) -> str:
         return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "X"
+
+
+@pytest.mark.parametrize("backend", ["scandir", "engine"])
+def test_both_backends_count_the_directories_that_an_acl_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend
+) -> None:
+    # Given directories that a user's private group may write in, some with a list
+    needs_root("giving directories away")
+    if backend == "engine":
+        needs_engine()
+    lists: dict[str, tuple[int, int, int, int] | None] = {
+        "without": None,
+        "nobody writes": (NAMED_USER, NOBODY, 7, 7),
+        "a group writes": (NAMED_GROUP, NOBODY, 7, 7),
+        "nobody reads": (NAMED_USER, NOBODY, 5, 7),
+        "masked": (NAMED_USER, NOBODY, 7, 5),
+        "the user writes": (NAMED_USER, 0, 7, 7),
+    }
+    tree = tmp_path / "tree"
+    for name, entry in lists.items():
+        (tree / name).mkdir(parents=True)
+        os.chown(tree / name, 0, DAEMON)
+        (tree / name).chmod(0o775)
+        if entry is not None:
+            grant(tree / name, *entry)
+    # When counted for that user
+    monkeypatch.setattr(os, "geteuid", lambda: DAEMON)
+    *_, survey = ScandirSurvey([str(tree)], looks_around=False, backend=backend).run()
+    # Then those count whose list grants write access to somebody else
+    assert (survey.backend, survey.writable_by_others) == (backend, 2)
+
+
+@pytest.mark.parametrize("backend", ["scandir", "engine"])
+def test_both_backends_count_the_directories_that_group_0_may_write_in(
+    tmp_path: Path, backend: Backend
+) -> None:
+    # Given a directory of root's whose group root may write in it / When counted / Then it counts
+    if backend == "engine":
+        needs_engine()
+    needs_root("directories of group 0")
+    (tmp_path / "tree" / "open").mkdir(parents=True)
+    (tmp_path / "tree" / "open").chmod(0o775)
+    *_, survey = ScandirSurvey([str(tmp_path / "tree")], looks_around=False, backend=backend).run()
+    assert survey.writable_by_others == 1

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from pathlib import Path
 
+from tests.acl import NAMED_USER, grant
 from tests.conftest import entries_in, wait_until
 from tests.filesystems import mount_bind, mount_tmpfs
 from tests.matrix.case import (
@@ -157,6 +158,11 @@ def _writable_by_another(scene: Scene) -> None:
     os.chown(scene.target / "many" / "directory-00001", UID, -1)
 
 
+def _writable_through_an_acl(scene: Scene) -> None:
+    _small_tree(scene)
+    grant(scene.target / "many" / "directory-00001", NAMED_USER, UID)
+
+
 _ONLY_THE_TARGET = Promise("Only the target changes; outside, nothing is deleted.", (DONE, PARTIAL))
 _LEADS_OUTSIDE = Promise(
     "No promise for what lies outside: it works by path, and is refused where others may write; "
@@ -182,7 +188,16 @@ OTHERS = Group(
             build=_writable_by_another,
         ),
         Case(
-            name="the same with --accept-races",
+            name="an access control list lets another user write in the tree",
+            promise=Promise("All of it goes: nobody can lead it outside.", (DONE,)),
+            unlike=dict.fromkeys(
+                _BY_PATH,
+                Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
+            ),
+            build=_writable_through_an_acl,
+        ),
+        Case(
+            name="somebody other than the user and root may write in the tree, with --accept-races",
             promise=Promise("All of it goes.", (DONE,)),
             build=_writable_by_another,
             options=("--accept-races",),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
 from tests.trees import Sentinel, flat, manifest
 from tests.unit.scratching import (
@@ -24,7 +25,7 @@ from tests.unit.scratching import (
     struck,
     told_by,
 )
-from tui_fs.job.scratch import PREFIX, Scratch
+from tui_fs.job.scratch import PREFIX, Scratch, place_beside
 from tui_fs.model.errors import Refused
 
 __all__ = ["above", "records", "sentinel"]
@@ -217,6 +218,17 @@ def test_what_could_not_be_finished_is_taken_back(
 
     # When made / Then it is gone again
     with struck(monkeypatch, call, fail), pytest.raises(type(error)):
+        made_in(above)
+    assert scratches(above) == []
+
+
+def test_no_scratch_is_made_where_an_acl_grants_write(above: Path) -> None:
+    # Given a directory whose access control list lets another user write
+    assert place_beside(str(above / "target")) == str(above)
+    grant(above, NAMED_USER, 65534)
+    # When a place is sought, or used / Then it is not that one
+    assert place_beside(str(above / "target")) != str(above)
+    with pytest.raises(Refused, match="exchange what is made"):
         made_in(above)
     assert scratches(above) == []
 

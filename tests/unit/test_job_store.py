@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
 from tui_fs.job import store
-from tui_fs.job.store import JobFolder, all_jobs, create, find, load_plan, new_job_id
+from tui_fs.job.store import (
+    JobFolder,
+    all_jobs,
+    create,
+    find,
+    is_private,
+    load_plan,
+    made_private,
+    new_job_id,
+    state_directory,
+)
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
@@ -165,6 +176,31 @@ def test_nothing_is_made_where_another_users_link_leads(tmp_path: Path) -> None:
     # When something is to be kept there / Then it is refused, and nothing was made
     assert not store.made_private(f"{theirs}/tui-fs/jobs")
     assert os.listdir(third) == []
+
+
+def test_a_state_directory_below_one_that_an_acl_opens_is_not_private(tmp_path: Path) -> None:
+    # Given a private directory in one of the user's / When a list lets another user write above it
+    place = tmp_path / "above" / "state" / "jobs"
+    assert made_private(str(place))
+    grant(tmp_path / "above", NAMED_USER, 65534)
+    # Then the other user can replace it
+    assert not is_private(str(place))
+    assert not made_private(str(place))
+
+
+def test_a_home_that_an_acl_opens_is_not_the_home_of_roots_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a home of root's
+    needs_root("the home of root")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert state_directory().startswith(str(home))
+    # When a list lets another user write in it / Then jobs go elsewhere
+    grant(home, NAMED_USER, 65534)
+    assert not state_directory().startswith(str(home))
 
 
 def test_a_plan_of_another_version_is_refused() -> None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
 from tui_fs.linux.ways import canonical, resolve
 from tui_fs.model.errors import Refused
 
-OTHER = 65534
+DAEMON, OTHER = 1, 65534
 
 
 @pytest.fixture
@@ -78,6 +79,21 @@ def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str
     assert refused.value.rule == "symlink"
     # And the way without it is open
     assert resolve(str(place / "a" / "b")) == str(place / "a" / "b")
+
+
+def test_a_link_in_a_directory_that_an_acl_opens_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given root's link in a directory of root's that a private group may write in
+    needs_root("giving a link away")
+    monkeypatch.setattr(os, "geteuid", lambda: DAEMON)
+    os.chown(place, 0, DAEMON)
+    place.chmod(0o775)
+    assert resolve(str(place / "to-b")) == str(place / "a" / "b")
+    # When an access control list lets another user write there / Then the link is refused
+    grant(place, NAMED_USER, OTHER)
+    with pytest.raises(Refused, match="to-b is a symbolic link"):
+        resolve(str(place / "to-b"))
 
 
 def test_no_descriptor_is_left_open(place: Path) -> None:
