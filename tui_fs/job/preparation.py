@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tui_fs.cost.calls_parallel import calls_of_start
@@ -49,6 +50,17 @@ class Prepared:
     output: ToolOutput
 
 
+def check_tools(paths: Iterable[str]) -> None:
+    """Raise Missing if a tool is gone, or if others can replace it by now."""
+    for path in paths:
+        if not os.access(path, os.X_OK):
+            raise Missing(f"{path} is not there any more.", "Plan the job again.")
+        # The interpreter that runs this very check is as trusted as the check.
+        untrusted = None if path == sys.executable else why_untrusted(path)
+        if untrusted is not None:
+            raise Missing(f"{untrusted}.", "Plan the job again.")
+
+
 def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     """Check everything again, and prepare the tools and their counters.
 
@@ -79,12 +91,7 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     strategy = STRATEGIES[plan.strategy]
     check_plan(plan)
     refuse_race(strategy, plan.options, plan.paths, plan.writable_by_others)
-    for tool in plan.tools.values():
-        if not os.access(tool, os.X_OK):
-            raise Missing(f"{tool} is not there any more.", "Plan the job again.")
-        untrusted = None if tool == sys.executable else why_untrusted(tool)
-        if untrusted is not None:
-            raise Missing(f"{untrusted}.", "Plan the job again.")
+    check_tools(plan.tools.values())
     allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
     pinned = [open_pinned(target) for target in plan.targets]
     source, staged = _stage(plan, empty_directory)
