@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tui_fs.linux.cached_links import cached_links
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.statx import cached_links, is_removed_on_overlay
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
@@ -151,12 +151,10 @@ def is_deleted(held: int) -> bool:
         OSError: its file system fails. With ESTALE or ENOENT a server does not know the directory,
             and this machine has not removed it: it may as well have been renamed there.
     """
-    try:
-        return os.fstat(held).st_nlink == 0
-    except OSError as error:
-        if error.errno in _FORGOTTEN and cached_links(held) == 0:
-            return True
-        raise
+    # Before any question to a server: its answer would replace what the kernel has noted.
+    if cached_links(held) == 0:
+        return True
+    return os.fstat(held).st_nlink == 0 or is_removed_on_overlay(held)
 
 
 def _count(

@@ -7,15 +7,16 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
-_AT_EMPTY_PATH = 0x1000
-_STATX_BTIME, _STATX_MNT_ID = 0x800, 0x1000
+_AT_EMPTY_PATH, _AT_STATX_DONT_SYNC = 0x1000, 0x4000
+_STATX_NLINK, _STATX_BTIME, _STATX_MNT_ID = 0x4, 0x800, 0x1000
 _STATX_BYTES = 256
 _AT_FDCWD = -100
 _STATX_NUMBERS = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
-# Offsets in struct statx: stx_mask, stx_btime (seconds and nanoseconds), stx_mnt_id.
-_MASK_AT, _BTIME_AT, _MNT_ID_AT = 0, 0x50, 0x90
+# Offsets in struct statx: stx_mask, stx_nlink, stx_btime (seconds and nanoseconds), stx_mnt_id.
+_MASK_AT, _NLINK_AT, _BTIME_AT, _MNT_ID_AT = 0, 0x10, 0x50, 0x90
 _STATFS_BYTES = 256
 _OVERLAYFS_MAGIC = 0x794C7630  # linux/magic.h
+_DELETED = " (deleted)"  # d_path in fs/d_path.c
 _NOT_AVAILABLE = (errno.ENOSYS, errno.EPERM)
 """Kernels before 4.11, and seccomp filters of older container runtimes."""
 
@@ -77,6 +78,39 @@ def has_statx() -> bool:
     directory = ctypes.c_long(_AT_FDCWD)
     answer = _LIBC.syscall(ctypes.c_long(number), directory, b"/", zero, zero, buffer)
     return answer == 0 or ctypes.get_errno() not in _NOT_AVAILABLE
+
+
+def cached_links(descriptor: int) -> int | None:
+    """Return the number of links of an open file without asking a server; None if not known.
+
+    A network or FUSE file system sets it to 0 in the kernel's inode when this machine removes the
+    directory, and not for what other machines do (clear_nlink in fs/nfs/dir.c and fs/fuse/dir.c).
+    """
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    function = getattr(_LIBC, "statx", None)
+    flags = _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC
+    if function is None or function(descriptor, b"", flags, _STATX_NLINK, buffer) != 0:
+        return None
+    (mask,) = struct.unpack_from("=I", buffer, _MASK_AT)
+    (links,) = struct.unpack_from("=I", buffer, _NLINK_AT)
+    return int(links) if mask & _STATX_NLINK else None
+
+
+def is_removed_on_overlay(descriptor: int) -> bool:
+    """Return whether an open directory of an overlay has been removed.
+
+    The kernel marks its path so; its links still count those of the layer. A directory can have a
+    name that ends like the mark, and then stands at that path.
+    """
+    if not _is_on_overlay(descriptor):
+        return False
+    path = os.readlink(f"/proc/self/fd/{descriptor}")
+    if not path.endswith(_DELETED):
+        return False
+    try:
+        return not os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return True
 
 
 def _is_on_overlay(descriptor: int) -> bool:
