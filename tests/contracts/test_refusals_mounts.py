@@ -7,9 +7,24 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
-from tests.filesystems import mount_bind, mount_tmpfs
+from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
 from tests.needs import needs_root
 from tests.trees import Sentinel, manifest, many_directories
+
+
+def hidden_below(place: Path, *, options: str = "mode=0755") -> Path:
+    """Mount a new tmpfs over a directory, with a directory of the same path as below it."""
+    point = mount_tmpfs(place / "above")
+    target = point / "level" / "target"
+    many_directories_below(target)
+    subprocess.run(["mount", "-o", f"remount,{options}", point], check=True)
+    return target
+
+
+def many_directories_below(target: Path) -> None:
+    """Make a small tree with all directories above it."""
+    target.parent.mkdir(parents=True)
+    many_directories(target, 2, 2)
 
 
 def test_refuses_a_mount_point(cli: Cli, tmpfs: Path, strategy: str) -> None:
@@ -105,3 +120,101 @@ def test_refuses_a_read_only_mount(cli: Cli, tmpfs: Path, strategy: str) -> None
     # Then it is refused, for that reason
     finished.assert_one_sentence()
     assert "read-only" in finished.stderr
+
+
+def test_a_hidden_mount_inside_forbids_nothing(cli: Cli, ext4: Path, strategy: str) -> None:
+    # Given a mount in a directory that is hidden by another mount, with a directory at the path
+    needs_root("mounting")
+    many_directories_below(ext4 / "above" / "level" / "target")
+    sentinel = Sentinel(mount_tmpfs(ext4 / "above" / "level" / "target" / "point"))
+    target = hidden_below(ext4)
+    # When the directory that is seen is deleted / Then it is gone, and nothing that is hidden
+    cli.delete(target, strategy).expect(0)
+    assert not target.exists()
+    subprocess.run(["umount", ext4 / "above"], check=True)
+    sentinel.assert_whole()
+
+
+def test_a_hidden_read_only_mount_around_forbids_nothing(cli: Cli, ext4: Path) -> None:
+    # Given a target whose path leads below a read-only mount that another mount hides
+    needs_root("mounting")
+    level = ext4 / "above" / "level"
+    level.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", level], check=True)
+    target = hidden_below(ext4)
+    # When it is deleted / Then it is gone
+    cli.delete(target, "rm").expect(0)
+    assert not target.exists()
+
+
+def test_a_read_only_mount_that_hides_a_writable_one_is_refused(cli: Cli, ext4: Path) -> None:
+    # Given a writable mount that a read-only one hides, with the target in the latter
+    needs_root("mounting")
+    level = ext4 / "above" / "level"
+    level.mkdir(parents=True)
+    mount_tmpfs(level)
+    target = hidden_below(ext4, options="ro")
+    # When it is to be deleted / Then it is refused, for that reason
+    finished = cli.delete(target, "rm").expect(3)
+    finished.assert_one_sentence()
+    assert "read-only" in finished.stderr
+
+
+def test_a_bind_source_is_known_below_a_mount_that_hides_another(cli: Cli, ext4: Path) -> None:
+    # Given a part of the target mounted elsewhere, and a hidden mount with the longer path
+    needs_root("mounting")
+    level = ext4 / "above" / "level"
+    level.mkdir(parents=True)
+    mount_tmpfs(level)
+    target = hidden_below(ext4)
+    mount_bind(target / "directory-00000", ext4 / "shown")
+    before = manifest(target)
+    # When it is to be deleted / Then it is refused, and the other place is named
+    finished = cli.delete(target, "rm").expect(3)
+    finished.assert_one_sentence()
+    assert str(ext4 / "shown") in finished.stderr
+    assert manifest(target) == before
+
+
+def test_a_hidden_mount_in_a_target_of_another_path_is_refused(cli: Cli, ext4: Path) -> None:
+    # Given a mount in a directory that a bind mount shows at a second path, then hidden
+    needs_root("mounting")
+    target = ext4 / "above" / "level" / "target"
+    many_directories_below(target)
+    subprocess.run(["mount", "--make-private", "--bind", ext4, ext4], check=True)
+    second = mount_bind(ext4 / "above", ext4 / "second")
+    mount_tmpfs(target / "directory-00000")
+    hidden_below(ext4)
+    before = manifest(second / "level" / "target")
+    # When it is to be deleted by the second path
+    finished = cli.delete(second / "level" / "target", "rm").expect(3)
+    # Then it is refused, and both mounts to be taken down are named
+    finished.assert_one_sentence()
+    assert f"umount {ext4 / 'above'} && umount {target / 'directory-00000'}" in finished.stderr
+    assert manifest(second / "level" / "target") == before
+
+
+def test_a_mount_is_found_in_a_target_of_another_case(
+    cli: Cli, mount_root: Path, tmp_path: Path
+) -> None:
+    # Given a directory of a file system that ignores case, with a mount inside
+    needs_root("mounting ext4")
+    if not Path("/sys/fs/ext4/features/casefold").exists():
+        pytest.skip("this kernel has no CONFIG_UNICODE")
+    image = tmp_path / "image"
+    image.write_bytes(b"")
+    os.truncate(image, 64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "casefold", image], check=True)
+    point = mount_root / "casefold"
+    point.mkdir()
+    subprocess.run(["mount", "-o", "loop", image, point], check=True)
+    try:
+        folded = point / "folded"
+        folded.mkdir()
+        subprocess.run(["chattr", "+F", folded], check=True)
+        (folded / "Target" / "part").mkdir(parents=True)
+        mount_tmpfs(folded / "Target" / "part")
+        # When it is to be deleted by another spelling / Then it is refused
+        cli.delete(folded / "TARGET", "rm").expect(3).assert_one_sentence()
+    finally:
+        unmount_below(point)

@@ -11,7 +11,9 @@ from tui_fs.safety.refusals import (
     check,
 )
 
-ROOT_MOUNT = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+# No mount of the kernel has numbers like these, so pins do not name a mount of this table.
+ROOT_ID = 10**10
+ROOT_MOUNT = b"%d 1 8:1 / / rw - ext4 /dev/sda1 rw\n" % ROOT_ID
 
 
 @pytest.fixture
@@ -39,8 +41,10 @@ def target(tmp_path: Path) -> Path:
 def mounted(here: Surroundings, point: str | Path, kind: str = "ext4", options: str = "rw") -> None:
     """Add a line to the mount table."""
     escaped = str(point).replace("\\", "\\134").replace(" ", "\\040").replace("\n", "\\012")
-    with open(here.mountinfo, "a", encoding="utf-8", errors="surrogateescape") as table:
-        table.write(f"50 22 0:50 / {escaped} {options} - {kind} source rw\n")
+    with open(here.mountinfo, "a+", encoding="utf-8", errors="surrogateescape") as table:
+        table.seek(0)
+        number = ROOT_ID + len(table.readlines())
+        table.write(f"{number} {ROOT_ID} 0:50 / {escaped} {options} - {kind} source rw\n")
 
 
 def refusal(path: str | Path, here: Surroundings) -> Refused:

@@ -19,7 +19,7 @@ from tui_fs.job.races import (
     why_race,
     why_too_many_steps,
 )
-from tui_fs.linux.mounts import read_mounts
+from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
@@ -349,10 +349,25 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
     target = tree(firm / "served" / "disk")
     assert is_firm(str(target), read_mounts())
     local = read_mounts()
-    template = local[0]
-    served = replace(template, mount_point=PathStr(str(firm / "served")), filesystem=kind)
-    disk = replace(template, mount_point=PathStr(str(target.parent)), filesystem="ext4")
-    monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: (*local, served, disk))
+    holder = mount_of(str(firm), local)
+    assert holder is not None
+    served = holder._replace(
+        mount_id=1_000_001,
+        parent_id=holder.mount_id,
+        mount_point=PathStr(str(firm / "served")),
+        filesystem=kind,
+    )
+    disk = served._replace(
+        mount_id=1_000_002,
+        parent_id=served.mount_id,
+        mount_point=PathStr(str(target.parent)),
+        filesystem="ext4",
+    )
+
+    def table(*mounts: Mount) -> MountTable:
+        return MountTable((*local, *mounts))
+
+    monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(served, disk))
     # When asked / Then it is refused, and the reason names the place and the type
     said = str(why(StrategyName.XARGS, target))
     assert f"{firm / 'served'} is a file system of type {kind}" in said
@@ -360,10 +375,10 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
     # But not where root's own FUSE program leaves the checks to the kernel
     if kind.startswith("fuse"):
         options = frozenset({"rw", "user_id=0", "default_permissions"})
-        own = replace(served, options=options)
-        monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: (*local, own, disk))
+        own = served._replace(options=options)
+        monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(own, disk))
         assert why(StrategyName.XARGS, target) is None
-        monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: (*local, served, disk))
+        monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(served, disk))
     # And the tools of every strategy run in the target
     assert directories_named_from([str(target)]) == (str(target),)
     assert why(StrategyName.RM, target) is None

@@ -7,6 +7,7 @@ import pytest
 from tui_fs.linux.mounts import (
     MOUNTINFO,
     Mount,
+    MountTable,
     mount_of,
     mounts_below,
     read_mounts,
@@ -134,11 +135,14 @@ def test_pseudo_file_systems_are_recognised(tmp_path: Path, kind: bytes, pseudo:
     assert mount.is_pseudo is pseudo
 
 
-def _points(*points: str) -> tuple[Mount, ...]:
-    return tuple(
-        Mount(
+def _points(*points: str) -> MountTable:
+    """Mount at one path after the other: each on the mount that its path leads to then."""
+    table = MountTable(())
+    for number, point in enumerate(points, start=100):
+        parent = mount_of(point, table)
+        mount = Mount(
             number,
-            1,
+            1 if parent is None else parent.mount_id,
             "0:1",
             PathStr("/"),
             PathStr(point),
@@ -146,15 +150,50 @@ def _points(*points: str) -> tuple[Mount, ...]:
             "ext4",
             PathStr("x"),
         )
-        for number, point in enumerate(points)
-    )
+        table = MountTable((*table, mount))
+    return table
 
 
 def test_the_deepest_mount_holds_a_path() -> None:
     # Given nested mounts / When asked / Then the longest mount point wins
-    mount = mount_of("/a/b/c", _points("/", "/a/b", "/a"))
+    mount = mount_of("/a/b/c", _points("/", "/a", "/a/b"))
     assert mount is not None
     assert mount.mount_point == "/a/b"
+
+
+def test_a_mount_that_a_later_one_hides_holds_nothing() -> None:
+    # Given a mount at /a/b, then one at /a / When asked for /a/b/c / Then that at /a holds it
+    table = _points("/", "/a/b", "/a")
+    mount = mount_of("/a/b/c", table)
+    assert mount is not None
+    assert mount.mount_point == "/a"
+    # And nothing is seen to be mounted in /a
+    assert mounts_below("/a", table) == ()
+    assert table.visible_at("/a/b") is None
+
+
+def test_what_is_mounted_on_a_later_mount_is_seen() -> None:
+    # Given one mount at /a/b below that at /a, and another one on it / When asked / Then the latter
+    table = _points("/", "/a/b", "/a", "/a/b")
+    mount = mount_of("/a/b/c", table)
+    assert mount is not None
+    assert mount.mount_id == 103
+    assert [mount.mount_id for mount in mounts_below("/", table)] == [102, 103]
+
+
+def test_a_mount_whose_parent_is_not_listed_is_not_missed() -> None:
+    # Given a mount in a chroot, whose parent the table lacks / When asked / Then it is below
+    table = MountTable(mount._replace(parent_id=7) for mount in _points("/", "/a/b"))
+    assert [mount.mount_point for mount in mounts_below("/a", table)] == ["/a/b"]
+
+
+def test_a_place_in_the_file_system_is_found_through_a_bind_mount() -> None:
+    # Given a bind mount of /srv/d at /m / When asked / Then a path is where it is on the disk
+    (mount,) = _points("/m")
+    mount = mount._replace(root=PathStr("/srv/d"))
+    assert mount.inner_path("/m/x/y") == "/srv/d/x/y"
+    assert mount.inner_path("/m") == "/srv/d"
+    assert mount.inner_path("/mx") is None
 
 
 def test_a_longer_name_is_not_below_a_mount() -> None:
@@ -168,7 +207,7 @@ def test_of_stacked_mounts_the_last_is_seen() -> None:
     # Given two mounts on one directory / When asked / Then the later covers the earlier
     mount = mount_of("/a/x", _points("/", "/a", "/a"))
     assert mount is not None
-    assert mount.mount_id == 2
+    assert mount.mount_id == 102
 
 
 def test_a_table_without_the_root_may_hold_nothing() -> None:
@@ -178,7 +217,7 @@ def test_a_table_without_the_root_may_hold_nothing() -> None:
 
 def test_mounts_below_are_only_those_strictly_inside() -> None:
     # Given mounts at, below, beside and above / When asked / Then only those below
-    mounts = _points("/", "/a", "/a/b", "/a/b/x", "/a/b/x/y", "/a/bc", "/a/b")
+    mounts = _points("/", "/a", "/a/b", "/a/b/x", "/a/b/x/y", "/a/bc")
     assert [mount.mount_point for mount in mounts_below("/a/b", mounts)] == ["/a/b/x", "/a/b/x/y"]
 
 

@@ -12,6 +12,7 @@ from tui_fs.model.errors import BadInput, Refused
 from tui_fs.safety.refusals import (
     NAME_TYPED_ABOVE_ENTRIES,
     PROJECT_MARKS,
+    Homes,
     Surroundings,
     check,
     check_again,
@@ -127,10 +128,10 @@ def test_homes_that_may_not_answer_are_not_looked_at(
     (homes / "ada").symlink_to(target)
     account = pwd.struct_passwd(("ada", "x", 1, 1, "", f"{homes}/ada", "/bin/sh"))
     monkeypatch.setattr(pwd, "getpwall", lambda: [account])
-    assert name_must_be_typed(str(target), 1, here.mountinfo) == "it is the home of ada"
+    assert name_must_be_typed(str(target), 1, Homes(here.mountinfo)) == "it is the home of ada"
     mounted(here, homes, kind="nfs")
     # When asked / Then the link was not read
-    assert name_must_be_typed(str(target), 1, here.mountinfo) is None
+    assert name_must_be_typed(str(target), 1, Homes(here.mountinfo)) is None
 
 
 def test_what_cannot_be_looked_into_is_typed_by_name(

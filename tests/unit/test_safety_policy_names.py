@@ -9,6 +9,7 @@ import pytest
 
 from tests.needs import lacks, needs_root, needs_tool
 from tests.unit.policies import allowed, at, never, quiet_environment, refusal
+from tui_fs.linux.mounts import read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
@@ -159,10 +160,10 @@ def test_nfs_mounts_are_not_compared_by_their_roots(tmp_path: Path) -> None:
     policy = never(tmp_path / "b")
     # When asked / Then NFS's word is not taken, that of a file system is
     table.write_text(text.format(a=tmp_path / "a", b=tmp_path / "b", kind="nfs4"))
-    check_policy(policy, target, str(table))
+    check_policy(policy, target, read_mounts(str(table)))
     table.write_text(text.format(a=tmp_path / "a", b=tmp_path / "b", kind="ext4"))
     with pytest.raises(Refused):
-        check_policy(policy, target, str(table))
+        check_policy(policy, target, read_mounts(str(table)))
 
 
 def test_an_allowed_place_counts_where_it_really_is(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import lacks
-from tests.unit.targets import here, mounted, refusal, target
+from tests.unit.targets import ROOT_ID, here, mounted, refusal, target
 from tui_fs.linux.mounts import read_mounts
 from tui_fs.safety import refusals
 from tui_fs.safety.refusals import (
@@ -73,7 +73,7 @@ def test_a_read_only_mount_is_refused(here: Surroundings, target: Path) -> None:
 def test_what_is_mounted_elsewhere_is_refused(here: Surroundings, target: Path) -> None:
     # Given a part of the target that is bind-mounted at another place
     with open(here.mountinfo, "a", encoding="utf-8") as table:
-        table.write(f"51 22 8:1 {target}/part /srv/shown rw - ext4 /dev/sda1 rw\n")
+        table.write(f"51 {ROOT_ID} 8:1 {target}/part /srv/shown rw - ext4 /dev/sda1 rw\n")
     # When checked / Then refused: it would vanish there too
     refused = refusal(target, here)
     assert refused.rule == "mount-source"
@@ -83,7 +83,7 @@ def test_what_is_mounted_elsewhere_is_refused(here: Surroundings, target: Path) 
 def test_the_same_path_on_another_device_does_not_matter(here: Surroundings, target: Path) -> None:
     # Given another file system, of which the same path is mounted / When checked / Then allowed
     with open(here.mountinfo, "a", encoding="utf-8") as table:
-        table.write(f"51 22 8:2 {target} /srv/shown rw - ext4 /dev/sda2 rw\n")
+        table.write(f"51 {ROOT_ID} 8:2 {target} /srv/shown rw - ext4 /dev/sda2 rw\n")
     assert check(str(target), here).path == str(target)
 
 
@@ -112,3 +112,17 @@ def test_what_stands_on_a_file_system_that_may_not_answer_is_known_by_its_name(
     monkeypatch.setattr(refusals, "SYSTEM_DIRECTORIES", frozenset({str(target)}))
     # When checked / Then it is one
     assert refusal(target, here).rule == "system"
+
+
+def test_a_target_is_compared_as_the_kernel_spells_it(
+    here: Surroundings, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a file system that ignores case, and a mount that the table has in another spelling
+    spelled = target.parent / "TARGET"
+    mounted(here, spelled / "inside")
+    read = os.readlink
+    monkeypatch.setattr(
+        os, "readlink", lambda path: str(spelled) if str(path).startswith("/proc/") else read(path)
+    )
+    # When checked / Then refused
+    assert refusal(target, here).rule == "mount-inside"

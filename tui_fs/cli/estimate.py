@@ -12,11 +12,14 @@ from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
+from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted, duration_span
+from tui_fs.survey.findings import mount_findings
+from tui_fs.survey.findings_uses import use_findings
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -61,9 +64,12 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
 
     try:
         seen = glance(paths)
+        table = read_mounts()
+        inside = sorted({one.mount_point for path in paths for one in mounts_below(path, table)})
+        findings = (*mount_findings(inside), *use_findings(paths, table))
     except OSError as error:
         raise cannot_examine(common_directory(paths), error) from error
-    found = forecast_at_a_glance(paths, seen, options_of(parsed))
+    found = forecast_at_a_glance(paths, seen, options_of(parsed), findings=findings)
     refused = _why_refused(paths)
     entries = seen.entries
     if parsed.json:

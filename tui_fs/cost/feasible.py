@@ -1,7 +1,8 @@
 """Whether a strategy can delete a tree at all, and what it will leave, before it is started.
 
 A hindrance says why nothing should be begun; a note says what to expect. The safety rules refuse
-some of it again at the start (mounts, read-only file systems): here it is said earlier.
+some of it again at the start (mounts, what is used elsewhere, read-only file systems): here it is
+said earlier.
 """
 
 import re
@@ -72,6 +73,7 @@ def feasibility(
     if place.is_read_only:
         hindrances.append("the file system is mounted read-only")
     hindrances += _mounts(survey)
+    hindrances += _uses(survey)
     versions = place.versions or {}
     hindrances += _too_old(strategy, options, versions)
     hindrances += _too_long(survey, strategy, guarantees, is_inside=place.is_inside)
@@ -88,6 +90,14 @@ def _mounts(survey: Survey) -> list[str]:
     more = f" and in {len(mounts) - 1:,} more places" if len(mounts) > 1 else ""
     shown = displayable(mounts[0].path)
     return [f"something is mounted inside, at {shown}{more}: it is refused until that is unmounted"]
+
+
+def _uses(survey: Survey) -> list[str]:
+    uses = _of_kind(survey, "used-elsewhere")
+    if not uses:
+        return []
+    more = f" (and {len(uses) - 1:,} more uses)" if len(uses) > 1 else ""
+    return [f"{uses[0].meaning.rstrip('.')}{more}: it is refused until that has ended"]
 
 
 def _too_old(strategy: StrategyName, options: Options, versions: Mapping[str, str]) -> list[str]:

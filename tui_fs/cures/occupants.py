@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, read_mounts
-from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.linux.mounts import Mount, mount_of, read_mounts
+from tui_fs.model.paths import PathStr
 
 PROC = "/proc"
 
@@ -18,17 +18,11 @@ _MINOR_BITS = 20  # of the kernel's own dev_t
 
 @dataclass(frozen=True, slots=True)
 class Occupant:
-    """A process, and how it holds the directory, as the end of a sentence about it.
-
-    Attributes:
-        has_mount_on_it: its mount namespace has something mounted on the directory; removing
-            that would detach it.
-    """
+    """A process, and how it holds the directory, as the end of a sentence about it."""
 
     pid: int
     name: str
     how: str
-    has_mount_on_it: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class Occupants:
 
 
 def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
-    """Return who has a directory as its current or root directory, or open, watched or mounted.
+    """Return who has a directory as its current or root directory, or open or watched.
 
     Links are read before anything is looked at through them, as a file on a dead network mount
     would never answer.
@@ -56,19 +50,17 @@ def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
     mount = mount_of(path, read_mounts())
     found: list[Occupant] = []
     unseen = 0
-    seen: set[tuple[str, str | None]] = set()
     for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):
         if pid == os.getpid():
             continue
         try:
-            ways = {(how, False) for how in _ways_of(pid, os.path.basename(path), identity, mount)}
-            ways |= set(_mounted(pid, path, mount, seen))
+            ways = set(_ways_of(pid, os.path.basename(path), identity, mount))
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
         except PermissionError:
             unseen += 1
             continue
-        found += [Occupant(pid, _name(pid), *way) for way in sorted(ways)]
+        found += [Occupant(pid, _name(pid), way) for way in sorted(ways)]
     return Occupants(tuple(found), unseen)
 
 
@@ -111,45 +103,6 @@ def _watches(fdinfo: str, inode: int, device: str) -> bool:
         watched = _INOTIFY.findall(file.read())
     wanted = inode, major << _MINOR_BITS | minor
     return any((int(ino, 16), int(dev, 16)) == wanted for ino, dev in watched)
-
-
-def _mounted(
-    pid: int, path: PathStr, mount: Mount | None, seen: set[tuple[str, str | None]]
-) -> Iterator[tuple[str, bool]]:
-    """Yield how another mount namespace, such as a container's, has the directory mounted.
-
-    With each way comes whether something is mounted on the directory there.
-
-    Args:
-        seen: the pairs of a namespace and a root in it that were looked at; a process sees only
-            the mounts below its root.
-    """
-    view = os.readlink(f"{PROC}/{pid}/ns/mnt"), _text_of(f"{PROC}/{pid}/root")
-    if mount is None or view in seen or view[0] == os.readlink(f"{PROC}/self/ns/mnt"):
-        return
-    try:
-        mounts = read_mounts(f"{PROC}/{pid}/{os.path.basename(MOUNTINFO)}")
-    except OSError as error:
-        if error.errno == errno.EINVAL:  # it has just left its namespace: it ends
-            return
-        raise
-    seen.add(view)
-    wanted = _in_file_system(path, mount)
-    by_id = {one.mount_id: one for one in mounts}
-    for other in mounts:
-        shown = displayable(other.mount_point)
-        if other.device == mount.device and is_within(other.root, wanted):
-            yield f"has it mounted at {shown} in a container", False
-        holder = by_id.get(other.parent_id)
-        if holder is None or holder.device != mount.device:
-            continue
-        if _in_file_system(other.mount_point, holder) == wanted:
-            yield f"has something mounted on it, at {shown} in a container", True
-
-
-def _in_file_system(path: PathStr, mount: Mount) -> str:
-    """Return where a path of a mount is in its file system."""
-    return os.path.normpath(os.path.join(mount.root, os.path.relpath(path, mount.mount_point)))
 
 
 def _name(pid: int) -> str:

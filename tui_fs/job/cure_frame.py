@@ -11,6 +11,8 @@ from tui_fs.cures.renames import Spot
 from tui_fs.job.cure_rules import refuse_subvolume
 from tui_fs.job.permission import check_targets
 from tui_fs.job.races import open_pinned
+from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.mounts import mount_of, read_mounts
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Target
@@ -45,17 +47,8 @@ def refuse_occupied(
     """Raise Refused if somebody stands in a directory that is to be removed.
 
     Args:
-        are_accepted: whoever stands in it may be left there. What somebody has mounted on it is
-            not his to give away: the kernel would detach that.
+        are_accepted: whoever stands in it may be left there.
     """
-    for one in occupants.found:
-        if one.has_mount_on_it:
-            raise Refused(
-                f"Process {one.pid} ({displayable(one.name)}) {one.how}: removing the directory "
-                "would detach that.",
-                "Unmount it there first.",
-                rule="occupied",
-            )
     if not occupants.found or are_accepted:
         return
     first = occupants.found[0]
@@ -67,6 +60,17 @@ def refuse_occupied(
         "Stop it first." if to_undo else "Stop it first, or add --accept-occupants.",
         rule="occupied",
     )
+
+
+def refuse_used(path: PathStr) -> None:
+    """Raise Refused if a directory that is to be removed is used elsewhere.
+
+    The kernel detaches what other mount namespaces have mounted on a directory that is removed.
+    """
+    mounts = read_mounts()
+    mount = mount_of(path, mounts)
+    for use in ExternalUses.read(mounts).of(path, mount) if mount is not None else ():
+        raise Refused(use.sentence, use.advice, rule=use.kind.value)
 
 
 def spot(parent: int, path: PathStr) -> Spot:

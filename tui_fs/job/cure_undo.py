@@ -12,7 +12,16 @@ from tui_fs.cures.exchanged import finish
 from tui_fs.cures.occupants import occupants_of
 from tui_fs.cures.recreate import finish_room
 from tui_fs.cures.twin import INSIDE, open_directory_at, remove_if_empty
-from tui_fs.job.cure_frame import checked, opened, refuse_occupied, spot, sync, told, undisturbed
+from tui_fs.job.cure_frame import (
+    checked,
+    opened,
+    refuse_occupied,
+    refuse_used,
+    spot,
+    sync,
+    told,
+    undisturbed,
+)
 from tui_fs.job.cure_rules import refuse_begun_deletion, tell_system_log
 from tui_fs.job.cure_standing import Standing, is_recorded, opened_above, standing_in
 from tui_fs.job.overlap import alone
@@ -113,6 +122,7 @@ def _put_back(record: Record) -> Drained:
         if record.twin is None or not is_recorded(place, record.twin):
             raise _occupied_place(record)
         with open_directory_at(place) as twin:
+            refuse_used(record.path)
             refuse_occupied(occupants_of(record.path, here), to_undo=True)
             aside.refuse_changed_twin(twin, held)
             aside.exchange_back(place, held, there, twin)
@@ -131,20 +141,14 @@ def _finish(record: Record, parent: int) -> Drained:
     checked(record.path)
     drained = Drained()
     if record.action is Action.ASIDE and there.identity() is not None:
-        _refuse_mounts_on(record.aside)
+        refuse_used(record.aside)
         drained = finish(there, place, known)
     if room.identity() is not None:
-        _refuse_mounts_on(PathStr(os.path.join(record.room, INSIDE)))
+        refuse_used(PathStr(os.path.join(record.room, INSIDE)))
         more = finish_room(place, room, known)
         drained.moved += more.moved
         drained.kept += more.kept
     return drained
-
-
-def _refuse_mounts_on(path: PathStr) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        status = os.lstat(path)
-        refuse_occupied(occupants_of(path, (status.st_dev, status.st_ino)), are_accepted=True)
 
 
 def _another_at(aside_path: PathStr) -> Refused:

@@ -23,6 +23,8 @@ from tui_fs.safety.policy import (
 )
 from tui_fs.safety.refusals import (
     NAME_TYPED_ABOVE_ENTRIES,
+    CheckRound,
+    Homes,
     Surroundings,
     check,
     check_again,
@@ -30,7 +32,7 @@ from tui_fs.safety.refusals import (
 )
 
 MOST_TARGETS = 1_000
-"""Checking one takes 2 ms, and all are checked several times; nobody reads a longer list."""
+"""All are checked several times; nobody reads a longer list."""
 
 MOST_PATH_BYTES = 200 << 10
 """The first line of a journal holds the paths up to three times, each byte as up to six; a line
@@ -52,11 +54,13 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
     """
     _refuse_too_many(paths)
     surroundings = _surroundings()
-    targets = tuple(check(path, surroundings) for path in paths)
+    checks = CheckRound(surroundings)
+    targets = tuple(check(path, surroundings, checks) for path in paths)
     refuse_nested(targets)
     policy = read_policy()
     for target in targets:
-        check_policy(replace(policy, read_only=None) if to_look else policy, target)
+        policy_here = replace(policy, read_only=None) if to_look else policy
+        check_policy(policy_here, target, checks.mounts)
     return targets
 
 
@@ -122,12 +126,27 @@ def check_plan(plan: Plan) -> None:
 
 def check_again_all(plan: Plan, targets: Iterable[Target]) -> None:
     """Check that some of a plan's targets are what was confirmed, and still may be deleted."""
-    asked, surroundings = tuple(targets), _surroundings(plan.confirmed_from)
-    for target in asked:
-        check_again(target, surroundings)
-    policy = read_policy()
-    for target in asked:
-        check_policy(policy, target)
+    checks = ChecksAgain(plan)
+    for target in targets:
+        checks.check(target)
+
+
+class ChecksAgain:
+    """Checks of a plan's targets that follow each other closely.
+
+    Args:
+        is_own_namespace_only: leave out the mount namespaces of other processes.
+    """
+
+    def __init__(self, plan: Plan, *, is_own_namespace_only: bool = False) -> None:
+        self._surroundings = _surroundings(plan.confirmed_from)
+        self._policy = read_policy()
+        self._checks = CheckRound(self._surroundings, is_own_namespace_only=is_own_namespace_only)
+
+    def check(self, target: Target) -> None:
+        """Raise TuiFsError unless a target is what was confirmed, and still may be deleted."""
+        check_again(target, self._surroundings, self._checks)
+        check_policy(self._policy, target, self._checks.mounts)
 
 
 def check_strategy_here(strategy: StrategyName) -> None:
@@ -148,12 +167,13 @@ def why_type_name(paths: Sequence[str], entries: int) -> str | None:
         entries: those of all targets together.
     """
     by_policy = _required_by(read_policy(), len(paths), entries)
+    homes = Homes()
     if len(paths) == 1:
-        return name_must_be_typed(paths[0], entries) or by_policy
+        return name_must_be_typed(paths[0], entries, homes) or by_policy
     if entries > NAME_TYPED_ABOVE_ENTRIES:
         return f"they have more than {NAME_TYPED_ABOVE_ENTRIES:,} entries together"
     for path in paths:
-        why = name_must_be_typed(path, entries)
+        why = name_must_be_typed(path, entries, homes)
         if why is not None:
             return displayable(path) + why.removeprefix("it")
     return by_policy

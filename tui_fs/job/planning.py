@@ -32,7 +32,7 @@ from tui_fs.model.glance import Glance
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
-from tui_fs.model.survey import Survey
+from tui_fs.model.survey import Finding, Survey
 from tui_fs.model.target import Pin, Target, common_directory
 from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
 from tui_fs.tracing.ladder import likely_source
@@ -134,9 +134,14 @@ def forecast_at_a_glance(
     trace: TraceSource | None = None,
     *,
     pins: Sequence[Pin] | None = None,
+    findings: tuple[Finding, ...] = (),
 ) -> Forecast:
-    """Return what each strategy would cost, by a short look: its range widens that of the time."""
-    survey = seen.as_survey(common_directory(paths))
+    """Return what each strategy would cost, by a short look: its range widens that of the time.
+
+    Args:
+        findings: what is known of the directories besides.
+    """
+    survey = replace(seen.as_survey(common_directory(paths)), findings=findings)
     found = forecast(paths, survey, options, trace, pins=pins)
     entries = seen.entries
     expected = max(1, entries.expected)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
-from tui_fs.linux.mounts import Mount, foreign_mount_on_way, read_mounts
+from tui_fs.linux.mounts import MountTable, foreign_mount_on_way, read_mounts
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
@@ -118,7 +118,7 @@ def why_too_many_steps(strategy: Strategy, staged: Sequence[StagedStep]) -> str 
     )
 
 
-def is_firm(path: str, mounts: tuple[Mount, ...]) -> bool:
+def is_firm(path: str, mounts: MountTable) -> bool:
     """Return whether only the user and root can replace any part of a path, its end included."""
     try:
         if foreign_mount_on_way(path, mounts) is not None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from tui_fs.job.aftermath import is_deleted
-from tui_fs.job.permission import check_again_all
+from tui_fs.job.permission import ChecksAgain, check_again_all
 from tui_fs.job.races import StagedStep
 from tui_fs.linux.background_call import call_within
 from tui_fs.linux.limits import cause_of, is_limit, measured
@@ -57,6 +57,7 @@ class TargetWatch:
         mounts = measured(read_mounts)
         places = [mount_of(path, mounts) if mounts else None for path in plan.paths]
         self._may_hang = any(mount is None or mount.may_not_answer for mount in places)
+        self._checks: ChecksAgain | None = None
 
     @property
     def has_doubts(self) -> bool:
@@ -96,6 +97,7 @@ class TargetWatch:
             holders = {place for mount in mounts for place in upwards(mount.mount_point)}
             targets.sort(key=lambda target: target.path not in holders)
         self._doubtful = deque(targets)
+        self._checks = None
 
     def step_ended(self) -> None:
         """Forget doubts: before another step its targets are checked in any case."""
@@ -111,9 +113,11 @@ class TargetWatch:
         while self._doubtful and time.monotonic() < deadline:
             target = self._doubtful[0]
             try:
-                self._check_again([target])
+                self._checked(partial(self._check_own_namespace, target))
             except TuiFsError as why:
-                if isinstance(why, Refused) and why.rule.startswith(("mount", "changed")):
+                if isinstance(why, Refused) and why.rule.startswith(
+                    ("mount", "overlay", "changed")
+                ):
                     return why.sentence
                 # what the tools have begun to remove themselves is no reason
                 cause = why.__cause__
@@ -142,6 +146,16 @@ class TargetWatch:
                 if target not in self._doubtful:
                     self._doubtful.append(target)
         return None
+
+    def _check_own_namespace(self, target: Target) -> None:
+        """Check a target again when the kernel has reported a change of mounts.
+
+        It reports changes of our own namespace only, and reading those of others would hold up
+        commands.
+        """
+        if self._checks is None:
+            self._checks = ChecksAgain(self._plan, is_own_namespace_only=True)
+        self._checks.check(target)
 
     def _is_exchanged(self, one: int) -> bool:
         target = self._plan.targets[one]

@@ -1,86 +1,91 @@
 """The paths by which directories are reached: bind mounts and other mount namespaces."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tui_fs.linux.mounts import Mount, mount_of
-from tui_fs.model.paths import PathStr, is_within
+from tui_fs.linux.mounts import MountTable, mount_of
+from tui_fs.model.paths import PathStr, is_within, upwards
 
-_ROOT_IS_DELETED = "//deleted"  # how mountinfo marks a mounted directory that has no name any more
+_MAX_PREFIXES = 50
+"""More prefixes take longer to compare than the paths that they would sort out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """Below `seen` lies what we call `ours`; None is our own path, whatever is mounted there."""
+class TreePlaces:
+    """Where some directories of ours are in their file systems.
 
-    seen: str
-    ours: str
-    mount_id: int | None
+    Args:
+        directories: absolute paths in our own namespace.
+        own_mounts: the mounts of our own namespace.
+    """
+
+    def __init__(self, directories: Sequence[str], own_mounts: MountTable) -> None:
+        self.directories = frozenset(directories)
+        self.own_mounts = own_mounts
+        self._inner: dict[tuple[str, str], str] = {}
+        inner_by_device: dict[str, list[str]] = {}
+        for directory in directories:
+            mount = mount_of(directory, own_mounts)
+            inner = None if mount is None else mount.inner_path(directory)
+            if mount is not None and inner is not None:
+                self._inner[mount.device, inner] = directory
+                inner_by_device.setdefault(mount.device, []).append(inner)
+        self.common = {
+            device: os.path.commonpath(inner) for device, inner in inner_by_device.items()
+        }
+
+    def ours(self, device: str, inner: str) -> PathStr | None:
+        """Return our path of a place in a file system, None if it is not in the directories."""
+        for place in upwards(inner):
+            if (directory := self._inner.get((device, place))) is not None:
+                return PathStr(_moved(inner, place, directory))
+        return None
 
 
 class MountView:
     """How some directories of ours are reached in one mount namespace.
 
     Args:
-        directories: absolute paths in our own namespace.
-        own_mounts: the mounts of our own namespace.
+        places: the directories.
         mounts: those of the namespace; None if it is our own.
     """
 
-    def __init__(
-        self,
-        directories: Sequence[str],
-        own_mounts: tuple[Mount, ...],
-        mounts: tuple[Mount, ...] | None = None,
-    ) -> None:
+    def __init__(self, places: TreePlaces, mounts: MountTable | None = None) -> None:
         self.is_own = mounts is None
-        self.mounts = own_mounts if mounts is None else mounts
-        self.by_id = {mount.mount_id: mount for mount in self.mounts}
-        self._ways = [_Way(path, path, None) for path in directories] if self.is_own else []
-        for path in directories:
-            self._ways += _ways_through_mounts(path, own_mounts, self.mounts)
-        self._seen = tuple({way.seen for way in self._ways})
-
-    @property
-    def prefixes(self) -> tuple[str, ...]:
-        """What a path in one of the directories begins with."""
-        return self._seen
+        self.mounts = places.own_mounts if mounts is None else mounts
+        self.by_id = self.mounts.by_id
+        self._places = places
+        self._own = places.directories if self.is_own else frozenset[str]()
+        prefixes = {*self._own, *_seen(places, self.mounts)}
+        self.prefixes = tuple(prefixes) if len(prefixes) <= _MAX_PREFIXES else ("/",)
+        """What every path in one of the directories begins with."""
 
     def ours(self, path: str) -> PathStr | None:
         """Return a path of the namespace as ours, None if it is not in the directories."""
-        if not path.startswith(self._seen):
+        if not path.startswith(self.prefixes):
             return None
-        for way in self._ways:
-            if not is_within(path, way.seen):
-                continue
-            if way.mount_id is None or way.mount_id == self._mount_id(path):
-                return PathStr(_moved(path, way.seen, way.ours))
-        return None
-
-    def _mount_id(self, path: str) -> int | None:
+        # Below our own path of a directory all is ours, whatever is mounted there.
+        if self._own and any(place in self._own for place in upwards(path)):
+            return PathStr(path)
         mount = mount_of(path, self.mounts)
-        return mount.mount_id if mount else None
+        inner = None if mount is None else mount.inner_path(path)
+        if mount is None or inner is None:
+            return None
+        return self._places.ours(mount.device, inner)
 
 
-def _ways_through_mounts(
-    directory: str, own_mounts: tuple[Mount, ...], mounts: tuple[Mount, ...]
-) -> list[_Way]:
-    home = mount_of(directory, own_mounts)
-    if home is None:
-        return []
-    inner = _moved(directory, home.mount_point, home.root)
-    ways: list[_Way] = []
+def _seen(places: TreePlaces, mounts: MountTable) -> set[str]:
+    """Return where the namespace shows the directories, or a directory that contains them."""
+    seen: set[str] = set()
     for mount in mounts:
-        if mount.device != home.device:
+        inner = places.common.get(mount.device)
+        if inner is None:
             continue
-        root = mount.root.removesuffix(_ROOT_IS_DELETED)
+        root = mount.inner_path(mount.mount_point) or "/"
         if is_within(inner, root):
-            seen = _moved(inner, root, mount.mount_point)
-            ways.append(_Way(seen, directory, mount.mount_id))
+            seen.add(_moved(inner, root, mount.mount_point))
         elif is_within(root, inner):
-            ours = _moved(root, inner, directory)
-            ways.append(_Way(mount.mount_point, ours, mount.mount_id))
-    return ways
+            seen.add(mount.mount_point)
+    return seen
 
 
 def _moved(path: str, old: str, new: str) -> str:

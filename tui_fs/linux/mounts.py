@@ -1,12 +1,15 @@
 """The mount table of this process, from /proc/self/mountinfo (see proc(5))."""
 
+import bisect
+import functools
 import os
 import re
 import select
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import PathStr, displayable, is_within
+from tui_fs.model.paths import PathStr, displayable, upwards
 
 MOUNTINFO = "/proc/self/mountinfo"
 
@@ -70,23 +73,28 @@ _FOREIGN_PERMISSIONS = (*_ANSWERED_BY_OTHERS, "prl_fs", "vboxsf", "virtiofs", "v
 of another machine, or the program behind a FUSE mount."""
 _CHECKED_FUSE = {"default_permissions", "user_id=0"}
 """FUSE mounts of root on which the kernel itself checks owners and modes (mount.fuse3(8))."""
+_ESCAPED = rb"[^ \\]*(?:\\[0-3][0-7]{2}[^ \\]*)*"
 
 _LINE = re.compile(
-    rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/(?:[^ \\]|\\[0-3][0-7]{2})*) ([^ ]+)(?: [^ ]+)*?"
+    rb"(\d{1,18}) (\d{1,18}) (\d+:\d+) ([^ ]+) (/" + _ESCAPED + rb") ([^ ]+)(?: [^ ]+)*?"
     rb" - ([^ ]+) ([^ ]*) (.*)"
 )
 """IDs, device, root, mount point, options, any tags, type, source (may be empty), options."""
 
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
+_ROOT_IS_DELETED = "//deleted"  # what fs/dcache.c appends to a directory without a name
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+_TOP = -1  # stands for the parent of every mount whose parent the table lacks
+
+
+class Mount(NamedTuple):
     """One line of the mount table.
 
     Attributes:
         device: "major:minor", as mountinfo writes it.
         root: the directory of the file system that is mounted (not "/" for bind mounts).
+        options: those of the mount and of its file system, with the kernel's octal escapes.
     """
 
     mount_id: int
@@ -120,15 +128,149 @@ class Mount:
             return False
         return self.filesystem.startswith(_FOREIGN_PERMISSIONS)
 
+    @property
+    def has_root(self) -> bool:
+        """Whether the mounted directory still has a name in its file system."""
+        return not self.root.endswith(_ROOT_IS_DELETED)
 
-def read_mounts(mountinfo: str = MOUNTINFO) -> tuple[Mount, ...]:
-    """Return the mount table in the kernel's order (later lines cover earlier ones).
+    def inner_path(self, path: str) -> str | None:
+        """Return where a path is in the file system, None if it is not below the mount point."""
+        point, path = self.mount_point.rstrip("/"), path.rstrip("/")
+        if path != point and not path.startswith(point + "/"):
+            return None
+        return self.root.removesuffix(_ROOT_IS_DELETED).rstrip("/") + path[len(point) :] or "/"
+
+
+class MountTable:
+    """The mounts that one process sees, in the kernel's order.
+
+    The paths of different mounts can be the same: a mount at ``/a`` hides an older one at
+    ``/a/b``. Only the parents say which mount a path leads to.
+
+    Args:
+        content: what the kernel wrote, with the lines of other mounts, too, where only some matter.
+    """
+
+    def __init__(self, mounts: Iterable[Mount], content: bytes = b"") -> None:
+        self._mounts = tuple(mounts)
+        self.content = content
+        self.by_id = {mount.mount_id: mount for mount in self._mounts}
+        self._children: dict[tuple[int, str], Mount] = {}
+        self._at: dict[str, list[Mount]] = {}
+        for mount in self._mounts:
+            parent = self.parent_of(mount)
+            parent_id = _TOP if parent is None else parent.mount_id
+            self._children[parent_id, mount.mount_point] = mount
+            self._at.setdefault(mount.mount_point, []).append(mount)
+
+    def __iter__(self) -> Iterator[Mount]:
+        return iter(self._mounts)
+
+    def __len__(self) -> int:
+        return len(self._mounts)
+
+    def parent_of(self, mount: Mount) -> Mount | None:
+        """Return the mount that a mount is mounted on, None if the table lacks it."""
+        # The first mount of a namespace is its own parent.
+        return None if mount.parent_id == mount.mount_id else self.by_id.get(mount.parent_id)
+
+    def at(self, mount_point: str) -> list[Mount]:
+        """Return all mounts with a mount point, hidden ones included."""
+        return self._at.get(mount_point, [])
+
+    def visible_at(self, mount_point: str) -> Mount | None:
+        """Return what is seen to be mounted at a path, None if nothing is."""
+        mount = mount_of(mount_point, self)
+        return mount if mount is not None and mount.mount_point == mount_point else None
+
+    def covering(self, mount: Mount | None, place: str) -> Mount | None:
+        """Return the mount that a walk is on, after it has come to a path on `mount`."""
+        current = self._children.get((_TOP, place), mount)
+        # Another mount can cover the root of each mount.
+        while current and (above := self._children.get((current.mount_id, place))):
+            current = above
+        return current
+
+    @functools.cached_property
+    def points(self) -> list[str]:
+        """All mount points, sorted so that what is in a directory follows it without a gap."""
+        return sorted(self._at, key=_by_names)
+
+    @functools.cached_property
+    def slow(self) -> tuple[Mount, ...]:
+        """The visible mounts that may not answer, besides the root, without which nothing works."""
+        return tuple(
+            mount
+            for mount in self._mounts
+            if mount.may_not_answer
+            and mount.mount_point != "/"
+            and self.visible_at(mount.mount_point) is mount
+        )
+
+
+def read_mounts(mountinfo: str = MOUNTINFO) -> MountTable:
+    """Return the mount table.
 
     Raises:
         BadInput: a line cannot be understood; a mount must not be missed.
     """
     with open(mountinfo, "rb") as file:
-        return tuple(_parse(line) for line in file.read().split(b"\n") if line)
+        content = file.read()
+    return MountTable((_parse(line) for line in content.split(b"\n") if line), content)
+
+
+class KnownMounts:
+    """The mounts of our own namespace, which those of another one are compared with.
+
+    Namespaces begin as copies of others, so most of their mounts need not be looked at.
+    """
+
+    def __init__(self, own: MountTable) -> None:
+        self._places = frozenset(_places(_lines(own.content)).values())
+
+    def read_others(self, mountinfo: str) -> MountTable:
+        """Return the mounts of another namespace that our own lacks, with those that they are on.
+
+        Raises:
+            BadInput: a line cannot be understood.
+        """
+        with open(mountinfo, "rb") as file:
+            content = file.read()
+        lines = _lines(content)
+        wanted = {
+            mount_id for mount_id, place in _places(lines).items() if place not in self._places
+        }
+        wanted |= {lines[mount_id][1] for mount_id in wanted}
+        mounts = (_parse(b" ".join(lines[mount_id])) for mount_id in lines if mount_id in wanted)
+        return MountTable(mounts, content)
+
+
+def mount_with_id(mount_id: int, mounts: MountTable) -> Mount | None:
+    """Return a mount, also one that was not looked at."""
+    if mount_id in mounts.by_id:
+        return mounts.by_id[mount_id]
+    line = re.search(rb"^%d .*$" % mount_id, mounts.content, re.MULTILINE)
+    return None if line is None else _parse(line[0])
+
+
+def _lines(content: bytes) -> dict[bytes, list[bytes]]:
+    """Return each line by its ID: both IDs, device, root, mount point, and the rest."""
+    lines: dict[bytes, list[bytes]] = {}
+    for line in filter(None, content.split(b"\n")):
+        fields = line.split(b" ", 5)
+        if len(fields) <= 5:
+            _parse(line)  # which raises
+        lines[fields[0]] = fields
+    return lines
+
+
+def _places(lines: Mapping[bytes, list[bytes]]) -> dict[bytes, tuple[bytes, ...]]:
+    """Return by IDs what is mounted where, and the same of the mount that it is on."""
+    unknown: list[bytes] = []
+    return {
+        mount_id: (*fields[2:5], *lines.get(fields[1], unknown)[2:5])
+        for mount_id, fields in lines.items()
+    }
 
 
 class MountWatch:
@@ -148,49 +290,53 @@ class MountWatch:
         self._poll.poll(0)
 
 
-def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
-    """Return the mount that holds the absolute `path`, None if the table lacks it."""
-    best: Mount | None = None
-    for mount in mounts:
-        if is_within(path, mount.mount_point) and (
-            best is None or len(mount.mount_point) >= len(best.mount_point)
-        ):
-            best = mount
-    return best
+def mount_of(path: str, mounts: MountTable) -> Mount | None:
+    """Return the mount that the absolute `path` leads to, None if the table lacks it."""
+    current: Mount | None = None
+    for place in reversed(tuple(upwards(path))):
+        if mounts.at(place):
+            current = mounts.covering(current, place)
+    return current
 
 
-def foreign_mount_on_way(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
+def foreign_mount_on_way(path: str, mounts: MountTable) -> Mount | None:
     """Return the first mount on the way to `path`, its end included, with foreign permissions."""
-    # A later line of the table covers an earlier one at the same mount point.
-    on_way = {mount.mount_point: mount for mount in mounts if is_within(path, mount.mount_point)}
-    return next(
-        (mount for _, mount in sorted(on_way.items()) if mount.has_foreign_permissions), None
-    )
+    current: Mount | None = None
+    for place in reversed(tuple(upwards(path))):
+        if mounts.at(place):
+            current = mounts.covering(current, place)
+            if current is not None and current.has_foreign_permissions:
+                return current
+    return None
 
 
-def silent_places(path: str, mounts: tuple[Mount, ...]) -> tuple[PathStr, ...]:
+def silent_places(path: str, mounts: MountTable) -> tuple[PathStr, ...]:
     """Return the mount points that may not answer.
 
     Without those of the file system of `path`, and of the root, without which nothing works.
     """
     own = mount_of(path, mounts)
     return tuple(
-        mount.mount_point
-        for mount in mounts
-        if mount.may_not_answer
-        and mount.mount_point != "/"
-        and (own is None or mount.device != own.device)
-        and mount_of(mount.mount_point, mounts) is mount  # and no other one covers it
+        mount.mount_point for mount in mounts.slow if own is None or mount.device != own.device
     )
 
 
-def mounts_below(path: str, mounts: tuple[Mount, ...]) -> tuple[Mount, ...]:
-    """Return the mounts strictly below the absolute `path`, bind mounts included."""
-    return tuple(
-        mount
-        for mount in mounts
-        if mount.mount_point != path and is_within(mount.mount_point, path)
-    )
+def mounts_below(path: str, mounts: MountTable) -> tuple[Mount, ...]:
+    """Return the mounts that are seen strictly below the absolute `path`, bind mounts included."""
+    points = mounts.points
+    start = bisect.bisect_right(points, _by_names(path), key=_by_names)
+    below = path.rstrip("/") + "/"
+    found: list[Mount] = []
+    for number in range(start, len(points)):
+        if not points[number].startswith(below):
+            break
+        if (mount := mounts.visible_at(points[number])) is not None:
+            found.append(mount)
+    return tuple(found)
+
+
+def _by_names(path: str) -> list[str]:
+    return [] if path == "/" else path.split("/")
 
 
 def _parse(line: bytes) -> Mount:
@@ -204,19 +350,28 @@ def _parse(line: bytes) -> Mount:
         match.groups()
     )
     return Mount(
-        mount_id=int(mount_id),
-        parent_id=int(parent_id),
-        device=device.decode("ascii"),
-        root=_unescape(root),
-        mount_point=_unescape(mount_point),
-        options=frozenset(
-            option.decode("utf-8", "replace")
-            for option in (*options.split(b","), *others.split(b","))
-        ),
-        filesystem=filesystem.decode("utf-8", "replace"),
-        source=_unescape(source),
+        int(mount_id),
+        int(parent_id),
+        device.decode("ascii"),
+        _unescape(root),
+        _unescape(mount_point),
+        _options(options, others),
+        filesystem.decode("utf-8", "replace"),
+        _unescape(source),
     )
 
 
+@functools.lru_cache(maxsize=256)  # most mounts of a table have the same
+def _options(options: bytes, others: bytes) -> frozenset[str]:
+    return frozenset(map(os.fsdecode, (*options.split(b","), *others.split(b","))))
+
+
 def _unescape(field: bytes) -> PathStr:
+    if b"\\" in field:
+        return unescaped(field)
+    return PathStr(os.fsdecode(field))
+
+
+def unescaped(field: bytes) -> PathStr:
+    """Return a field of a table of the kernel without its octal escapes."""
     return PathStr(os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field)))

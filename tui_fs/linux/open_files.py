@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tui_fs.linux.mount_views import MountView
+from tui_fs.linux.mount_views import MountView, TreePlaces
 from tui_fs.linux.mounts import mount_of, read_mounts
 from tui_fs.linux.process_files import (
     access_and_mount,
@@ -198,11 +198,12 @@ class _Scan:
         own_pid: int,
         clock: Callable[[], float],
     ) -> None:
-        self._directories, self._device, self._proc = tuple(directories), device, proc
+        self._device, self._proc = device, proc
         self._limit_s, self._clock, self._deadline = limit_s, clock, clock() + limit_s
         self._own = ancestry(proc, own_pid)
         self._own_mounts = read_mounts(f"{proc}/{own_pid}/mountinfo")
-        own_view = MountView(directories, self._own_mounts)
+        self._places = TreePlaces(directories, self._own_mounts)
+        own_view = MountView(self._places)
         self._views = {os.readlink(f"{proc}/{own_pid}/ns/mnt"): own_view}
         # On btrfs st_dev differs between subvolumes; that of the mount is the file system's.
         self._devices = {f"{os.major(device)}:{os.minor(device)}"}
@@ -253,8 +254,7 @@ class _Scan:
     def _view(self, folder: str) -> MountView:
         namespace = os.readlink(f"{folder}/ns/mnt")
         if namespace not in self._views:
-            mounts = read_mounts(f"{folder}/mountinfo")
-            self._views[namespace] = MountView(self._directories, self._own_mounts, mounts)
+            self._views[namespace] = MountView(self._places, read_mounts(f"{folder}/mountinfo"))
         return self._views[namespace]
 
     def _look_at_link(self, process: _Process, how: How, name: str) -> None:

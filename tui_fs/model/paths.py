@@ -55,10 +55,10 @@ def is_encodable(text: str) -> bool:
 
 def upwards(path: str) -> Iterator[str]:
     """Yield an absolute path and those of all directories above it, ``/`` last."""
-    while path != "/":
+    while path.strip("/"):  # dirname leaves "//x" at "//"
         yield path
         path = os.path.dirname(path)
-    yield path
+    yield "/"
 
 
 def is_typable(name: str) -> bool:

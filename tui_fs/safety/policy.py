@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui_fs.linux.mounts import MOUNTINFO, Mount, mount_of, mounts_below, read_mounts
+from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below, read_mounts
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 from tui_fs.model.strategy import StrategyName
@@ -78,12 +78,16 @@ def check_read_only(policy: Policy) -> None:
         )
 
 
-def check_policy(policy: Policy, target: Target, mountinfo: str = MOUNTINFO) -> None:
+def check_policy(policy: Policy, target: Target, mounts: MountTable | None = None) -> None:
     """Raise Refused where the policy forbids to delete the target (rule "policy"; in read-only
     mode "read-only").
+
+    Args:
+        mounts: the mount table; None to read it now.
     """
     check_read_only(policy)
-    mounts = read_mounts(mountinfo) if policy.never else ()
+    if mounts is None:
+        mounts = read_mounts()
     for place in policy.never:
         relation = _relation(target, place, mounts)
         if relation is not None:
@@ -265,7 +269,7 @@ def _said_by(policy: Policy) -> str:
     return f" (policy: {files})" if files else ""
 
 
-def _relation(target: Target, place: PathStr, mounts: tuple[Mount, ...]) -> str | None:
+def _relation(target: Target, place: PathStr, mounts: MountTable) -> str | None:
     """Return how the target touches a place that must stay, in words; None if it does not."""
     real = os.path.realpath(place)
     for form in (place, real):
@@ -282,9 +286,9 @@ def _relation(target: Target, place: PathStr, mounts: tuple[Mount, ...]) -> str 
     return _relation_by_mounts(target, real, mounts)
 
 
-def _relation_by_mounts(target: Target, real: str, mounts: tuple[Mount, ...]) -> str | None:
+def _relation_by_mounts(target: Target, real: str, mounts: MountTable) -> str | None:
     """Compare where both lie in their file systems: a part of either may be bind mounted."""
-    holder = next((mount for mount in mounts if mount.mount_id == target.pin.mount_id), None)
+    holder = mounts.by_id.get(target.pin.mount_id)
     place_holder = mount_of(real, mounts)
     if holder is None or place_holder is None or holder.filesystem.startswith("nfs"):
         return None  # NFS writes "/" for the root of every mount (nfs_show_path in the kernel)

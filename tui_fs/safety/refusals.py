@@ -4,20 +4,16 @@
 supervisor in the moment before it starts.
 """
 
+import contextlib
+import functools
 import os
 import pwd
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.linux.mounts import (
-    MOUNTINFO,
-    Mount,
-    mount_of,
-    mounts_below,
-    read_mounts,
-    silent_places,
-)
+from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.mounts import MOUNTINFO, read_mounts, silent_places
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.linux.ways import canonical, lies_in, open_canonical, resolve
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
@@ -26,10 +22,10 @@ from tui_fs.model.paths import (
     displayable,
     is_encodable,
     is_within,
-    shell_quoted,
     upwards,
 )
 from tui_fs.model.target import Pin, Target
+from tui_fs.safety.mount_rules import check_mounts, mount_point
 
 SYSTEM_DIRECTORIES = frozenset(
     [
@@ -118,7 +114,7 @@ PROJECT_MARKS = frozenset(
 )
 """A directory that holds one of these names is somebody's work."""
 
-_Places = Collection[str]
+_Places = tuple[PathStr, ...]
 """Directories at which nothing is looked (see ``silent_places``)."""
 
 NAME_TYPED_ABOVE_ENTRIES = 10_000
@@ -144,8 +140,61 @@ class Surroundings:
     further_state: tuple[PathStr, ...] = ()
 
 
-def check(path: str, surroundings: Surroundings) -> Target:
+class CheckRound:
+    """What the rules read once for all targets that are checked together.
+
+    Args:
+        is_own_namespace_only: leave out the mount namespaces of other processes.
+    """
+
+    def __init__(self, surroundings: Surroundings, *, is_own_namespace_only: bool = False) -> None:
+        self.mounts = read_mounts(surroundings.mountinfo)
+        self._is_own_namespace_only = is_own_namespace_only
+        self.held = tuple(_held(surroundings))
+        self._system: dict[_Places, frozenset[str]] = {}
+        self._identities: dict[_Places, dict[tuple[int, int], tuple[str, str, str]]] = {}
+
+    @functools.cached_property
+    def uses(self) -> ExternalUses:
+        """The uses of places in file systems."""
+        if self._is_own_namespace_only:
+            return ExternalUses(self.mounts)
+        return ExternalUses.read(self.mounts)
+
+    def system_directories(self, silent: _Places) -> frozenset[str]:
+        """Return the canonical paths of the system directories."""
+        if silent not in self._system:
+            self._system[silent] = frozenset(
+                canonical(directory, silent) for directory in SYSTEM_DIRECTORIES
+            )
+        return self._system[silent]
+
+    def identities(self, silent: _Places) -> dict[tuple[int, int], tuple[str, str, str]]:
+        """Return the directories that must stay and those above: path, and what is there."""
+        if silent not in self._identities:
+            places: list[tuple[str, str, _Places]] = [
+                (place, "a system directory", silent)
+                for place in sorted(self.system_directories(silent))
+            ]
+            places += [(place, what, ()) for place, what, _, _ in self.held]
+            found: dict[tuple[int, int], tuple[str, str, str]] = {}
+            for place, what, unseen in places:
+                for ancestor in upwards(place):
+                    if lies_in(ancestor, unseen):
+                        continue  # on another file system, so it is no target on this one
+                    with contextlib.suppress(OSError):  # this system has no such directory
+                        status = os.stat(ancestor)
+                        key = status.st_dev, status.st_ino
+                        found.setdefault(key, (ancestor, what, place))
+            self._identities[silent] = found
+        return self._identities[silent]
+
+
+def check(path: str, surroundings: Surroundings, checks: CheckRound | None = None) -> Target:
     """Return the pinned target at `path`.
+
+    Args:
+        checks: what was read for other targets just before; None to read it now.
 
     Raises:
         BadInput: nothing is there, or it cannot be looked at.
@@ -164,23 +213,25 @@ def check(path: str, surroundings: Surroundings) -> Target:
         pin = pin_of(descriptor)
     finally:
         os.close(descriptor)
-    mounts = read_mounts(surroundings.mountinfo)
-    silent = silent_places(where, mounts)
-    _check_place(where, surroundings, silent)
-    _check_mounts(where, mounts)
+    checks = checks or CheckRound(surroundings)
+    silent = silent_places(where, checks.mounts)
+    _check_place(where, checks, silent)
     try:
-        _check_identity(where, pin, surroundings, silent)
+        check_mounts(where, pin, checks.mounts, checks.uses)
+        _check_identity(where, pin, checks, silent)
         parent_pin = take_pin(os.path.dirname(where))
     except OSError as error:
         raise cannot_examine(where, error) from error
     if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
-        raise _mount_point(where)
+        raise mount_point(where)
     return Target(where, pin)
 
 
-def check_again(target: Target, surroundings: Surroundings) -> None:
+def check_again(
+    target: Target, surroundings: Surroundings, checks: CheckRound | None = None
+) -> None:
     """Check a confirmed target once more and compare its pin; Refused if anything changed."""
-    now = check(target.path, surroundings)
+    now = check(target.path, surroundings, checks)
     if now.path != target.path or now.pin != target.pin:
         raise Refused(
             f"{displayable(target.path)} is not the directory that was confirmed: "
@@ -190,11 +241,34 @@ def check_again(target: Target, surroundings: Surroundings) -> None:
         )
 
 
-def name_must_be_typed(path: str, entries: int, mountinfo: str = MOUNTINFO) -> str | None:
-    """Return why this target is confirmed by typing its name, None if yes or no is enough."""
+class Homes:
+    """The home directories of all accounts, read once for many targets."""
+
+    def __init__(self, mountinfo: str = MOUNTINFO) -> None:
+        self._mounts = read_mounts(mountinfo)
+        self._by_silent: dict[_Places, dict[str, str]] = {}
+
+    def account_at(self, path: str) -> str | None:
+        """Return the account whose home is at a canonical path."""
+        silent = silent_places(path, self._mounts)
+        if silent not in self._by_silent:
+            homes: dict[str, str] = {}
+            for account in pwd.getpwall():
+                if account.pw_dir.rstrip("/"):
+                    homes.setdefault(canonical(account.pw_dir, silent), account.pw_name)
+            self._by_silent[silent] = homes
+        return self._by_silent[silent].get(path)
+
+
+def name_must_be_typed(path: str, entries: int, homes: Homes | None = None) -> str | None:
+    """Return why this target is confirmed by typing its name, None if yes or no is enough.
+
+    Args:
+        homes: those of all accounts; None to read them now.
+    """
     if entries > NAME_TYPED_ABOVE_ENTRIES:
         return f"it has more than {NAME_TYPED_ABOVE_ENTRIES:,} entries"
-    for account in _accounts_at_home_in(path, silent_places(path, read_mounts(mountinfo))):
+    if (account := (homes or Homes()).account_at(path)) is not None:
         return f"it is the home of {account}"
     try:
         names = set(os.listdir(path)) if entries <= NAME_TYPED_ABOVE_ENTRIES else set()
@@ -246,19 +320,19 @@ def _check_kind(path: str) -> None:
         )
 
 
-def _check_place(path: PathStr, surroundings: Surroundings, silent: _Places) -> None:
+def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:
     shown = displayable(path)
     if path == "/":
         raise Refused(
             "/ is the root of this system.", "Choose a directory below it.", rule="system"
         )
-    if path in SYSTEM_DIRECTORIES or path in _system_directories(silent):
+    if path in SYSTEM_DIRECTORIES or path in checks.system_directories(silent):
         raise Refused(
             f"{shown} is a directory the system itself needs.",
             "Choose a directory inside it.",
             rule="system",
         )
-    for place, what, advice, inside_too in _held(surroundings):
+    for place, what, advice, inside_too in checks.held:
         if is_within(place, path) or (inside_too and is_within(path, place)):
             relation = "holds" if is_within(place, path) else "is part of"
             raise Refused(
@@ -283,85 +357,14 @@ def _held(surroundings: Surroundings) -> Iterator[tuple[str, str, str, bool]]:
         yield os.path.realpath(place), "the program that runs this", "Choose another one.", False
 
 
-def _check_identity(path: PathStr, pin: Pin, surroundings: Surroundings, silent: _Places) -> None:
+def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places) -> None:
     """Refuse what is a place that must stay under another name, through a bind mount or link."""
-    places: list[tuple[str, str, _Places]] = [
-        (place, "a system directory", silent) for place in sorted(_system_directories(silent))
-    ]
-    places += [(place, what, ()) for place, what, _, _ in _held(surroundings)]
-    for place, what, unseen in places:
-        for ancestor in upwards(place):
-            if lies_in(ancestor, unseen):
-                continue  # on another file system, so it is not this one
-            try:
-                status = os.stat(ancestor)
-            except OSError:
-                continue  # this system has no such directory
-            if (status.st_dev, status.st_ino) == (pin.device, pin.inode):
-                raise Refused(
-                    f"{displayable(path)} is {displayable(ancestor)} under another name, which "
-                    f"is or holds {what} ({displayable(place)}).",
-                    "Choose a directory inside it.",
-                    rule="alias",
-                )
-
-
-def _system_directories(silent: _Places) -> frozenset[str]:
-    return frozenset(canonical(directory, silent) for directory in SYSTEM_DIRECTORIES)
-
-
-def _check_mounts(path: PathStr, mounts: tuple[Mount, ...]) -> None:
-    if any(mount.mount_point == path for mount in mounts):
-        raise _mount_point(path)
-    holder = mount_of(path, mounts)
-    if holder is not None and holder.is_pseudo:
+    found = checks.identities(silent).get((pin.device, pin.inode))
+    if found is not None:
+        ancestor, what, place = found
         raise Refused(
-            f"{displayable(path)} lies on {holder.filesystem}, whose entries are the kernel's own.",
-            "Choose a directory on a real file system.",
-            rule="pseudo",
+            f"{displayable(path)} is {displayable(ancestor)} under another name, which "
+            f"is or holds {what} ({displayable(place)}).",
+            "Choose a directory inside it.",
+            rule="alias",
         )
-    if holder is not None and holder.is_read_only:
-        raise Refused(
-            f"{displayable(path)} lies on {displayable(holder.mount_point)}, "
-            "which is mounted read-only.",
-            "Remount it writable first.",
-            rule="read-only",
-        )
-    if holder is not None:
-        _check_bind_sources(path, holder, mounts)
-    inside = mounts_below(path, mounts)
-    if inside:
-        first = displayable(inside[0].mount_point)
-        more = f" (and {len(inside) - 1} more)" if len(inside) > 1 else ""
-        raise Refused(
-            f"Something else is mounted inside {displayable(path)}: {first}{more}.",
-            f"Unmount it first: {shell_quoted(('umount', inside[0].mount_point))}",
-            rule="mount-inside",
-        )
-
-
-def _check_bind_sources(path: PathStr, holder: Mount, mounts: tuple[Mount, ...]) -> None:
-    """Refuse a target of which a part is mounted elsewhere: it would vanish there too."""
-    below = os.path.relpath(path, holder.mount_point)
-    in_file_system = os.path.normpath(os.path.join(holder.root, below))
-    for mount in mounts:
-        if mount.device == holder.device and is_within(mount.root, in_file_system):
-            raise Refused(
-                f"{displayable(path)} holds what is mounted at {displayable(mount.mount_point)}.",
-                f"Unmount it first: {shell_quoted(('umount', mount.mount_point))}",
-                rule="mount-source",
-            )
-
-
-def _mount_point(path: str) -> Refused:
-    return Refused(
-        f"{displayable(path)} is a mount point.",
-        "Unmount it first, or choose the directories inside it.",
-        rule="mount-point",
-    )
-
-
-def _accounts_at_home_in(path: str, silent: _Places) -> Iterator[str]:
-    for account in pwd.getpwall():
-        if account.pw_dir.rstrip("/") and canonical(account.pw_dir, silent) == path:
-            yield account.pw_name

@@ -26,6 +26,7 @@ COLUMNS = (
 
 KIND_WORDS = {
     "mount-inside": "mounted here",
+    "used-elsewhere": "used elsewhere",
     "subvolume-inside": "btrfs subvolume",
     "immutable": "immutable",
     "append-only": "append-only",

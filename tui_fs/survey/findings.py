@@ -60,15 +60,9 @@ def tree_findings(tree: Tree, groups: Sequence[NamedGroup] = ()) -> list[Finding
     return found
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings, the gravest first."""
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
-
-
-def _barriers(tree: Tree) -> list[Finding]:
-    """Return what keeps a deletion from getting on."""
-    counted = tree.counted
-    found = [
+def mount_findings(mounts: Iterable[PathStr]) -> list[Finding]:
+    """Return a finding for each mount point in the tree."""
+    return [
         Finding(
             "mount-inside",
             Severity.CRITICAL,
@@ -77,8 +71,19 @@ def _barriers(tree: Tree) -> list[Finding]:
             "Another file system or a bind mount is attached here; it was not counted.",
             "Unmount it before anything above it is deleted.",
         )
-        for mount in tree.mounts
+        for mount in mounts
     ]
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings, the gravest first."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.severity]))
+
+
+def _barriers(tree: Tree) -> list[Finding]:
+    """Return what keeps a deletion from getting on."""
+    counted = tree.counted
+    found = mount_findings(tree.mounts)
     found += _flagged(
         counted,
         DirectoryFlag.SUBVOLUME,

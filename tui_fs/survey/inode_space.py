@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tui_fs.linux.mounts import Mount, mount_of
+from tui_fs.linux.mounts import MountTable, mount_of
 from tui_fs.linux.xfs import (
     INODES_PER_CHUNK,
     Chunk,
@@ -66,7 +66,7 @@ class SeenInodes:
         return chunk.in_use != 0 and not chunk.in_use & ~going
 
 
-def keeps_inodes_by_chunks(path: str, mounts: tuple[Mount, ...]) -> bool:
+def keeps_inodes_by_chunks(path: str, mounts: MountTable) -> bool:
     """Tell whether a path lies where inodes come back by chunks."""
     mount = mount_of(path, mounts)
     return mount is not None and mount.filesystem == "xfs" and "ikeep" not in mount.options

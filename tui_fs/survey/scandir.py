@@ -21,6 +21,7 @@ from tui_fs.survey.crew import Crew
 from tui_fs.survey.engine import EngineCrew
 from tui_fs.survey.findings import Tree, in_order
 from tui_fs.survey.findings_place import place_findings, who_holds
+from tui_fs.survey.findings_uses import use_findings
 from tui_fs.survey.inode_space import (
     SeenInodes,
     directory_bytes_above,
@@ -82,7 +83,7 @@ class ScandirSurvey:
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self.collector = Collector(filtered=self._filters is not None)
-        self._mount_table = mounts = read_mounts(mountinfo)
+        self._table = mounts = read_mounts(mountinfo)
         by_chunks = all(keeps_inodes_by_chunks(path, mounts) for path in self._paths)
         self._with_inodes = looks_around and by_chunks
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
@@ -91,6 +92,7 @@ class ScandirSurvey:
         self._family = family
         self._began_at_s = time.time()
         self._occupation: Occupation | None = None
+        self._uses: list[Finding] = []
 
     def names(self, path: str) -> Names:
         """Return what is in a directory now."""
@@ -129,6 +131,7 @@ class ScandirSurvey:
                 self._occupation = who_holds(
                     self._paths, self._roots[0].device, {*crew.pids, self._family}
                 )
+                self._uses = use_findings(self._paths, self._table)
             for batch in crew.batches(self._telling.until_due_s):
                 if batch is not None:
                     self.collector.take(batch)
@@ -160,6 +163,7 @@ class ScandirSurvey:
         further: list[Finding] = []
         if finished and self._occupation is not None:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
+            further += self._uses
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
@@ -177,7 +181,7 @@ class ScandirSurvey:
 
     def _with_shared_space(self, survey: Survey) -> Survey:
         """Return the survey with what reflink copies and snapshots own, too."""
-        if not can_share(self._paths[0], self._mount_table):
+        if not can_share(self._paths[0], self._table):
             return survey
         space = shared_space(self._paths)
         allocated_bytes = survey.totals.allocated_bytes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.extents import shared_bytes
-from tui_fs.linux.mounts import Mount, mount_of
+from tui_fs.linux.mounts import MountTable, mount_of
 from tui_fs.model.survey import Finding, Severity, Survey
 from tui_fs.model.units import bytes_iec, counted
 
@@ -51,7 +51,7 @@ class SharedSpace:
         return max(0, self.examined_bytes - self.shared_bytes)
 
 
-def can_share(path: str, mounts: tuple[Mount, ...]) -> bool:
+def can_share(path: str, mounts: MountTable) -> bool:
     """Return whether files of a file system can own the same blocks."""
     mount = mount_of(path, mounts)
     return mount is not None and mount.filesystem in _CAN_SHARE

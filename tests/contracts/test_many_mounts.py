@@ -1,0 +1,60 @@
+"""Very many targets beside very many mounts: the mount table is read once for each check."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEADLINE_S, Cli
+from tests.needs import needs_root
+from tui_fs.job.permission import check_targets
+from tui_fs.linux.mounts import MOUNTINFO, MountTable, read_mounts
+from tui_fs.safety import policy, refusals
+
+TARGETS = 1_000
+MOUNTS = 3_000
+
+
+def test_a_job_starts_beside_thousands_of_mounts(cli: Cli, ext4: Path) -> None:
+    # Given as many targets as a job may have, and thousands of mounts
+    needs_root("a mount namespace")
+    targets = [ext4 / f"t{number}" for number in range(TARGETS)]
+    for target in targets:
+        (target / "d").mkdir(parents=True)
+    # When they are to be deleted
+    unshare = ["unshare", "--mount", "--propagation", "private"]
+    many = [sys.executable, "-m", "tests.many_mounts", str(ext4 / "mounts"), str(MOUNTS)]
+    delete = [cli.program, "delete", "--strategy", "rm", "--yes", *map(str, targets)]
+    finished = subprocess.run(
+        [*unshare, *many, *delete],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=2 * DEADLINE_S,
+        check=False,
+    )
+    # Then the job starts in time, and all are gone
+    assert finished.returncode == 0, finished.stderr
+    assert os.listdir(ext4) == ["mounts"]
+
+
+def test_the_mount_table_is_read_once_for_all_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given some targets, and a count of how often the rules read the table
+    targets = [tmp_path / f"t{number}" for number in range(5)]
+    for target in targets:
+        target.mkdir()
+    read: list[str] = []
+
+    def counting(mountinfo: str = MOUNTINFO) -> MountTable:
+        read.append(mountinfo)
+        return read_mounts(mountinfo)
+
+    for module in (refusals, policy):
+        monkeypatch.setattr(module, "read_mounts", counting)
+    # When they are checked / Then it was read once
+    check_targets([str(target) for target in targets])
+    assert read == [MOUNTINFO]

@@ -1,0 +1,99 @@
+"""A directory that something else uses is refused by every command that removes or renames it."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished, wait_until
+from tests.contracts.uses import USES, Used
+from tests.filesystems import unmount_below
+from tests.needs import needs_root
+from tests.pathologies.looking import survey_with
+from tests.trees import manifest, many_directories
+from tui_fs.model.paths import displayable
+from tui_fs.model.survey import Severity
+
+
+@pytest.fixture(params=USES)
+def used(request: pytest.FixtureRequest, ext4: Path) -> Iterator[tuple[Used, ExitStack]]:
+    """Give a directory in each kind of use, and what ends the use."""
+    needs_root("mounting")
+    with ExitStack() as end:
+        yield USES[request.param](ext4, end), end
+
+
+def _assert_refused(finished: Finished, used: Used) -> None:
+    finished.expect(3).assert_one_sentence()
+    for words in used.says:
+        assert words in finished.stderr
+
+
+def test_a_directory_in_use_is_refused_until_the_use_ends(
+    cli: Cli, used: tuple[Used, ExitStack]
+) -> None:
+    # Given a directory that something else uses
+    what, end = used
+    target = what.target
+    before = manifest(target)
+    # When it is to be deleted, set aside or recreated, or a dry run is asked for
+    for command in (
+        ("delete", "--strategy", "rm", "--yes"),
+        ("delete", "--strategy", "rm", "--dry-run"),
+        ("delete", "--strategy", "find", "--yes", "--keep-root"),
+        ("aside", "--yes"),
+        ("aside", "--yes", "--twin"),
+        ("recreate", "--yes", "--accept-occupants"),
+    ):
+        # Then it is refused, with who uses it and the command that ends that
+        _assert_refused(cli.run(*command, target), what)
+    # And nothing was touched
+    assert manifest(target) == before
+    # And when the use has ended, it is deleted; namespaces of other tests may have copied a mount
+    end.close()
+    wait_until(lambda: cli.delete(target, "rm").code == 0, "a target that nothing uses")
+    assert not target.exists()
+
+
+def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
+    # Given a directory that something else uses
+    what, _ = used
+    # When it is estimated, quickly or not
+    for option in ("--no-measuring", "--quick"):
+        told = cli.run("estimate", option, "--json", what.target).expect(0).object()
+        # Then no strategy is feasible, and the reason is the use
+        assert told["recommended"] is None
+        for estimate in told["strategies"]:
+            assert not estimate["feasible"]
+            assert displayable(what.says[0].removeprefix("process ")) in str(estimate["reasons"])
+
+
+def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
+    # Given a directory that something else uses / When it is surveyed
+    what, _ = used
+    found = [one for one in survey_with(cli, what.target) if one.kind == "used-elsewhere"]
+    # Then a finding names the place and who uses it
+    assert [one.path for one in found] == [str(what.where)]
+    assert found[0].severity is Severity.CRITICAL
+    assert what.says[0] in found[0].meaning
+
+
+def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: str) -> None:
+    # Given a mounted overlay with a directory of each layer
+    needs_root("mounting")
+    for name in ("lower", "upper", "work", "merged"):
+        (ext4 / name).mkdir()
+    many_directories(ext4 / "lower" / "below", 2, 2)
+    many_directories(ext4 / "upper" / "above", 2, 2)
+    merged = ext4 / "merged"
+    options = f"lowerdir={ext4}/lower,upperdir={ext4}/upper,workdir={ext4}/work"
+    subprocess.run(["mount", "-t", "overlay", "none", "-o", options, merged], check=True)
+    try:
+        # When one is deleted by its path in the overlay / Then it is gone there
+        cli.delete(merged / "above", strategy).expect(0)
+        assert os.listdir(merged) == ["below"]
+    finally:
+        unmount_below(merged)

@@ -1,0 +1,344 @@
+"""What else uses a directory or a part of it: mounts, overlays, loop devices and swap files.
+
+A place is compared by its file system's device and its path in that file system. The same place
+has other paths through bind mounts and in other mount namespaces.
+"""
+
+import bisect
+import enum
+import functools
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tui_fs.linux.file_devices import loop_file_identity, loop_files, swap_files
+from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
+from tui_fs.linux.mounts import Mount, MountTable, mount_of, mount_with_id
+from tui_fs.linux.overlays import layer_paths
+from tui_fs.linux.pins import pin_of
+from tui_fs.linux.ways import canonical, lies_in
+from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted, upwards
+
+
+class UseKind(enum.StrEnum):
+    """What uses a place; the name of the rule that refuses to delete it."""
+
+    MOUNTED_ON = "mount-inside"
+    MOUNTED_ELSEWHERE = "mount-source"
+    OVERLAY_LAYER = "overlay-layer"
+    LOOP_FILE = "loop-file"
+    SWAP_FILE = "swap-file"
+
+
+_FILES = (UseKind.LOOP_FILE, UseKind.SWAP_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalUse:
+    """One use of one place.
+
+    Attributes:
+        inner: the place, as a path in its file system.
+        user: the mount point of what uses it, in its namespace, or the device.
+        role: of a layer: lower, upper or work.
+        namespace: the mount namespace of other processes; None for our own.
+        mount_id: of the mount that uses it; 0 for a device.
+    """
+
+    kind: UseKind
+    inner: str
+    user: str
+    role: str = ""
+    namespace: OtherNamespace | None = None
+    mount_id: int = 0
+
+    def sentence(self, path: str, place: str | None) -> str:
+        """Return the use in one sentence.
+
+        Args:
+            path: our path of the directory that is to be deleted.
+            place: our path of what is used; None if the directory is in what is used.
+        """
+        shown, user = displayable(place or path), displayable(self.user)
+        process = self._process
+        match self.kind:
+            case UseKind.MOUNTED_ON if process:
+                return f"{process} has a file system mounted on {shown} in its mount namespace."
+            case UseKind.MOUNTED_ON:
+                return f"A file system is mounted on {shown}, at {user}."
+            case UseKind.MOUNTED_ELSEWHERE if process:
+                return f"{process} has {shown} mounted at {user} in its mount namespace."
+            case UseKind.MOUNTED_ELSEWHERE:
+                return f"{displayable(path)} holds what is mounted at {user}."
+            case UseKind.OVERLAY_LAYER:
+                where = f"the {self.role} directory of the overlay that is mounted at {user}"
+                if process:
+                    where += f" in the mount namespace of {process}"
+                return f"{shown} is {where}." if place else f"{shown} is in {where}."
+            case UseKind.LOOP_FILE:
+                return f"{shown} is the file behind the loop device {user}."
+            case UseKind.SWAP_FILE:
+                return f"{shown} is an active swap file."
+
+    def advice(self, place: str, covered_by: str) -> str:
+        """Return the command that ends the use.
+
+        Args:
+            covered_by: where another mount hides the mount point; empty if none does.
+        """
+        if self.kind is UseKind.LOOP_FILE:
+            detach = shell_quoted(("losetup", "--detach", self.user))
+            return f"Unmount what is on it, then detach it: {detach}"
+        if self.kind is UseKind.SWAP_FILE:
+            return f"Switch it off first: {shell_quoted(('swapoff', place))}"
+        if self.namespace is not None:
+            if self.user == "/":  # the root of a container
+                return "Stop that process or its container first."
+            enter = ("nsenter", "--target", str(self.namespace.pid), "--mount")
+            unmount = shell_quoted((*enter, "umount", self.user))
+            return f"Stop that process or its container first, or unmount it there: {unmount}"
+        unmount = shell_quoted(("umount", self.user))
+        if covered_by:
+            cover = shell_quoted(("umount", covered_by))
+            return f"Another mount hides it. Unmount both: {cover} && {unmount}"
+        return f"Unmount it first: {unmount}"
+
+    @property
+    def _process(self) -> str:
+        if self.namespace is None:
+            return ""
+        return f"process {self.namespace.pid} ({displayable(self.namespace.command)})"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUse:
+    """A use of a directory or of a part of it, in words.
+
+    Attributes:
+        place: our path of what is used.
+    """
+
+    kind: UseKind
+    place: PathStr
+    sentence: str
+    advice: str
+
+
+@dataclass(slots=True)
+class _View:
+    """A mount namespace that is looked through; `namespace` is None for our own."""
+
+    mounts: MountTable
+    namespace: OtherNamespace | None = None
+
+
+class ExternalUses:
+    """The uses of places in file systems, read once for many directories.
+
+    Args:
+        mounts: those of our own namespace.
+        others: other mount namespaces.
+        unseen_processes: processes whose namespaces this user may not read.
+    """
+
+    def __init__(
+        self,
+        mounts: MountTable,
+        others: Sequence[OtherNamespace] = (),
+        unseen_processes: int = 0,
+    ) -> None:
+        self._mounts = mounts
+        self._views = [_View(mounts), *(_View(other.mounts, other) for other in others)]
+        self.unseen_processes = unseen_processes
+        self._by_device: dict[str, _Places] = {}
+
+    @classmethod
+    def read(cls, mounts: MountTable) -> "ExternalUses":
+        """Return the uses by all running processes that this user may see."""
+        return cls(mounts, *other_namespaces(mounts))
+
+    def of(self, path: str, mount: Mount) -> Iterator[FoundUse]:
+        """Yield what uses a directory or something in it, our own namespace first.
+
+        Args:
+            path: our canonical path of the directory.
+            mount: the mount that holds it.
+        """
+        inner = mount.inner_path(path)
+        if inner is None:
+            return
+        if mount.device not in self._by_device:
+            self._by_device[mount.device] = _Places(self._all(mount.device))
+        places = self._by_device[mount.device]
+        is_mount_point = path == mount.mount_point
+        uses = [*places.around(inner), *places.inside(inner)]
+        uses.sort(key=lambda use: use.namespace is not None)
+        for use in uses:
+            if is_mount_point and use.inner == inner:
+                continue  # all namespaces have the mount itself, and nobody deletes it
+            place = None
+            if is_within(use.inner, inner):
+                place = (path.rstrip("/") + use.inner[len(inner.rstrip("/")) :]) or "/"
+                if use.kind in _FILES and not _is_file_of(use, place):
+                    continue
+            sentence = use.sentence(path, place)
+            advice = use.advice(place or path, self._covered_by(use))
+            sentence = sentence.replace("process", "Process", sentence.startswith("process"))
+            yield FoundUse(use.kind, PathStr(place or path), sentence, advice)
+
+    def _covered_by(self, use: ExternalUse) -> str:
+        """Return the mount point of what hides a mount of our own namespace, empty if nothing."""
+        mount = None if use.namespace else self._mounts.by_id.get(use.mount_id)
+        visible = None if mount is None else mount_of(mount.mount_point, self._mounts)
+        return "" if visible is None or visible is mount else visible.mount_point
+
+    def _all(self, device: str) -> Iterator[ExternalUse]:
+        overlays: set[str] = set()
+        for view in self._views:
+            for mount in view.mounts:
+                yield from _mount_uses(view, mount, device)
+                if mount.filesystem == "overlay" and mount.device not in overlays:
+                    overlays.add(mount.device)
+                    yield from self._layers(view, mount, device)
+        yield from self._files(device)
+
+    def _layers(self, view: _View, overlay: Mount, device: str) -> Iterator[ExternalUse]:
+        # A container engine mounts in our namespace what is the root of another one.
+        for seen in (self._views[0], view)[: 1 if view.namespace is None else 2]:
+            mounts = dict.fromkeys((*self._mounts.slow, *seen.mounts.slow))
+            slow = [mount.mount_point for mount in mounts if mount.device != device]
+            root = "" if seen.namespace is None else seen.namespace.root
+
+            def is_directory(path: str, root: str = root, slow: Sequence[str] = slow) -> bool:
+                return not _is_slow(path, root, slow) and os.path.isdir(root + path)
+
+            for layer, path in layer_paths(overlay, is_directory):
+                if _is_slow(path, root, slow):
+                    continue
+                found = _place_in_file_system(root + path, seen.mounts)
+                if found is not None and found[0] == device:
+                    yield ExternalUse(
+                        UseKind.OVERLAY_LAYER,
+                        found[1],
+                        overlay.mount_point,
+                        layer.role,
+                        view.namespace,
+                        overlay.mount_id,
+                    )
+
+    def _files(self, device: str) -> Iterator[ExternalUse]:
+        for name, text in self._loops.items():
+            # A process of another namespace may have attached it by its own path.
+            for view in self._views:
+                for inner in _possible_places(text, view.mounts, device):
+                    yield ExternalUse(UseKind.LOOP_FILE, inner, name, "", view.namespace)
+        for text in swap_files():
+            for inner in _possible_places(text, self._mounts, device):
+                yield ExternalUse(UseKind.SWAP_FILE, inner, text)
+
+    @functools.cached_property
+    def _loops(self) -> dict[str, PathStr]:
+        return loop_files()
+
+
+class _Places:
+    """Uses of one file system by their places."""
+
+    def __init__(self, uses: Iterator[ExternalUse]) -> None:
+        self._at: dict[str, list[ExternalUse]] = {}
+        seen: set[tuple[str, str, str]] = set()
+        for use in uses:
+            # Namespaces are copies of others; the first one that is found is named.
+            device = use.user if use.kind is UseKind.LOOP_FILE else ""
+            key = use.kind.value, use.inner, device
+            if key not in seen:
+                seen.add(key)
+                self._at.setdefault(use.inner, []).append(use)
+        self._sorted = sorted(self._at, key=_by_names)
+
+    def inside(self, inner: str) -> list[ExternalUse]:
+        """Return the uses of a place and of all below it."""
+        start = bisect.bisect_left(self._sorted, _by_names(inner), key=_by_names)
+        found: list[ExternalUse] = []
+        for number in range(start, len(self._sorted)):
+            if not is_within(self._sorted[number], inner):
+                break
+            found += self._at[self._sorted[number]]
+        return found
+
+    def around(self, inner: str) -> list[ExternalUse]:
+        """Return the uses of places above one that use all below them."""
+        return [
+            use
+            for place in upwards(os.path.dirname(inner))
+            for use in self._at.get(place, ())
+            if use.kind is UseKind.OVERLAY_LAYER
+        ]
+
+
+def _mount_uses(view: _View, mount: Mount, device: str) -> Iterator[ExternalUse]:
+    if mount.device == device and mount.root != "/" and mount.has_root:
+        yield _mount_use(UseKind.MOUNTED_ELSEWHERE, mount.root, view, mount)
+    parent = view.mounts.parent_of(mount)
+    if parent is not None and parent.device == device and parent.has_root:
+        inner = parent.inner_path(mount.mount_point)
+        if inner is not None:
+            yield _mount_use(UseKind.MOUNTED_ON, inner, view, mount)
+
+
+def _mount_use(kind: UseKind, inner: str, view: _View, mount: Mount) -> ExternalUse:
+    return ExternalUse(kind, inner, mount.mount_point, "", view.namespace, mount.mount_id)
+
+
+def _place_in_file_system(path: str, mounts: MountTable) -> tuple[str, str] | None:
+    """Return the device and the path in the file system of what exists, None if nothing does."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        mount = mount_with_id(pin_of(descriptor).mount_id, mounts)
+        text = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return None  # its path is longer than the kernel reports
+    finally:
+        os.close(descriptor)
+    inner = None if mount is None else mount.inner_path(text)
+    return None if mount is None or inner is None else (mount.device, inner)
+
+
+def _possible_places(text: str, mounts: MountTable, device: str) -> Iterator[str]:
+    """Yield where in a file system a path leads, through hidden mounts as well."""
+    if not text.startswith("/"):
+        return
+    for above in upwards(text):
+        for mount in mounts.at(above):
+            inner = mount.inner_path(text)
+            if mount.device == device and inner is not None:
+                yield inner
+
+
+def _is_file_of(use: ExternalUse, place: str) -> bool:
+    """Whether a file that a device uses is the one at a place."""
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return False
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    identity = loop_file_identity(use.user) if use.kind is UseKind.LOOP_FILE else None
+    if identity is None:  # only our own path of it is known
+        return use.namespace is None
+    return identity == (status.st_dev, status.st_ino)
+
+
+def _is_slow(path: str, root: str, slow: Sequence[str]) -> bool:
+    """Whether a look at a path may never return."""
+    if root:
+        return lies_in(path, slow)
+    return lies_in(canonical(path, slow) if slow else path, slow)
+
+
+def _by_names(path: str) -> list[str]:
+    return [] if path == "/" else path.split("/")
