@@ -12,13 +12,15 @@ from tests.conftest import Cli
 from tests.needs import needs_kernel_counters, needs_root, needs_tool
 from tests.trees import flat, many_directories
 from tui_fs.job.launcher import ENVIRONMENT
+from tui_fs.linux.pins import take_pin
 from tui_fs.model.calls import OF_CHANCE
 from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.parallel import pin_argument
 
 REMOVALS = ("unlinkat", "unlink", "rmdir")
 OTHERS = ("getdents64", "openat", "newfstatat", "lstat", "execve")
 TOLERANCE = 0.01
-_PIN = re.compile(r"\d+:\d+")
+_PIN = re.compile(r"\d+:\d+:\d+")
 # Above 10,000 entries rm sorts a directory by inode, which changes its calls.
 SORTED_FILES = 12_000
 
@@ -68,8 +70,7 @@ def strace_counts(commands: list[list[str]], directory: Path) -> tuple[Counter[s
 
 def _of_now(target: Path) -> Callable[[str], str]:
     """Return what puts the pin of the directory that is there now in the place of another."""
-    now = target.stat()
-    pin = f"{now.st_dev}:{now.st_ino}"
+    pin = pin_argument(take_pin(str(target)))
     return lambda word: pin if _PIN.fullmatch(word) else word
 
 

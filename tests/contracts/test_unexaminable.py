@@ -73,7 +73,9 @@ def test_lack_of_search_permission_is_named(
     needs_root("running as another user")
     (tmpfs / "closed" / "target").mkdir(parents=True)
     (tmpfs / "closed").chmod(0o700)
+    tmpfs.chmod(0o755)
     user = as_ordinary_user(cli, tmpfs, tmp_path)
-    finished = user.run(*command, "--", tmpfs / "closed" / "target").expect(2)
+    config = {"XDG_CONFIG_HOME": str(tmpfs / "config")}
+    finished = user.run(*command, "--", tmpfs / "closed" / "target", environment=config).expect(2)
     assert "permission denied" in finished.stderr
     assert "does not exist" not in finished.stderr

@@ -39,7 +39,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
     """Collect what the run screen sends."""
     commands: list[Command] = []
     monkeypatch.setattr(run, "send", lambda _, command: commands.append(command))
-    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: 4122)
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
     return commands
 
 
@@ -76,7 +76,7 @@ async def test_the_rest_of_a_died_job_is_not_offered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given the report of a job that died
-    monkeypatch.setattr("tui_fs.job.view.holder_of", lambda _: None)
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: False)
     app = Host(ReportScreen(record(RUNNING), settings))
     async with app.run_test(size=SMALL) as pilot:
         await shows("DIED")(pilot)

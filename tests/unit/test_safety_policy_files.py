@@ -274,7 +274,7 @@ def test_the_variable_switches_deletion_off(
 ) -> None:
     # Given any value / When no file says anything / Then read-only, by the variable's name
     monkeypatch.setenv(READ_ONLY_VARIABLE, value)
-    assert READ_ONLY_VARIABLE in refusal(read_policy(()), at(tmp_path / "target"))
+    assert READ_ONLY_VARIABLE in refusal(read_policy(()), at(tmp_path / "target"), "read-only")
 
 
 def test_an_empty_variable_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,10 +46,10 @@ class JobFailed(TuiFsError):
     """The supervisor of a job could not be started or is gone."""
 
 
-def cannot_examine(path: str, error: OSError) -> BadInput:
+def cannot_examine(path: str, error: OSError) -> "BadInput | Missing":
     """Return the error for a directory that cannot be opened or examined.
 
-    Only ENOENT means that it does not exist.
+    Only ENOENT means that it does not exist. A limit of this process is `Missing`.
     """
     number = error.errno or 0
     shown = displayable(path)
@@ -58,7 +58,8 @@ def cannot_examine(path: str, error: OSError) -> BadInput:
     if number == errno.ENOTDIR:
         return BadInput(f"{shown} is not a directory, or a part of its path is not.")
     reason, advice = _REASONS.get(number, (os.strerror(number), ""))
-    return BadInput(f"{shown} cannot be examined: {reason}.", advice)
+    kind = Missing if number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM) else BadInput
+    return kind(f"{shown} cannot be examined: {reason}.", advice)
 
 
 _KERNEL_LOG = "Check the kernel log: dmesg."
@@ -98,8 +99,7 @@ _REASONS = {
 """Why a directory cannot be examined, and what to do."""
 
 _MEANINGS = {
-    errno.EPERM: "not permitted: the entry or its directory is immutable, append-only or sticky, "
-    "or the entry is an active swap file",
+    errno.EPERM: "not permitted: immutable, append-only, sticky, or an active swap file",
     errno.EACCES: "no write or search permission on the directory that holds it",
     errno.EBUSY: "in use by the system: a mount point or swap file",
     errno.EROFS: "the file system, or the btrfs snapshot, is read-only",
