@@ -107,7 +107,7 @@ def test_a_mount_of_a_container_stays(cli: Cli, spool: Path, mounted_on: int) ->
     for option in ((), ("--accept-occupants",)):
         sentence = refused(cli.run("recreate", spool, "--yes", *option))
         assert f"Process {mounted_on} " in sentence
-        assert "would detach" in sentence
+        assert "has a file system mounted on" in sentence
         assert "--accept-occupants" not in sentence
 
     assert spool.stat().st_ino == inode

@@ -24,12 +24,9 @@ _WATCH = (
 class Standing:
     """A process that holds a directory until it is told to end."""
 
-    def __init__(self, code: str, *arguments: str, cwd: Path | None = None, bind: str = "") -> None:
+    def __init__(self, code: str, *arguments: str, cwd: Path | None = None) -> None:
         """Start it, and wait until it stands."""
         python = [sys.executable, "-I", "-c", f"import sys; {code}", *arguments]
-        if bind:
-            script = f'mount --bind "$0" {bind} && exec "$@"'
-            python = ["unshare", "-m", "sh", "-c", script, arguments[0], *python]
         self.process = subprocess.Popen(
             python, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -73,58 +70,6 @@ def test_who_holds_it_is_found(held: Path, how: str) -> None:
     one.end()
     assert found == {(one.process.pid, how)}
     assert ways(held) == set()
-
-
-def test_a_container_that_has_it_mounted_is_found(held: Path, tmp_path: Path) -> None:
-    """Given another mount namespace with the directory mounted elsewhere, that is told."""
-    needs_root("a mount namespace")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-
-    one = Standing(_WAIT[12:], str(held), bind=str(elsewhere))
-    found = ways(held)
-    one.end()
-
-    assert [how for _, how in found] == [f"has it mounted at {elsewhere} in a container"]
-
-
-def test_what_a_container_has_mounted_on_it_is_found(held: Path, tmp_path: Path) -> None:
-    """Given another mount namespace with something mounted on the directory, that is told."""
-    needs_root("a mount namespace")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-
-    one = Standing(_WAIT[12:], str(elsewhere), bind=str(held))
-    found = ways(held)
-    one.end()
-
-    assert [how for _, how in found] == [f"has something mounted on it, at {held} in a container"]
-
-
-def test_a_root_that_sees_less_does_not_hide_the_others(held: Path, tmp_path: Path) -> None:
-    """Given two of one namespace, the first in a root without the mount, it is found."""
-    needs_root("a mount namespace")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    script = (
-        "import os, subprocess, sys\n"
-        "subprocess.run(['mount', '--bind', sys.argv[2], sys.argv[1]], check=True)\n"
-        "above = os.getpid()\n"
-        "child = os.fork()\n"
-        "if child:\n"
-        "    os.chroot(sys.argv[2])\n"
-        "else:\n"
-        "    print(flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    command = ["unshare", "-m", sys.executable, "-I", "-c", script, str(held), str(elsewhere)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        found = ways(held)
-        process.communicate()
-
-    assert [how for _, how in found] == [f"has something mounted on it, at {held} in a container"]
 
 
 def test_a_directory_of_the_same_name_is_another_one(held: Path, tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""What uses a directory in other mount namespaces is found, whichever process is looked at."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.namespaces import other_namespace
+from tests.needs import needs_root
+from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.mounts import mount_of, read_mounts
+from tui_fs.linux.overlays import Layer, layers_of
+
+
+def sentences(directory: Path) -> list[str]:
+    """Return what uses a directory."""
+    mounts = read_mounts()
+    mount = mount_of(str(directory), mounts)
+    assert mount is not None
+    return [use.sentence for use in ExternalUses.read(mounts).of(str(directory), mount)]
+
+
+def test_a_directory_that_nothing_uses_has_no_use(tmp_path: Path) -> None:
+    """Given a process in another namespace that mounts nothing of it, no use is found."""
+    needs_root("a mount namespace")
+    with other_namespace("true"):
+        assert sentences(tmp_path) == []
+
+
+def test_a_root_that_sees_less_does_not_hide_the_others(tmp_path: Path) -> None:
+    """Given two of one namespace, the first in a root without the mount, it is found."""
+    needs_root("a mount namespace")
+    used, elsewhere = tmp_path / "used", tmp_path / "elsewhere"
+    for directory in (used, elsewhere):
+        directory.mkdir()
+    script = (
+        "import os, subprocess, sys\n"
+        "subprocess.run(['mount', '--bind', sys.argv[2], sys.argv[1]], check=True)\n"
+        "if os.fork():\n"
+        "    os.chroot(sys.argv[2])\n"
+        "else:\n"
+        "    print(flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = ["unshare", "-m", sys.executable, "-I", "-c", script, str(used), str(elsewhere)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = sentences(used)
+        process.communicate()
+    assert len(found) == 1
+    assert f"has a file system mounted on {used}" in found[0]
+
+
+def test_the_layers_of_an_overlay_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:
+    """Given options with escapes, lists and single layers, every directory is named."""
+    table = tmp_path / "mountinfo"
+    options = r"rw,lowerdir=/a\134:b:l/c\054d::/e,upperdir=/u\040v,workdir=/w,lowerdir+=/x:y"
+    table.write_text(f"30 22 0:5 / /m rw - overlay none {options}\n")
+    (mount,) = read_mounts(str(table))
+    plain = {layer for layer in layers_of(mount) if "\\" not in layer.name}
+    assert plain == {
+        *(Layer(name, "lower") for name in ("/a:b", "l/c,d", "/e", "/x:y")),
+        Layer("/u v", "upper"),
+        Layer("/w", "work"),
+    }
+
+
+def test_a_process_that_may_not_be_seen_is_counted() -> None:
+    """Given another user, the processes whose namespaces he may not read are counted."""
+    needs_root("becoming another user")
+    code = (
+        "from tui_fs.linux.external_uses import ExternalUses\n"
+        "from tui_fs.linux.mounts import read_mounts\n"
+        "import os, sys\n"
+        "os.setresuid(65534, 65534, 65534)\n"
+        "sys.exit(ExternalUses.read(read_mounts()).unseen_processes == 0)\n"
+    )
+    repository = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=repository, check=True, env=os.environ)
