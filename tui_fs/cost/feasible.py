@@ -97,7 +97,7 @@ def _uses(survey: Survey) -> list[str]:
     if not uses:
         return []
     more = f" (and {len(uses) - 1:,} more uses)" if len(uses) > 1 else ""
-    return [f"{uses[0].meaning.rstrip('.')}{more}: it is refused until that has ended"]
+    return [f"{uses[0].meaning.rstrip('.')}{more}: end this use first"]
 
 
 def _too_old(strategy: StrategyName, options: Options, versions: Mapping[str, str]) -> list[str]:

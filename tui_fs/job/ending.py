@@ -55,7 +55,7 @@ def ending_of(
     notes = [sentence, problem, _killed(snapshot), aftermath.note]
     if not is_counted:
         notes.append(
-            "What counted the calls was killed or could not be read: their numbers are too small."
+            "The system call counter was killed or could not be read; the counts are incomplete."
         )
     elif outcome is Outcome.DONE:
         notes.append(_disagreement(plan, snapshot))

@@ -116,7 +116,7 @@ class TargetWatch:
                 self._checked(partial(self._check_own_namespace, target))
             except TuiFsError as why:
                 if isinstance(why, Refused) and why.rule.startswith(
-                    ("mount", "overlay", "changed")
+                    ("mount", "overlay", "changed", "path")
                 ):
                     return why.sentence
                 # what the tools have begun to remove themselves is no reason
