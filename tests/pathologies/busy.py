@@ -108,6 +108,7 @@ BUSY = (
         title="a process that sees a part of the tree as /mnt, in a mount namespace of its own",
         make=_in_a_container,
         filesystems=("ext4", "btrfs"),
+        also=frozenset({"used-elsewhere"}),
     ),
     Pathology(
         name="in-use-writing",

@@ -120,9 +120,10 @@ def test_a_target_is_compared_as_the_kernel_spells_it(
     # Given a file system that ignores case, and a mount that the table has in another spelling
     spelled = target.parent / "TARGET"
     mounted(here, spelled / "inside")
-    read = os.readlink
-    monkeypatch.setattr(
-        os, "readlink", lambda path: str(spelled) if str(path).startswith("/proc/") else read(path)
-    )
+
+    def open_canonical(path: str, _: str) -> tuple[str, int]:
+        return str(spelled), os.open(path, os.O_PATH | os.O_DIRECTORY)
+
+    monkeypatch.setattr("tui_fs.safety.refusals.open_canonical", open_canonical)
     # When checked / Then refused
     assert refusal(target, here).rule == "mount-inside"

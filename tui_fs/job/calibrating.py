@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import select
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from tui_fs.cost.calibration import Calibration
 from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
 from tui_fs.job.calibrations import keep, known_of
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
@@ -108,7 +108,7 @@ def _awaited(process: subprocess.Popen[bytes], is_wanted: Callable[[], bool]) ->
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
     try:
         with process.stdout:
-            while not select.select([process.stdout], [], [], _LOOK_EVERY_S)[0]:
+            while not is_readable(process.stdout, _LOOK_EVERY_S):
                 if not is_wanted():
                     raise TuiFsError("It was interrupted.")
                 if time.monotonic() > deadline:

@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import signal
 import sys
 import time
@@ -29,6 +28,7 @@ from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.parent import set_child_subreaper
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import displayable, is_within
@@ -152,7 +152,7 @@ def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
         if child == 0:
             _measure_in_child(scratch, filesystem, answer, parent, is_cold=is_cold)
         os.close(answer)
-        if not select.select([answers], [], [], _KILL_AFTER_S)[0]:
+        if not is_readable(answers, _KILL_AFTER_S):
             return {"problem": "the file system is too slow to be measured"}
         text = os.read(answers, _ANSWER_BYTES)
         return json.loads(text) if text else {"problem": "measuring was ended"}

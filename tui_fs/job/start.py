@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import select
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import IO
 from tui_fs.job.crash import read_crash
 from tui_fs.job.store import JobFolder, create
 from tui_fs.linux.limits import cause_of
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -81,7 +81,7 @@ def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
     """Wait until the supervisor is ready, or has ended; tell whether it is ready."""
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while is_wanted() and time.monotonic() < deadline_s:
-        if select.select([ready], [], [], _LOOK_EVERY_S)[0]:
+        if is_readable(ready, _LOOK_EVERY_S):
             return ready.read(1) == READY
     return False
 

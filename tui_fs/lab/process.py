@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import select
 import signal
 import sys
 import time
@@ -26,6 +25,7 @@ from tui_fs.lab.results import (
 )
 from tui_fs.lab.runs import Recorder
 from tui_fs.lab.teaching import teach
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import from_base64
 
@@ -57,7 +57,7 @@ class _Teller:
 
     def goes_on(self) -> None:
         """Raise _Cancelled if a signal came, or whoever started this has closed its end."""
-        if self.is_cancelled or select.select([0], [], [], 0)[0]:
+        if self.is_cancelled or is_readable(0, 0):
             self.is_cancelled = True
             raise _Cancelled
 

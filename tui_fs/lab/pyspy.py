@@ -8,7 +8,6 @@ import ctypes
 import importlib.metadata
 import json
 import os
-import select
 import signal
 import subprocess
 import sysconfig
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.job.store import made_private, state_directory
+from tui_fs.linux.readable import is_readable
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput, Missing, TuiFsError
@@ -160,7 +160,7 @@ def _awaited(
     said = b""
     with process.stderr:
         while True:
-            if select.select([process.stderr], [], [], _LOOK_EVERY_S)[0]:
+            if is_readable(process.stderr, _LOOK_EVERY_S):
                 piece = os.read(process.stderr.fileno(), _PIECE_BYTES)
                 if not piece:
                     break

@@ -102,7 +102,7 @@ _MEANINGS = {
     errno.EPERM: "not permitted: immutable, append-only, sticky, or an active swap file",
     errno.EACCES: "no write or search permission on the directory that holds it",
     errno.EBUSY: "in use by the system: a mount point or swap file",
-    errno.EROFS: "the file system, or the btrfs snapshot, is read-only",
+    errno.EROFS: "the file system or snapshot is read-only",
     errno.EUCLEAN: "the file system is damaged; check the kernel log and run fsck",
     errno.ENOKEY: "the directory is encrypted and its key is not loaded",
     errno.ENOTCONN: "the program that serves this FUSE file system has ended",

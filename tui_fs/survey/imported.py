@@ -5,13 +5,13 @@ one of them is read from the file again when it is asked for.
 """
 
 import os
-import select
 import stat
 import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, Finding, Severity, Survey
@@ -110,7 +110,7 @@ class ImportedSurvey:
             if self._untold_entries < _TOLD_AT_ONCE:
                 continue
             self._tell()
-            if questions is not None and select.select([questions[0]], [], [], 0)[0]:
+            if questions is not None and is_readable(questions[0], 0):
                 questions[1]()
             if self._telling.until_due_s() <= 0:
                 with self._telling.turn():
