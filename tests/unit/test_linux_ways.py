@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
-from tui_fs.linux.ways import canonical, resolve
+from tui_fs.linux.ways import canonical, open_canonical, resolve
 from tui_fs.model.errors import Refused
 
 DAEMON, OTHER = 1, 65534
@@ -63,6 +63,20 @@ def test_links_in_circles_are_an_error(place: Path) -> None:
     (place / "two").symlink_to("one")
     with pytest.raises(OSError, match="Too many levels"):
         resolve(str(place / "one"))
+
+
+def test_a_link_put_in_place_after_the_text_was_read_is_refused(place: Path) -> None:
+    # Given the path of a directory without links, and a link that leads to another one since
+    by_text = str(place / "a" / "b")
+    (place / "c" / "b").mkdir()
+    (place / "moved").symlink_to("c")
+    # When it is opened through the link / Then it is not taken for what the text meant
+    with pytest.raises(Refused, match="are different directories") as refused:
+        open_canonical(str(place / "moved" / "b"), by_text)
+    assert refused.value.rule == "path"
+    # And a link in the text itself is followed to nothing
+    with pytest.raises(Refused):
+        open_canonical(str(place / "moved" / "b"), str(place / "moved" / "b"))
 
 
 @pytest.mark.parametrize("whose", ["the link", "the directory"])

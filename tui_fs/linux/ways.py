@@ -42,33 +42,36 @@ def open_canonical(path: str, by_text: str) -> tuple[PathStr, int]:
 
     Args:
         path: as the user gave it; not followed if it is itself a symbolic link.
-        by_text: its canonical form as far as the text shows; used where /proc is not mounted, or
-            the path is longer than the kernel reports (PATH_MAX).
+        by_text: its canonical form as far as the text shows, without links: it must lead to the
+            same directory.
 
     Returns:
         The canonical path, in the kernel's spelling (which file systems that ignore case may
-        spell differently than `path`), and a descriptor (O_PATH).
+        spell differently than `path`) unless /proc is not mounted or the path is longer than
+        the kernel reports (PATH_MAX), and a descriptor (O_PATH).
 
     Raises:
         OSError: it cannot be opened, is a symbolic link or no directory.
-        Refused: no path from the root leads to that directory.
+        Refused: `by_text` does not lead to that directory.
     """
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     try:
         pin = pin_of(descriptor)
-        candidates = [by_text]
+        # First of all: between the reading of `by_text` and the opening a link may have been
+        # exchanged for the directory, and the path of where that leads is canonical, too.
+        if not _leads_to(by_text, pin):
+            raise Refused(
+                f"{displayable(path)} and {displayable(by_text)} are different directories: the "
+                "first is in another mount namespace, is covered by a mount, or was replaced.",
+                "Use a path that leads to the directory from / in this mount namespace.",
+                rule="path",
+            )
         with contextlib.suppress(OSError):
-            candidates.insert(0, os.readlink(f"/proc/self/fd/{descriptor}"))
-        for candidate in candidates:
-            if _leads_to(candidate, pin):
-                return PathStr(candidate), descriptor
-        raise Refused(
-            f"{displayable(path)} and {displayable(by_text)} are different directories: the first "
-            "is in another mount namespace, or is covered by a mount.",
-            "Use a path that leads to the directory from / in this mount namespace.",
-            rule="path",
-        )
+            spelled = os.readlink(f"/proc/self/fd/{descriptor}")
+            if _leads_to(spelled, pin):
+                return PathStr(spelled), descriptor
+        return PathStr(by_text), descriptor
     except BaseException:
         os.close(descriptor)
         raise
