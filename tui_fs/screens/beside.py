@@ -25,7 +25,8 @@ class BesideScreen(FramedScreen):
     def take(self, update: Update) -> None:
         """Show what the survey has told, and what is marked."""
         self.update_shown = update
-        if self.is_mounted and self.is_attached:  # else it shows that when it is there
+        # Else it shows that when it is there, or is being removed with its widgets.
+        if self.is_mounted and self in self.app.screen_stack:
             self.show_update()
 
     def show_update(self) -> None:
