@@ -239,6 +239,23 @@ async def test_the_ranking_jumps_and_marks() -> None:
     await browse(act)
 
 
+async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
+    async def act(browser: Browsing) -> None:
+        await browser.press("t")
+        ranking = browser.pilot.app.screen
+        assert isinstance(ranking, RankingScreen)
+        # Given a ranking that was left, whose widgets are removed while it is still attached
+        await ranking.remove_children()
+        left = browser.pilot.app.pop_screen()
+        assert ranking.is_attached
+        # When the survey has news / Then the ranking ignores it
+        ranking.take(ranking.update_shown)
+        await left
+        await browser.sees("maildrop/")
+
+    await browse(act)
+
+
 async def test_the_surveyed_directory_itself_is_jumped_to() -> None:
     async def act(browser: Browsing) -> None:
         await browser.press("j", "enter", "t")
