@@ -131,7 +131,9 @@ DISKS = Group(
         ),
         Case(
             name="the target's file system is mounted read-only in mid-run",
-            promise=Promise("What is left stays and is told; it does not say done.", (PARTIAL,)),
+            promise=Promise(
+                "What is left stays and is reported; it does not say done.", (PARTIAL,)
+            ),
             build=_on_a_disk_of_its_own,
             during=_remount_read_only,
             rate=_RATE,

@@ -179,8 +179,8 @@ OTHERS = Group(
     "Somebody else works in the tree",
     (
         Case(
-            name="somebody other than the user and root may write in the tree",
-            promise=Promise("All of it goes: nobody can lead it outside.", (DONE,)),
+            name="a user other than you and root may write in the tree",
+            promise=Promise("All of it goes: it cannot be led outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
@@ -189,7 +189,7 @@ OTHERS = Group(
         ),
         Case(
             name="an access control list lets another user write in the tree",
-            promise=Promise("All of it goes: nobody can lead it outside.", (DONE,)),
+            promise=Promise("All of it goes: it cannot be led outside.", (DONE,)),
             unlike=dict.fromkeys(
                 _BY_PATH,
                 Promise("Refused before anything is touched: it works by path.", (REFUSED,)),
@@ -197,7 +197,7 @@ OTHERS = Group(
             build=_writable_through_an_acl,
         ),
         Case(
-            name="somebody other than the user and root may write in the tree, with --accept-races",
+            name="a user other than you and root may write in the tree, with --accept-races",
             promise=Promise("All of it goes.", (DONE,)),
             build=_writable_by_another,
             options=("--accept-races",),

@@ -113,4 +113,4 @@ def last_event(path: str) -> Event | None:
     try:
         return event_from_json(json.loads(tail[:-1].rpartition(b"\n")[2]))
     except (ValueError, RecursionError, BadInput):
-        return None  # whoever reads the whole journal gets the error with its place
+        return None  # reading the whole journal raises the error, with its place

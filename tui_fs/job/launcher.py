@@ -344,7 +344,7 @@ class _Process:
         """Fork a step.
 
         Args:
-            opened, pids: what was opened and forked so far, for whoever must undo it.
+            opened, pids: what was opened and forked so far, so that it can be undone.
         """
 
         def opened_pipe() -> tuple[int, int]:

@@ -48,8 +48,9 @@ def is_thread_refused(error: BaseException | None) -> bool:
 
 def _is_unloaded(error: BaseException | None) -> bool:
     """Return whether dlopen(3) failed for a module that is there: for lack of memory or files."""
-    is_found = isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError)
-    return is_found and isinstance(error, ImportError) and (error.path or "").endswith(".so")
+    if not isinstance(error, ImportError) or isinstance(error, ModuleNotFoundError):
+        return False
+    return (error.path or "").endswith(".so")
 
 
 def cause_of(error: BaseException) -> tuple[str, str]:

@@ -93,7 +93,7 @@ def _leads_to(path: str, pin: Pin) -> bool:
 def canonical_directory(path: str) -> PathStr:
     """Return the canonical path of a directory that is only going to be read.
 
-    Links on the way are followed, whoever can change them.
+    Links on the way are followed, no matter who can change them.
 
     Raises:
         BadInput: it is a symbolic link, no directory, or cannot be examined.
@@ -123,7 +123,7 @@ def resolve(path: str) -> PathStr:
     Raises:
         OSError: a part of the way is not there or no directory.
         BadInput: see `absolute`.
-        Refused: it leads through a link that somebody other than the user and root can change.
+        Refused: it leads through a link that a user other than this one and root can change.
     """
     uid = os.geteuid()
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -44,7 +44,7 @@ def locality_of(host: Host, here: Host) -> Locality:
 
     The same boot id is the same kernel, whatever the names are (a container has its own).
     Otherwise name and machine id must both be equal to be an earlier boot of this machine. Two
-    clones that share both are not told apart. A machine that was renamed and restarted regards
+    clones that share both count as one host. A machine that was renamed and restarted regards
     what it made before as made by another host.
     """
     if host == Host() or (host.boot_id and host.boot_id == here.boot_id):

@@ -23,9 +23,9 @@ class BesideScreen(FramedScreen):
         self.update_shown = update
 
     def take(self, update: Update) -> None:
-        """Show what the survey has told, and what is marked."""
+        """Show a new update of the survey, and what is marked."""
         self.update_shown = update
-        # Else it shows that when it is there, or is being removed with its widgets.
+        # Before it is mounted it will show the update itself; once closed it has no widgets left.
         if self.is_mounted and self in self.app.screen_stack:
             self.show_update()
 

@@ -98,7 +98,7 @@ impl Arguments {
             return Err("no target is named".into());
         }
         if self.pins.len() != self.targets.len() {
-            // Whoever types this by hand has passed no safety rule and no question.
+            // Run by hand, no safety rule was checked and no question was asked.
             let sentence = "every target needs its own --pin; to delete directories, use: \
                             tui-fs delete --strategy parallel PATH";
             return Err(sentence.into());
