@@ -134,7 +134,7 @@ def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Pa
     # When the supervisor is killed / Then it is seen as dead, and the targets as occupied
     supervisor.kill()
     supervisor.wait()
-    assert not has_supervisor(path)
+    wait_until(lambda: not has_supervisor(path), "the child to close what it inherited", 20)
     assert is_occupied(path)
     # When the child has ended, too / Then nothing is occupied
     assert supervisor.stdin is not None
