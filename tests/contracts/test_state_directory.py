@@ -321,15 +321,13 @@ def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
 _IMPATIENT = """
 import sys
 from tui_fs.job import record, supervisor
-record.PATIENCE_S = 1.0
+record.PATIENCE_S = record.LAST_PATIENCE_S = supervisor.REPORT_PATIENCE_S = 1.0
 supervisor.main()
 """
 
 
-def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
-    cli: Cli, tiny: Path, target: Path
-) -> None:
-    # Given a job that loses patience after a second instead of half a minute
+def start_impatient(target: Path) -> str:
+    """Start a slow job that waits a second for its journal instead of half a minute."""
     pace = Pace(rate_per_s=300)
     plan = plan_of(target)
     folder = create(replace(plan, options=replace(plan.options, pace=pace)))
@@ -343,17 +341,40 @@ def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
         assert supervisor.stdout is not None and supervisor.stdout.read(1) == READY
         assert supervisor.stdin is not None
         supervisor.stdin.write(GO)
-    wait_until(lambda: removed_by(cli, plan.job_id) > 0, "the deletion's beginning")
+    return plan.job_id
+
+
+def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
+    cli: Cli, tiny: Path, target: Path
+) -> None:
+    # Given a job that loses patience after a second
+    job = start_impatient(target)
+    wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
     # When its state directory becomes full and stays so
-    filler = fill(tiny)
+    fill(tiny)
     wait_until(lambda: processes_with(target) == [], "the end of its tools", deadline_s=10)
-    # Then its tools have been ended, and its end is written as soon as there is room
+    # Then its tools have been ended, and its end is recorded although there is no room
     assert 0 < _removed(target) < FILES
-    filler.unlink()
-    report = cli.run("attach", "--json", plan.job_id).expect(130).report()
-    assert report["outcome"] == "cancelled"
-    assert "could not be written" in report["explanation"]
+    report = cli.run("attach", "--json", job).expect(130).report()
+    assert report["outcome"] == cli.state_of(job) == "cancelled"
+    assert "journal could not be written" in report["explanation"]
+    assert "The record of this job is incomplete" in report["explanation"]
+    assert report["record_problem"] == "No space left on device"
     assert report["deleted_files"] == _removed(target)
+
+
+def test_a_deletion_that_ends_on_a_full_disk_is_done(cli: Cli, tiny: Path, target: Path) -> None:
+    # Given a job whose state directory becomes full near its end, and stays so
+    job = start_impatient(target)
+    wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
+    cli.run("rate", job, "off").expect(0)
+    fill(tiny)
+    # When everything is deleted / Then it is called done, and not died
+    report = cli.run("attach", "--json", job).expect(1).report()
+    assert not target.exists()
+    assert report["outcome"] == cli.state_of(job) == "done"
+    assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
+    assert "The record of this job is incomplete" in report["explanation"]
 
 
 def _removed(target: Path) -> int:

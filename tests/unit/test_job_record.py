@@ -2,16 +2,22 @@
 
 import errno
 import os
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui_fs.job import record
+from tests.unit.test_job_store import plan
+from tests.unit.test_model_events import events
+from tui_fs.job.end_reserve import EndReserve, create_reserve, read_reserve
 from tui_fs.job.journal import JournalReader, JournalWriter
-from tui_fs.job.record import LAST_PATIENCE_S, PATIENCE_S, Record
-from tui_fs.model.events import Event, LetGo, Resumed, Sampled
+from tui_fs.job.record import LAST_PATIENCE_S, PATIENCE_S, Record, shortened
+from tui_fs.model.calls import CallCount
+from tui_fs.model.events import Event, LetGo, RecordIncomplete, Resumed, Sampled
+from tui_fs.model.snapshot import Snapshot, fold
 
 
 class Disk(JournalWriter):
@@ -53,21 +59,38 @@ def disk() -> Disk:
     return Disk()
 
 
+class Reserve(EndReserve):
+    """A reserve in memory."""
+
+    def __init__(self) -> None:
+        self.written: list[Event] = []
+        self.is_released = False
+
+    def write(self, events: list[Event]) -> None:
+        """Keep the events."""
+        self.written = events
+
+    def release(self) -> None:
+        """Remember it."""
+        self.is_released = True
+
+
+@pytest.fixture
+def reserve() -> Reserve:
+    """Give a reserve that nothing is written to yet."""
+    return Reserve()
+
+
 def event(number: int) -> Event:
     """Give an event that can be told from others."""
     return Resumed(float(number))
 
 
-def sample(number: int) -> Event:
-    """Give a sample that can be told from others."""
-    return Sampled(float(number), 0.0, {}, None, None, None, None)
-
-
 @given(st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=40))
 def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> None:
     # Given a disk that has room for none, some or all events at each moment
-    disk = Disk()
-    kept = Record(disk, disk.clock)
+    disk, reserve = Disk(), Reserve()
+    kept = Record(disk, reserve, disk.clock)
     # When events are written, and at the end there is room
     for number, room in enumerate(rooms):
         disk.room = room
@@ -79,9 +102,9 @@ def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> No
     assert disk.slept_s == []
 
 
-def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk) -> None:
+def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve: Reserve) -> None:
     # Given a disk that is full
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     kept.write(event(0))
     disk.room = 0
     kept.write(event(1))
@@ -95,9 +118,9 @@ def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk) -> None:
     assert kept.problem == "No space left on device"
 
 
-def test_patience_begins_anew_after_a_success(disk: Disk) -> None:
+def test_patience_begins_anew_after_a_success(disk: Disk, reserve: Reserve) -> None:
     # Given a disk that was full for nearly too long
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
     disk.now_s += PATIENCE_S - 1
@@ -110,9 +133,11 @@ def test_patience_begins_anew_after_a_success(disk: Disk) -> None:
     assert not kept.is_lost
 
 
-def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(disk: Disk) -> None:
+def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
+    disk: Disk, reserve: Reserve
+) -> None:
     # Given a disk that takes an event now and then, never all of them
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(40):
         kept.write(event(number))
@@ -123,28 +148,11 @@ def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(disk: Disk) -> No
     assert kept.is_lost
 
 
-def test_too_many_events_lose_their_samples_only(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
+def test_the_end_is_written_when_there_is_room_within_the_last_patience(
+    disk: Disk, reserve: Reserve
 ) -> None:
-    # Given a full disk, and memory for ten events
-    monkeypatch.setattr(record, "_MOST_KEPT", 10)
-    kept = Record(disk, disk.clock)
-    disk.room = 0
-    # When there are more / Then samples are dropped, and everything else is kept
-    for number in range(50):
-        kept.write(sample(number))
-        kept.write(event(number))
-    disk.room = None
-    assert kept.finish(disk.sleep)
-    assert [one for one in disk.written if isinstance(one, Resumed)] == [
-        event(number) for number in range(50)
-    ]
-    assert len(disk.written) < 100
-
-
-def test_the_end_is_written_when_there_is_room_within_the_last_patience(disk: Disk) -> None:
     # Given a disk that is full at the end
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
 
@@ -157,18 +165,98 @@ def test_the_end_is_written_when_there_is_room_within_the_last_patience(disk: Di
     assert disk.written == [event(0)]
 
 
-def test_the_end_is_given_up_after_the_last_patience(disk: Disk) -> None:
+def test_the_end_is_given_up_after_the_last_patience(disk: Disk, reserve: Reserve) -> None:
     # Given a disk that stays full / When the job ends / Then it tries for so long, and says so
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
     assert not kept.finish(disk.sleep)
     assert sum(disk.slept_s) == pytest.approx(LAST_PATIENCE_S, abs=1)
+    # And the reserve has it, with the reason why the journal has not
+    assert reserve.written == [RecordIncomplete(0.0, "No space left on device"), event(0)]
+    assert not reserve.is_released
 
 
-def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(disk: Disk) -> None:
+def test_a_complete_journal_releases_the_reserve(disk: Disk, reserve: Reserve) -> None:
+    kept = Record(disk, reserve, disk.clock)
+    kept.write(event(0))
+    assert kept.finish(disk.sleep)
+    assert (reserve.is_released, reserve.written) == (True, [])
+
+
+def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: Reserve) -> None:
+    # Given a journal that has reached the limit of its process, which stays
+    kept = Record(disk, reserve, disk.clock)
+    disk.room, disk.error = 0, errno.EFBIG
+    kept.write(event(0))
+    # When the job ends / Then at once, and the reserve has the end
+    assert not kept.finish(disk.sleep)
+    assert disk.slept_s == []
+    assert reserve.written == [RecordIncomplete(0.0, "File too large"), event(0)]
+
+
+@given(st.lists(events, max_size=12))
+@settings(max_examples=300)
+def test_shortened_events_give_the_same_failures_and_calls(some: list[Event]) -> None:
+    # Given events in the order of their times, as a job writes them
+    some = [replace(event, at_s=float(at_s)) for at_s, event in enumerate(some)]
+    # When they are shortened / Then outcome, failures, calls and counts are those of all
+    whole, short = reduce(fold, some, Snapshot()), reduce(fold, shortened(some), Snapshot())
+    assert short.calls == whole.calls
+    assert short.removed == whole.removed
+    assert short.state == whole.state
+    assert short.failed == whole.failed
+    assert {(one.operation, one.error, one.number) for one in short.failures} == {
+        (one.operation, one.error, one.number) for one in whole.failures
+    }
+    assert (short.finished, short.refused, short.pace) == (
+        whole.finished,
+        whole.refused,
+        whole.pace,
+    )
+
+
+def test_samples_become_one_with_all_calls() -> None:
+    first = Sampled(1.0, 1.0, {"rmdir": CallCount(1), "unlink": CallCount(1)}, None, None, None, 1)
+    last = Sampled(2.0, 2.0, {"unlink": CallCount(5)}, None, None, None, 2)
+    calls = {"rmdir": CallCount(1), "unlink": CallCount(5)}
+    assert shortened([first, last]) == [replace(last, calls=calls)]
+
+
+def test_a_reserve_is_read_as_it_was_written(tmp_path: Path) -> None:
+    # Given a reserve / When nothing is written / Then it holds nothing
+    path = str(tmp_path / "end")
+    create_reserve(path, plan())
+    assert read_reserve(path) == []
+    # When an end is written / Then it is there, and no more room was needed than at the start
+    before = os.stat(path)
+    EndReserve(path).write([event(0), LetGo(1.0)])
+    assert read_reserve(path) == [event(0), LetGo(1.0)]
+    after = os.stat(path)
+    assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)
+    assert before.st_blocks > 0
+
+
+def test_an_end_that_does_not_fit_is_not_written(tmp_path: Path) -> None:
+    path = str(tmp_path / "end")
+    create_reserve(path, plan())
+    with pytest.raises(OSError, match="No space left"):
+        EndReserve(path).write([event(number) for number in range(10_000)])
+    assert read_reserve(path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"type":"Resumed","at', b"[]\n", b"\xff\n"])
+def test_a_damaged_reserve_is_no_end(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "end"
+    path.write_bytes(content + bytes(100))
+    assert read_reserve(str(path)) == []
+
+
+def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
+    disk: Disk, reserve: Reserve
+) -> None:
     # Given a disk that cannot be synchronised / When told to / Then that is a problem
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room, disk.error = 0, errno.EIO
     kept.sync()
     disk.now_s += PATIENCE_S + 1
@@ -180,9 +268,9 @@ def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(disk: Disk) 
     assert not kept.is_lost
 
 
-def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk) -> None:
+def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: Reserve) -> None:
     # Given a full disk that holds the log too
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room = 0
     log = os.dup(2)
     with open("/dev/full", "wb") as full:
@@ -200,9 +288,11 @@ def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk) -> None:
     assert disk.written == [event(0)]
 
 
-def test_the_log_tells_of_it_once(disk: Disk, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_log_tells_of_it_once(
+    disk: Disk, reserve: Reserve, capfd: pytest.CaptureFixture[str]
+) -> None:
     # Given a full disk / When many events cannot be written / Then the log has one line
-    kept = Record(disk, disk.clock)
+    kept = Record(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(5):
         kept.write(event(number))
@@ -214,7 +304,7 @@ def test_what_readers_see_is_whole_lines_only(
 ) -> None:
     # Given a real journal on a disk that takes half a line before it is full
     path = str(tmp_path / "events.jsonl")
-    kept = Record(JournalWriter(path))
+    kept = Record(JournalWriter(path), Reserve())
     kept.write(event(0))
     write, torn = os.write, iter((True, False))
 

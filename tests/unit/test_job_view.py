@@ -1,6 +1,7 @@
 """A job as a viewer sees it, and the list of all."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tui_fs.cli.exit_codes import exit_code_of_job
+from tui_fs.job.end_reserve import EndReserve
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.list import summaries
 from tui_fs.job.start import START_TIMEOUT_S
@@ -15,9 +18,10 @@ from tui_fs.job.store import JobFolder, create
 from tui_fs.job.view import JobView
 from tui_fs.linux.boot import boottime_s
 from tui_fs.model.errors import BadInput
-from tui_fs.model.events import EntryFailed, Event, JobRefused, Paused
+from tui_fs.model.events import EntryFailed, Event, JobRefused, Paused, RecordIncomplete
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
+from tui_fs.model.target import Pin, Target
 
 LONG_AGO = 1e9
 
@@ -171,3 +175,46 @@ def test_a_damaged_job_does_not_hide_the_others() -> None:
     found, damaged = summaries()
     assert [one.job_id for one in found] == ["good"]
     assert len(damaged) == 2
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_job_that_died_is_resumed_only_if_something_is_left(
+    tmp_path: Path, is_there: bool
+) -> None:
+    # Given a job that died, and a target that is still there or is gone
+    target = tmp_path / "t"
+    if is_there:
+        target.mkdir()
+    whole = plan("abc", LONG_AGO)
+    folder = create(replace(whole, targets=(Target(PathStr(str(target)), Pin(1, 2, 3)),)))
+    writer = JournalWriter(folder.journal)
+    for event in RUNNING:
+        writer.write(event)
+    # When it is reported / Then resuming is advised only for what is there
+    view = JobView(folder)
+    view.poll()
+    explanation = str(view.report()["explanation"])
+    assert ("tui-fs resume abc goes on" in explanation) is is_there
+    assert ("there is nothing to resume" in explanation) is not is_there
+
+
+def test_the_end_in_the_reserve_ends_a_job() -> None:
+    # Given a job whose journal could not take its end
+    folder = job(*RUNNING, sampled(1, 10))
+    incomplete = RecordIncomplete(8.0, "No space left on device")
+    EndReserve(folder.end).write([incomplete, finished(Outcome.DONE)])
+    # When looked at / Then it is done, in the list as well, and the report says what is missing
+    view = JobView(folder)
+    view.poll()
+    assert view.state is JobState.DONE
+    assert [one.state for one in summaries()[0]] == [JobState.DONE]
+    explanation = str(view.report()["explanation"])
+    assert "journal could not be written to the end (No space left on device)" in explanation
+    assert exit_code_of_job(view.state, view.snapshot) == 1
+
+
+def test_a_reserve_is_not_read_while_the_supervisor_runs() -> None:
+    folder = job(*RUNNING, sampled(1, 10))
+    EndReserve(folder.end).write([finished(Outcome.DONE)])
+    with held(folder.lock):
+        assert seen(folder) == (JobState.RUNNING, False)

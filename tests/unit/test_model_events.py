@@ -26,6 +26,7 @@ from tui_fs.model.events import (
     LetGo,
     PaceChanged,
     Paused,
+    RecordIncomplete,
     Resumed,
     Sampled,
     StepFinished,
@@ -134,6 +135,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
         space=st.none() | spaces,
         left=st.lists(absolute_paths, max_size=3).map(tuple),
     ),
+    RecordIncomplete: st.builds(RecordIncomplete, seconds, texts),
 }
 events = st.one_of(*EVENT_KINDS.values())
 

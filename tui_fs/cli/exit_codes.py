@@ -2,6 +2,7 @@
 
 from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused, TuiFsError
 from tui_fs.model.outcome import JobState
+from tui_fs.model.snapshot import Snapshot
 
 DONE = 0
 SOME_FAILED = 1
@@ -39,8 +40,11 @@ def exit_code_of(error: TuiFsError) -> int:
     return SOME_FAILED
 
 
-def exit_code_of_state(state: JobState, refused_by: str | None) -> int:
-    """Return the exit code of a job; `refused_by` is the rule of a refused one."""
+def exit_code_of_job(state: JobState, snapshot: Snapshot) -> int:
+    """Return the exit code of a job."""
+    refused_by = snapshot.refused.rule if snapshot.refused else None
+    if state is JobState.DONE and snapshot.record_problem:
+        return SOME_FAILED
     if state is JobState.REFUSED and refused_by == "missing":
         return MISSING
     if state is JobState.REFUSED and refused_by == "jobfailed":

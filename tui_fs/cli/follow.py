@@ -6,7 +6,7 @@ import time
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
     CANCELLED_BY_TERM,
-    exit_code_of_state,
+    exit_code_of_job,
 )
 from tui_fs.cli.output import OutputLost, StatusLine, note, print_json_line, print_text
 from tui_fs.cli.report import report_as_text
@@ -75,8 +75,7 @@ def follow(
         print_text(report_as_text(report))
     if view.state is JobState.CANCELLED and interrupts.received is not None:
         return interrupts.exit_code
-    refused = view.snapshot.refused
-    return exit_code_of_state(view.state, refused.rule if refused else None)
+    return exit_code_of_job(view.state, view.snapshot)
 
 
 def _watch(

@@ -43,8 +43,9 @@ _EPILOG = """commands:
   lab ...          repeat published experiments on deleting
   doctor           what works here, and what would make the rest work
 
-exit codes: 0 done, 1 some entries failed, 2 usage, 3 refused by a safety rule,
-4 a tool or privilege is missing, 5 the job died, 130 or 143 cancelled
+exit codes: 0 done, 1 some entries failed or the job's record is incomplete, 2 usage,
+3 refused by a safety rule, 4 a tool or privilege is missing, 5 the job died,
+130 or 143 cancelled
 'tui-fs COMMAND --help' tells more; a directory named like a command is ./COMMAND
 options are not abbreviated; paths that begin with - go after --, or are written ./-PATH"""
 

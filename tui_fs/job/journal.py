@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput
@@ -15,6 +16,24 @@ MAX_LINE_BYTES = 64 << 20
 _TAIL_BYTES = 4096
 
 
+def json_line(value: Json) -> bytes:
+    """Return a JSON value as one line of a journal."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def event_lines(events: Iterable[Event]) -> bytes:
+    """Return events as lines of a journal."""
+    return b"".join(json_line(event_to_json(event)) for event in events)
+
+
+def events_in(lines: bytes) -> list[Event]:
+    """Return the events of whole lines of a journal; BadInput if a line is not one."""
+    try:
+        return [event_from_json(json.loads(line)) for line in lines.splitlines()]
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"A journal line is damaged: {error}.") from error
+
+
 class LineWriter:
     """Appends JSON values; each is one line, written whole or not at all as far as readers see."""
 
@@ -24,7 +43,7 @@ class LineWriter:
 
     def write_line(self, value: Json) -> None:
         """Append one value."""
-        line = json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+        line = json_line(value)
         whole = os.fstat(self._descriptor).st_size
         try:
             while line:

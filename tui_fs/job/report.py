@@ -19,7 +19,12 @@ _WALL_DECIMALS = 4
 
 
 def report_of(
-    snapshot: Snapshot, state: JobState, errors: Sequence[EntryFailed], crash: str = ""
+    snapshot: Snapshot,
+    state: JobState,
+    errors: Sequence[EntryFailed],
+    crash: str = "",
+    *,
+    is_gone: bool = False,
 ) -> dict[str, Json]:
     """Return the report as a JSON object.
 
@@ -27,6 +32,7 @@ def report_of(
         state: an ended state; `died` where the journal has no end.
         errors: the failed entries whose paths were kept.
         crash: the error of its own that ended the supervisor, and where it is logged.
+        is_gone: nothing is at the path of any target any more (of a job that died).
     """
     if snapshot.finished is None:
         snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
@@ -38,7 +44,8 @@ def report_of(
         "schema": SCHEMA,
         "type": "report",
         "outcome": Outcome(state.value).value,
-        "explanation": _explanation(snapshot, state, crash),
+        "explanation": _explanation(snapshot, state, crash, is_gone),
+        "record_problem": snapshot.record_problem,
     }
     if started is not None:
         report |= {
@@ -122,11 +129,12 @@ def report_of(
     return report
 
 
-def _explanation(snapshot: Snapshot, state: JobState, crash: str) -> str:
+def _explanation(snapshot: Snapshot, state: JobState, crash: str, is_gone: bool) -> str:
     if snapshot.finished is not None:
-        return snapshot.finished.explanation
+        return snapshot.finished.explanation + _record_note(snapshot)
     if snapshot.refused is not None:
-        return f"{snapshot.refused.sentence} {snapshot.refused.advice}".rstrip()
+        sentence = f"{snapshot.refused.sentence} {snapshot.refused.advice}".rstrip()
+        return sentence + _record_note(snapshot)
     assert state is JobState.DIED
     started = snapshot.started
     cause = "The supervisor was killed, and the strategy with it."
@@ -135,7 +143,18 @@ def _explanation(snapshot: Snapshot, state: JobState, crash: str) -> str:
     elif crash:
         cause = f"tui-fs itself failed: {crash}. The strategy was ended with it."
     advice = f" tui-fs resume {started.job_id} goes on with the rest." if started else ""
+    if is_gone:
+        advice = " Nothing is at the path of the target any more: there is nothing to resume."
     return f"{cause} The counts are those of its last sample: at least this much is gone.{advice}"
+
+
+def _record_note(snapshot: Snapshot) -> str:
+    if not snapshot.record_problem:
+        return ""
+    return (
+        f" The record of this job is incomplete: its journal could not be written to the end "
+        f"({snapshot.record_problem}). The outcome and the counts are right."
+    )
 
 
 def _gone(snapshot: Snapshot) -> list[bool | None]:

@@ -36,7 +36,7 @@ MIN_JOBS = 50
 
 _REMOVED_PREFIX = ".removed-"
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILES = frozenset({"plan.json", "events.jsonl", "report.json", "log", "lock"})
+_FILES = frozenset({"plan.json", "events.jsonl", "report.json", "log", "lock", "crash", "end"})
 _SOCKET, _EMPTY = "control.sock", "empty"
 _PARTIAL = re.compile(r"(plan|report)\.json\.[0-9a-f]{8}\.partial")
 

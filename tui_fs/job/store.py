@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tui_fs.job.end_reserve import create_reserve
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.boot import boottime_s
 from tui_fs.linux.host import current_host
@@ -68,6 +69,11 @@ class JobFolder:
     def crash(self) -> str:
         """What has ended the supervisor, if it could write that; blank else."""
         return os.path.join(self.path, "crash")
+
+    @property
+    def end(self) -> str:
+        """Where the end of the job is written if the journal has no room; see `end_reserve`."""
+        return os.path.join(self.path, "end")
 
     @property
     def lock(self) -> str:
@@ -146,9 +152,12 @@ def create(plan: Plan) -> JobFolder:
                 break
     assert first is not None
     folder = os.path.join(jobs_directory(), plan.job_id)
+    advice = "Make room there, or set XDG_STATE_HOME to another place."
+    if first.errno == errno.EFBIG:
+        advice = "Raise the limit for the size of a file: ulimit -f."
     raise JobFailed(
         f"The job cannot be written to {displayable(folder)}: {os.strerror(first.errno or 0)}.",
-        "Make room there, or set XDG_STATE_HOME to another place. Nothing was deleted.",
+        f"{advice} Nothing was deleted.",
     ) from first
 
 
@@ -300,6 +309,7 @@ def _create_in(jobs: str, plan: Plan) -> JobFolder:
     try:
         os.mkdir(folder.empty_directory, 0o700)
         origin = Origin(current_host(), boottime_s())
+        create_reserve(folder.end, plan)
         write_json(folder.plan, {"schema": _SCHEMA, "origin": encode(origin), **encode(plan)})
     except OSError:
         _take_back(folder)
@@ -309,8 +319,9 @@ def _create_in(jobs: str, plan: Plan) -> JobFolder:
 
 def _take_back(folder: JobFolder) -> None:
     """Remove a job folder that was just made and could not be finished."""
-    with contextlib.suppress(OSError):
-        os.unlink(folder.plan)
+    for file in (folder.plan, folder.end):
+        with contextlib.suppress(OSError):
+            os.unlink(file)
     for directory in (folder.empty_directory, folder.path):
         with contextlib.suppress(OSError):
             os.rmdir(directory)

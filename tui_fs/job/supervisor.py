@@ -19,6 +19,7 @@ from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.control import ControlServer
 from tui_fs.job.crash import CrashMark
+from tui_fs.job.end_reserve import EndReserve
 from tui_fs.job.ending import ending_of
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import StepEnd
@@ -50,6 +51,7 @@ from tui_fs.model.events import (
     JobFinished,
     JobRefused,
     Paused,
+    RecordIncomplete,
     Resumed,
     Sampled,
     StepFinished,
@@ -77,7 +79,7 @@ class Supervisor:
         self._folder = folder
         self._plan = plan
         self._began = time.monotonic()
-        self._record = Record(JournalWriter(folder.journal))
+        self._record = Record(JournalWriter(folder.journal), EndReserve(folder.end))
         self._snapshot = Snapshot()
         self._errors: list[EntryFailed] = []
         self._schedule = SampleSchedule()
@@ -473,26 +475,30 @@ class Supervisor:
         self._note(Audited(self._now(), line, send_to_syslog(line) or ""))
 
     def _end(self, event: JobFinished | JobRefused) -> None:
-        """Tell the end; before it write the report, for those who wait for the end to read it."""
-        last = fold(self._snapshot, event)
-        report = report_of(last, last.state or JobState.DIED, self._errors)
+        """Record the end; before it write the report, for those who wait for the end to read it."""
         try:
-            write_json(self._folder.report, report)
+            self._write_report(fold(self._snapshot, event))
             is_written = True
         except OSError:
             is_written = False  # once more when the journal has found room
         self._note(event)
         if not self._record.finish():
-            raise OSError(f"the end of the job could not be written: {self._record.problem}")
+            incomplete = RecordIncomplete(event.at_s, self._record.problem)
+            self._snapshot = fold(self._snapshot, incomplete)
+            is_written = False
         deadline = time.monotonic() + REPORT_PATIENCE_S
         while not is_written:
             try:
-                write_json(self._folder.report, report)
+                self._write_report(self._snapshot)
                 is_written = True
             except OSError as error:
                 if not is_limit(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(RETRY_EVERY_S)
+
+    def _write_report(self, ended: Snapshot) -> None:
+        report = report_of(ended, ended.state or JobState.DIED, self._errors)
+        write_json(self._folder.report, report)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, EntryFailed):

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from tui_fs.job.control import sample
 from tui_fs.job.crash import read_crash
+from tui_fs.job.end_reserve import read_reserve
 from tui_fs.job.journal import JournalReader
 from tui_fs.job.lock import has_supervisor
 from tui_fs.job.report import report_of
 from tui_fs.job.start import START_TIMEOUT_S
 from tui_fs.job.store import JobFolder, origin_of, read_plan
 from tui_fs.job.tool_output import PATHS_KEPT
+from tui_fs.linux.background_call import call_within
 from tui_fs.linux.boot import boottime_s
 from tui_fs.linux.host import current_host
 from tui_fs.model.codec import Json, decode
@@ -24,6 +26,8 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
 
+_MISSING_TIMEOUT_S = 0.25
+"""How long a file system is waited for that holds the target of a job that died."""
 _RETRY_SAMPLE_S = 5.0
 """A supervisor that did not answer once is busy; asking it costs each poll a timeout."""
 
@@ -61,6 +65,8 @@ class JobView:
         if not self._has_ended and not self._is_alive():
             # What the supervisor wrote between the read and its end is read now.
             number += self._read(handle)
+            if not self._has_ended:
+                number += self._take(read_reserve(self.folder.end), handle)
             self._is_over = True
         self._is_over = self._is_over or self._has_ended
         return number
@@ -121,7 +127,15 @@ class JobView:
         crash = read_crash(self.folder)
         if crash:
             crash += f"; see {displayable(self.folder.log)}"
-        return report_of(self.snapshot, self.state, self._errors, crash)
+        is_gone = self.state is JobState.DIED and self._are_targets_gone()
+        return report_of(self.snapshot, self.state, self._errors, crash, is_gone=is_gone)
+
+    def _are_targets_gone(self) -> bool:
+        """Return whether nothing is at the path of any target any more, as far as is known."""
+        try:
+            return call_within(lambda: all(map(_is_missing, self.plan.paths)), _MISSING_TIMEOUT_S)
+        except OSError:
+            return False
 
     def refuse_elsewhere(self) -> None:
         """Raise JobFailed if the job belongs to another host and has no end yet."""
@@ -137,13 +151,16 @@ class JobView:
         if self._recorded is not None:
             self.snapshot, self._recorded = self._recorded, None
         while events := self._reader.poll():
-            for event in events:
-                self.snapshot = fold(self.snapshot, event)
-                if isinstance(event, EntryFailed) and len(self._errors) < PATHS_KEPT:
-                    self._errors.append(event)
-                handle(event)
-            number += len(events)
+            number += self._take(events, handle)
         return number
+
+    def _take(self, events: list[Event], handle: Callable[[Event], None]) -> int:
+        for event in events:
+            self.snapshot = fold(self.snapshot, event)
+            if isinstance(event, EntryFailed) and len(self._errors) < PATHS_KEPT:
+                self._errors.append(event)
+            handle(event)
+        return len(events)
 
     def _is_alive(self) -> bool:
         """Return whether the supervisor runs; only a job of this boot can have one here."""
@@ -156,6 +173,14 @@ class JobView:
         if os.path.exists(self.folder.journal) or not self.origin.host.boot_id:
             return False
         return 0 <= boottime_s() - self.origin.boottime_s < START_TIMEOUT_S
+
+
+def _is_missing(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    return False
 
 
 def elsewhere(job_id: str, host: str) -> JobFailed:

@@ -271,6 +271,18 @@ class JobFinished:
     deleted_entries: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RecordIncomplete:
+    """The journal could not be written to the end of the job.
+
+    Attributes:
+        problem: why, in words.
+    """
+
+    at_s: float
+    problem: str
+
+
 Event = (
     JobStarted
     | JobRefused
@@ -288,6 +300,7 @@ Event = (
     | Audited
     | CancelRequested
     | JobFinished
+    | RecordIncomplete
 )
 
 _SHOWN_OF_A_TYPE = 40
@@ -310,6 +323,7 @@ _KINDS: dict[str, type[Event]] = {
         Audited,
         CancelRequested,
         JobFinished,
+        RecordIncomplete,
     )
 }
 

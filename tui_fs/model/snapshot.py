@@ -18,6 +18,7 @@ from tui_fs.model.events import (
     LetGo,
     PaceChanged,
     Paused,
+    RecordIncomplete,
     Resumed,
     Sampled,
     StepFinished,
@@ -72,6 +73,7 @@ class Snapshot:
         paused_s: how long it has been paused before the current pause.
         paused_at_s: since when it is paused now.
         unaudited: why the system's log did not get the last line about this job.
+        record_problem: why the journal is incomplete; empty if it is complete.
         pace: how fast it may go now.
         held: the last time a gentle job held its tools back, None while they run.
         held_s: how long it has held them back before that.
@@ -103,6 +105,7 @@ class Snapshot:
     paused_at_s: float | None = None
     pace: Pace = field(default_factory=Pace)
     unaudited: str = ""
+    record_problem: str = ""
     held: HeldBack | None = None
     held_s: float = 0.0
     cancel: CancelRequested | None = None
@@ -214,6 +217,8 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
             return replace(snapshot, held=None, held_s=snapshot.held_s + event.at_s - since)
         case Audited():
             return replace(snapshot, unaudited=event.unsent)
+        case RecordIncomplete():
+            return replace(snapshot, record_problem=event.problem)
         case CancelRequested():
             return replace(not_standing(snapshot, event.at_s), cancel=event)  # it kills the tools
         case JobFinished():

@@ -1,0 +1,90 @@
+"""A journal that reaches the limit for the size of a file, and what the end of the job says."""
+
+import json
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Json
+from tests.trees import flat
+from tui_fs.job import retention
+from tui_fs.job.retention import prune
+
+FILES = 3_000
+_LIMIT_BYTES = 8 << 10
+
+
+def run_with_limit(
+    cli: Cli, limit_bytes: int, *arguments: str | Path
+) -> "subprocess.CompletedProcess[bytes]":
+    """Delete as a JSON stream under ``ulimit -f``."""
+    return subprocess.run(
+        [cli.program, "delete", "--yes", "--json", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes)),
+        timeout=120,
+        check=False,
+    )
+
+
+def delete_slowly_with_limit(cli: Cli, strategy: str, target: Path) -> Json:
+    """Delete so slowly that the journal reaches its limit; return the report, exit code 1 seen."""
+    options = "--strategy", strategy, "--rate", "600", target
+    finished = run_with_limit(cli, _LIMIT_BYTES, *options)
+    assert finished.returncode == 1, finished.stderr
+    report: Json = json.loads(finished.stdout.splitlines()[-1])
+    return report
+
+
+@pytest.mark.parametrize("strategy", ["rm", "parallel"])
+def test_a_deletion_whose_journal_is_cut_off_is_done(
+    cli: Cli, tmp_path: Path, strategy: str
+) -> None:
+    # Given a limit that the journal reaches before the end
+    flat(tmp_path / "t", FILES)
+    report = delete_slowly_with_limit(cli, strategy, tmp_path / "t")
+    # Then the job is done, and the exit code and the sentence say what is missing
+    assert not (tmp_path / "t").exists()
+    assert report["outcome"] == "done"
+    assert "The record of this job is incomplete" in report["explanation"]
+    assert report["record_problem"] == "File too large"
+    assert (report["deleted_files"], report["deleted_directories"]) == (FILES, 1)
+    assert report["syscalls"]["unlinkat"]["calls"] >= FILES
+    # And every place agrees
+    job = report["id"]
+    assert cli.state_of(job) == "done"
+    attached = cli.run("attach", "--json", job).expect(1).report()
+    written = json.loads((cli.jobs_directory / job / "report.json").read_text())
+    for other in (attached, written):
+        for key in ("outcome", "explanation", "deleted_files", "failed", "syscalls"):
+            assert other[key] == report[key], key
+    assert "cannot be" not in cli.run("jobs").expect(0).stderr
+
+
+def test_a_job_that_cannot_be_written_deletes_nothing(cli: Cli, tmp_path: Path) -> None:
+    # Given a limit that is too small for the plan / When a deletion is started
+    flat(tmp_path / "t", 20)
+    finished = run_with_limit(cli, 1 << 10, "--strategy", "rm", tmp_path / "t")
+    # Then one sentence says why, and nothing is deleted
+    assert finished.returncode == 5
+    assert b"File too large. Raise the limit for the size of a file: ulimit -f." in finished.stderr
+    assert len(list((tmp_path / "t").iterdir())) == 20
+    assert list(cli.jobs_directory.iterdir()) == []
+
+
+def test_the_folder_of_a_real_job_can_be_removed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a job with a complete record, and one without
+    flat(tmp_path / "whole", 10)
+    cli.delete(tmp_path / "whole", "rm").expect(0)
+    flat(tmp_path / "cut", FILES)
+    delete_slowly_with_limit(cli, "rm", tmp_path / "cut")
+    # When old jobs are removed, and none may stay / Then nothing of both is left
+    monkeypatch.setattr(retention, "MAX_JOBS", 0)
+    pruned = prune()
+    assert (len(pruned.removed), pruned.kept) == (2, [])
+    assert list(cli.jobs_directory.iterdir()) == []
