@@ -12,7 +12,7 @@ from tests.conftest import Cli, Finished, wait_until
 from tests.contracts.uses import USES, Used
 from tests.filesystems import unmount_below
 from tests.needs import needs_root
-from tests.pathologies.looking import survey_with
+from tests.pathologies.looking import as_ordinary_user, survey_with
 from tests.trees import manifest, many_directories
 from tui_fs.model.paths import displayable
 from tui_fs.model.survey import Severity
@@ -97,3 +97,17 @@ def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: st
         assert os.listdir(merged) == ["below"]
     finally:
         unmount_below(merged)
+
+
+def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path, tmp_path: Path) -> None:
+    # Given processes of root, whose mount namespaces only root can read
+    needs_root("becoming another user")
+    target = ext4 / "t"
+    many_directories(target, 2, 2)
+    ext4.chmod(0o755)
+    ordinary = as_ordinary_user(cli, ext4, tmp_path)
+    # When another user asks for an estimate / Then it says so, once
+    places = {f"XDG_{kind}_HOME": str(ext4) for kind in ("CONFIG", "STATE", "CACHE")}
+    finished = ordinary.run("estimate", "--no-measuring", target, environment=places)
+    text = finished.expect(0).stdout.decode()
+    assert text.count("cannot be inspected with the rights of this user") == 1

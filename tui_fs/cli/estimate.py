@@ -66,7 +66,7 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
         seen = glance(paths)
         table = read_mounts()
         inside = sorted({one.mount_point for path in paths for one in mounts_below(path, table)})
-        findings = (*mount_findings(inside), *use_findings(paths, table))
+        findings = (*mount_findings(inside), *use_findings(paths, table).findings)
     except OSError as error:
         raise cannot_examine(common_directory(paths), error) from error
     found = forecast_at_a_glance(paths, seen, options_of(parsed), findings=findings)
@@ -138,9 +138,18 @@ def estimates_as_text(found: Forecast, refused: str) -> str:
         )
     lines = [f"tui-fs would refuse to delete it. {refused}"] if refused else []
     lines += [columns(rows, frozenset({1, 2, 3, 4})), ""]
+    feasible = [one for one in found.estimates if one.feasible]
+    common = [
+        reason
+        for reason in (feasible[0].reasons if feasible else ())
+        if all(reason in one.reasons for one in feasible)
+    ]
     for one in found.estimates:
         lines.append(f"{one.strategy}: {one.advice}")
-        lines += [f"    {reason}" for reason in one.reasons if one.feasible]
+        lines += [
+            f"    {reason}" for reason in one.reasons if one.feasible and reason not in common
+        ]
+    lines += [f"all strategies: {reason}" for reason in common]
     lines.append("")
     for one in found.estimates:
         lines += [f"$ {line}" for line in command_lines(one.command)]

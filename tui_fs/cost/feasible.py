@@ -13,7 +13,7 @@ from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.paths import PATH_MAX_BYTES, displayable
 from tui_fs.model.strategy import Guarantees, Options, StrategyName
 from tui_fs.model.survey import Finding, Survey
-from tui_fs.model.units import bytes_iec
+from tui_fs.model.units import bytes_iec, counted
 
 RSYNC_LEVELS = 1_024
 """rsync 3.5.0 walks down to every entry and says ENOMEM beyond so many levels (measured)."""
@@ -74,6 +74,7 @@ def feasibility(
         hindrances.append("the file system is mounted read-only")
     hindrances += _mounts(survey)
     hindrances += _uses(survey)
+    notes += _unchecked(survey)
     versions = place.versions or {}
     hindrances += _too_old(strategy, options, versions)
     hindrances += _too_long(survey, strategy, guarantees, is_inside=place.is_inside)
@@ -98,6 +99,16 @@ def _uses(survey: Survey) -> list[str]:
         return []
     more = f" (and {len(uses) - 1:,} more uses)" if len(uses) > 1 else ""
     return [f"{uses[0].meaning.rstrip('.')}{more}: end this use first"]
+
+
+def _unchecked(survey: Survey) -> list[str]:
+    if not survey.unchecked_processes:
+        return []
+    processes = counted(survey.unchecked_processes, "process", "processes")
+    return [
+        f"{processes} cannot be inspected with the rights of this user: if one of them has the "
+        "directory mounted in a mount namespace of its own, as containers do, that is not found"
+    ]
 
 
 def _too_old(strategy: StrategyName, options: Options, versions: Mapping[str, str]) -> list[str]:

@@ -209,6 +209,8 @@ class Survey:
         unreadable: directories that could not be read; their content is not counted.
         writable_by_others: directories in which somebody other than this user and root may
             write.
+        unchecked_processes: that this user may not inspect; whether one of them has a part of the
+            tree mounted in its mount namespace is not known.
         vanished: names that were gone when looked at.
         finished: the walk has come to its end.
         complete: it has, and every directory could be read.
@@ -247,6 +249,7 @@ class Survey:
     findings: tuple[Finding, ...] = ()
     unreadable: int = 0
     writable_by_others: int = 0
+    unchecked_processes: int = 0
     vanished: int = 0
     roots: tuple[Root, ...] = ()
     elapsed_s: float = 0.0

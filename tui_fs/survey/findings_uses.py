@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from tui_fs.linux.external_uses import ExternalUses, UseKind
 from tui_fs.linux.mounts import MountTable, mount_of, mounts_below
@@ -13,7 +14,14 @@ from tui_fs.survey.findings import PATHS_NAMED
 from tui_fs.survey.walker import OPEN_FLAGS
 
 
-def use_findings(paths: Sequence[str], mounts: MountTable) -> list[Finding]:
+class UseFindings(NamedTuple):
+    """The uses that were found, and the number of processes that this user may not inspect."""
+
+    findings: tuple[Finding, ...] = ()
+    unchecked_processes: int = 0
+
+
+def use_findings(paths: Sequence[str], mounts: MountTable) -> UseFindings:
     """Return the uses of directories by mounts, overlays, loop devices and for swapping.
 
     What is mounted inside is left out: the survey reports it otherwise.
@@ -24,7 +32,7 @@ def use_findings(paths: Sequence[str], mounts: MountTable) -> list[Finding]:
     """
     uses = ExternalUses.read(mounts)
     found = itertools.chain.from_iterable(_uses_of(path, mounts, uses) for path in paths)
-    return list(itertools.islice(found, PATHS_NAMED))
+    return UseFindings(tuple(itertools.islice(found, PATHS_NAMED)), uses.unseen_processes)
 
 
 def _uses_of(path: str, mounts: MountTable, uses: ExternalUses) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from tui_fs.survey.crew import Crew
 from tui_fs.survey.engine import EngineCrew
 from tui_fs.survey.findings import Tree, in_order
 from tui_fs.survey.findings_place import place_findings, who_holds
-from tui_fs.survey.findings_uses import use_findings
+from tui_fs.survey.findings_uses import UseFindings, use_findings
 from tui_fs.survey.inode_space import (
     SeenInodes,
     directory_bytes_above,
@@ -92,7 +92,7 @@ class ScandirSurvey:
         self._family = family
         self._began_at_s = time.time()
         self._occupation: Occupation | None = None
-        self._uses: list[Finding] = []
+        self._uses = UseFindings()
 
     def names(self, path: str) -> Names:
         """Return what is in a directory now."""
@@ -163,12 +163,17 @@ class ScandirSurvey:
         further: list[Finding] = []
         if finished and self._occupation is not None:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
-            further += self._uses
+            further += self._uses.findings
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
         backend = "scandir" if self._engine is None else "engine"
-        survey = replace(survey, roots=tuple(self._roots), backend=backend)
+        survey = replace(
+            survey,
+            roots=tuple(self._roots),
+            backend=backend,
+            unchecked_processes=self._uses.unchecked_processes,
+        )
         if finished and self._filters is not None and self._filters.name_glob is not None:
             matches = name_matcher(self._filters.name_glob)
             survey = replace(survey, matching_directories=counted.table.count_named(matches))
