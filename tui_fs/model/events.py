@@ -304,33 +304,32 @@ Event = (
 )
 
 _SHOWN_OF_A_TYPE = 40
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        JobStarted,
-        JobRefused,
-        StepStarted,
-        StepFinished,
-        Sampled,
-        EntryFailed,
-        FailuresCounted,
-        ToolSaid,
-        Paused,
-        Resumed,
-        PaceChanged,
-        HeldBack,
-        LetGo,
-        Audited,
-        CancelRequested,
-        JobFinished,
-        RecordIncomplete,
-    )
+_TYPES_BY_WIRE_NAME: dict[str, type[Event]] = {
+    "JobStarted": JobStarted,
+    "JobRefused": JobRefused,
+    "StepStarted": StepStarted,
+    "StepFinished": StepFinished,
+    "Sampled": Sampled,
+    "EntryFailed": EntryFailed,
+    "FailuresCounted": FailuresCounted,
+    "ToolSaid": ToolSaid,
+    "Paused": Paused,
+    "Resumed": Resumed,
+    "PaceChanged": PaceChanged,
+    "HeldBack": HeldBack,
+    "LetGo": LetGo,
+    "Audited": Audited,
+    "CancelRequested": CancelRequested,
+    "JobFinished": JobFinished,
+    "RecordIncomplete": RecordIncomplete,
 }
+"""Journals and event streams have these names, whatever the classes are called."""
+_WIRE_NAMES = {event_type: name for name, event_type in _TYPES_BY_WIRE_NAME.items()}
 
 
 def event_to_json(event: Event) -> dict[str, Json]:
-    """Return the JSON object of one event, its kind under ``type``."""
-    return {"type": type(event).__name__, **encode(event)}
+    """Return the JSON object of one event, its wire name under ``type``."""
+    return {"type": _WIRE_NAMES[type(event)], **encode(event)}
 
 
 def event_from_json(value: Json) -> Event:
@@ -338,8 +337,8 @@ def event_from_json(value: Json) -> Event:
     if not isinstance(value, dict):
         raise BadInput("A journal line is not a JSON object.")
     name = value.get("type")
-    kind = _KINDS.get(name) if isinstance(name, str) else None
-    if kind is None:
+    event_type = _TYPES_BY_WIRE_NAME.get(name) if isinstance(name, str) else None
+    if event_type is None:
         shown = displayable(name[:_SHOWN_OF_A_TYPE]) if isinstance(name, str) else ""
         raise BadInput(f"A journal line has the unknown type '{shown}'.")
-    return decode(kind, value)
+    return decode(event_type, value)
