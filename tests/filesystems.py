@@ -225,12 +225,21 @@ def mount_overlay(place: Path, fill: Callable[[Path], None]) -> Path:
         fill: makes the entries of the lower layer in the directory that it is given.
     """
     needs_root("mounting an overlay")
+    merged, options = layer_directories(place, fill)
+    return _mount(merged, "tui-fs-test", "overlay", options)
+
+
+def layer_directories(place: Path, fill: Callable[[Path], None]) -> tuple[Path, str]:
+    """Make the layers of an overlay; return its mount point, to be made, and its options.
+
+    Args:
+        fill: makes the entries of the lower layer in the directory that it is given.
+    """
     lower, upper, work, merged = (place / name for name in ("lower", "upper", "work", "merged"))
     for directory in (lower, upper, work):
         directory.mkdir()
     fill(lower)
-    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    return _mount(merged, "tui-fs-test", "overlay", options)
+    return merged, f"lowerdir={lower},upperdir={upper},workdir={work}"
 
 
 def _own_directory(root: Path) -> Iterator[Path]:

@@ -204,13 +204,28 @@ def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
         ("zfs", [("snapshots", GIB), ("others-wrote", None)]),
         ("bcachefs", [("snapshots", GIB), ("others-wrote", None)]),
         ("xfs", [("others-wrote", GIB), ("snapshots", None)]),
-        ("overlay", [("overlay", GIB), ("others-wrote", None)]),
         ("tmpfs", [("others-wrote", GIB)]),
     ],
 )
 def test_guesses_by_file_system(kind: str, told: list[tuple[str, int | None]]) -> None:
     # Given 1 GiB that nothing explains / Then the likeliest guess has it, the other no amount
     assert amounts(causes(0, GIB, kind=kind)) == told
+
+
+@pytest.mark.parametrize(
+    ("got", "told"),
+    [
+        (-60 * 1024, [("overlay", GIB)]),  # whiteouts take some blocks
+        (GIB // 2, [("overlay", GIB // 2)]),
+        (GIB, []),
+        (-GIB, [("overlay", GIB), ("others-wrote", GIB)]),
+    ],
+)
+def test_lower_layers_explain_all_that_was_expected(
+    got: int, told: list[tuple[str, int | None]]
+) -> None:
+    expected = Expected(Totals(990, 10), 0, GIB, complete=True, is_on_overlay=True)
+    assert amounts(causes(got, GIB, kind="overlay", inodes=-2, expected=expected)) == told
 
 
 def test_guesses_are_for_the_rest_only() -> None:

@@ -142,4 +142,5 @@ def _freed(survey: Survey) -> str:
         metadata_bytes_max=most - least,
         inode_bytes=least,
         shared_bytes=survey.shared_bytes,
+        is_on_overlay=survey.is_on_overlay,
     )

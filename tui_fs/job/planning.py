@@ -240,6 +240,7 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
             survey.complete,
             most,
             matching_directories=survey.matching_directories,
+            is_on_overlay=survey.is_on_overlay,
         )
     kept = kept_bytes = 0
     if options.keep_root:
@@ -259,6 +260,7 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
         most - inodes,
         inodes,
         shared_bytes=min(survey.shared_bytes, allocated - least),
+        is_on_overlay=survey.is_on_overlay,
     )
 
 

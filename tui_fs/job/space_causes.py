@@ -82,10 +82,13 @@ def space_causes(
     shared = account.explain(expected.shared_bytes)
     if shared >= TOLERANCE_BYTES:
         causes.append(_shared(shared, file_system.kind))
-    outside = expected.freed_bytes_max - expected.freed_bytes_min - expected.shared_bytes
-    links = account.explain(outside)
-    if links >= TOLERANCE_BYTES:
-        causes.append(_links_outside(links, file_system.mount_point))
+    left = account.explain(
+        expected.freed_bytes_max - expected.freed_bytes_min - expected.shared_bytes
+    )
+    if left >= TOLERANCE_BYTES and expected.is_on_overlay:
+        causes.append(_lower_layers(left))
+    elif left >= TOLERANCE_BYTES:
+        causes.append(_links_outside(left, file_system.mount_point))
     causes += _unexplained(account, file_system.kind, held_after)
     if account.was_missing:
         large = [file for file in others if (file.allocated_bytes or 0) >= TOLERANCE_BYTES]
@@ -97,6 +100,8 @@ def space_causes(
     entries = deleted_entries
     if entries is None and finished and expected.complete:
         entries = expected.totals.entries
+    if expected.is_on_overlay:
+        return tuple(causes)  # it is not known how many inodes the upper layer has of them
     return (*causes, *_inodes(before, after, entries, len(kept), file_system.kind))
 
 
@@ -249,6 +254,16 @@ def _shared(missing: int, kind: str) -> Cause:
     )
 
 
+def _lower_layers(missing: int) -> Cause:
+    return Cause(
+        CauseKind.OVERLAY,
+        f"Up to {bytes_iec(missing)} are in a lower layer of this overlay: the deletion hides "
+        "them and frees nothing.",
+        "To free that space, delete the files in the layer itself: for a container, in its image.",
+        missing,
+    )
+
+
 def _links_outside(missing: int, mount_point: str) -> Cause:
     sentence = (
         f"Up to {bytes_iec(missing)} belong to files that have further names outside the tree "
@@ -285,16 +300,6 @@ def _unexplained(account: _Account, kind: str, look: Occupation) -> list[Cause]:
         "See whether its free space goes on falling. Deleted files that the kernel itself holds, "
         f"as loop devices ('losetup -l') and swap ('swapon --show'), keep space too.{unseen}"
     )
-    if kind == "overlay":
-        hidden = (
-            f"Up to {amount} most likely lie in the lower layers of this overlay: their files are "
-            "only hidden, and nothing of them comes back."
-        )
-        where = "Delete them where the layer is made: for a container, in its image."
-        return [
-            Cause(CauseKind.OVERLAY, hidden, where, missing),
-            Cause(CauseKind.OTHERS_WROTE, perhaps_wrote, look_for_writers),
-        ]
     if kind in _SHARING:
         shared = (
             f"Up to {amount} may be shared with snapshots or reflink copies on this {kind}: shared "

@@ -81,6 +81,8 @@ _LINE = re.compile(
 )
 """IDs, device, root, mount point, options, any tags, type, source (may be empty), options."""
 
+_LAYERED = frozenset(("overlay", "fuse.fuse-overlayfs"))
+
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 _ROOT_IS_DELETED = "//deleted"  # what fs/dcache.c appends to a directory without a name
@@ -127,6 +129,11 @@ class Mount(NamedTuple):
         if self.filesystem.startswith("fuse") and self.options >= _CHECKED_FUSE:
             return False
         return self.filesystem.startswith(_FOREIGN_PERMISSIONS)
+
+    @property
+    def has_lower_layers(self) -> bool:
+        """Whether entries can be in a read-only layer below, where deleting only hides them."""
+        return self.filesystem in _LAYERED
 
     @property
     def has_root(self) -> bool:
@@ -297,6 +304,12 @@ def mount_of(path: str, mounts: MountTable) -> Mount | None:
         if mounts.at(place):
             current = mounts.covering(current, place)
     return current
+
+
+def has_lower_layers(path: str, mounts: MountTable) -> bool:
+    """Return whether the absolute `path` is on an overlay."""
+    mount = mount_of(path, mounts)
+    return mount is not None and mount.has_lower_layers
 
 
 def foreign_mount_on_way(path: str, mounts: MountTable) -> Mount | None:

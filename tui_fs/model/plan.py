@@ -25,6 +25,7 @@ class Expected:
         metadata_bytes_max: what may come back besides.
         inode_bytes: what certainly comes back with the inodes themselves.
         shared_bytes: what may stay because reflink copies or snapshots own the same blocks.
+        is_on_overlay: a lower layer may have all of it, which then frees nothing.
         matching_directories: directories whose names match the filter by name. They stay: filters
             select no directories.
     """
@@ -37,6 +38,7 @@ class Expected:
     inode_bytes: int = 0
     shared_bytes: int = 0
     matching_directories: int = 0
+    is_on_overlay: bool = False
 
     @property
     def freed_bytes_most(self) -> int:
@@ -60,7 +62,12 @@ class Expected:
         """The space that comes back, for a person."""
         least, most = self.freed_bytes_min, self.freed_bytes_max
         return freed_in_words(
-            least, most, self.metadata_bytes_max, self.inode_bytes, self.shared_bytes
+            least,
+            most,
+            self.metadata_bytes_max,
+            self.inode_bytes,
+            self.shared_bytes,
+            is_on_overlay=self.is_on_overlay,
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tui_fs.model.units import bytes_iec
 
+LOWER_LAYER_WORDS = "files of a lower layer free nothing"
 _WORTH_TELLING_BYTES = 1 << 20
 
 
@@ -56,6 +57,8 @@ def freed_in_words(
     metadata_bytes_max: int = 0,
     inode_bytes: int = 0,
     shared_bytes: int = 0,
+    *,
+    is_on_overlay: bool = False,
 ) -> str:
     """Return the space that comes back: one figure where it is sure, else a range and why.
 
@@ -63,6 +66,7 @@ def freed_in_words(
         metadata_bytes_max: what may come back besides.
         inode_bytes: how much of the figures inodes give back.
         shared_bytes: how much of the range copies and snapshots account for.
+        is_on_overlay: lower layers account for the whole range.
     """
     words, why = bytes_iec(most_bytes), []
     worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)
@@ -71,7 +75,9 @@ def freed_in_words(
     is_range = least_bytes < most_bytes
     if shared_bytes:
         why.append(f"{bytes_iec(shared_bytes)} shared with copies or snapshots")
-    if is_range and most_bytes - least_bytes > shared_bytes:
+    if is_on_overlay:
+        why.append(LOWER_LAYER_WORDS)
+    elif is_range and most_bytes - least_bytes > shared_bytes:
         why.append("links outside, or held open")
     if metadata_bytes_max > worth_telling:
         is_range = True

@@ -183,6 +183,8 @@ class Survey:
         shared_bytes: allocated bytes that may stay because reflink copies or snapshots own the
             same blocks.
         freed_bytes_max: the same with every inode of the tree.
+        is_on_overlay: a target is on an overlay. What a lower layer has of it frees nothing, so
+            the lower bounds are 0.
         freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
         max_depth: levels below the target; 0 for an empty directory.
         max_path_bytes: the longest absolute path.
@@ -225,6 +227,7 @@ class Survey:
     freed_bytes_min: int = 0
     freed_bytes_max: int = 0
     shared_bytes: int = 0
+    is_on_overlay: bool = False
     max_depth: int = 0
     max_path_bytes: int = 0
     max_entries_in_directory: int = 0

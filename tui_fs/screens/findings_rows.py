@@ -43,6 +43,7 @@ KIND_WORDS = {
     "small-file-waste": "small files waste",
     "sparse": "sparse file",
     "shared-blocks": "shared blocks",
+    "lower-layer": "on an overlay",
     "fragmented": "fragmented file",
     "hard-links": "many hard links",
     "in-use": "in use",

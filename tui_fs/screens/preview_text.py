@@ -11,6 +11,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.glance import Glance, Interval
 from tui_fs.model.paths import displayable
+from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import command_lines, common_directory, in_words
@@ -38,9 +39,13 @@ def about_glance(survey: Survey, seen: Glance) -> Text:
     text.append(f"about {entries}", "bold")
     text.append(f" · {_range(seen.entries, count)}, nine times of ten\n")
     directories = counted(_rounded(seen.directories.expected), "directory", "directories")
-    text.append(f"in about {directories} · frees about ")
-    text.append(bytes_iec(seen.allocated_bytes.expected), "bold")
-    text.append(f" · {_range(seen.allocated_bytes, bytes_iec)}\n")
+    text.append(f"in about {directories} · frees ")
+    if survey.is_on_overlay:
+        text.append(f"0 B to {bytes_iec(_rounded(seen.allocated_bytes.high))}", "bold")
+        text.append(f" ({LOWER_LAYER_WORDS})\n")
+    else:
+        text.append(f"about {bytes_iec(seen.allocated_bytes.expected)}", "bold")
+        text.append(f" · {_range(seen.allocated_bytes, bytes_iec)}\n")
     text.append(f"counted so far: {counted(survey.totals.entries, 'entry', 'entries')}")
     return text
 

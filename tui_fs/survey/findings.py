@@ -1,5 +1,6 @@
 """Pathologies of a tree, by what the walkers have told: no further pass, no further call."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -72,6 +73,23 @@ def mount_findings(mounts: Iterable[PathStr]) -> list[Finding]:
             "Unmount it before anything above it is deleted.",
         )
         for mount in mounts
+    ]
+
+
+def overlay_findings(paths: Iterable[str]) -> list[Finding]:
+    """Return a finding for each target that is on an overlay."""
+    return [
+        Finding(
+            "lower-layer",
+            Severity.INFO,
+            PathStr(path),
+            {},
+            "This directory is on an overlay. Deleting a file of a lower layer only hides it, and "
+            "frees nothing.",
+            "To free that space, delete the files in the layer itself: for a container, in its "
+            "image.",
+        )
+        for path in itertools.islice(paths, PATHS_NAMED)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tui_fs.linux.engine import find_engine
 from tui_fs.linux.fnmatch import name_matcher
-from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
+from tui_fs.linux.mounts import MOUNTINFO, has_lower_layers, mounts_below, read_mounts
 from tui_fs.linux.open_files import Occupation
 from tui_fs.linux.statx import has_statx
 from tui_fs.model.errors import Missing
@@ -19,7 +19,7 @@ from tui_fs.model.survey import Finding, Root, Survey
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.crew import Crew
 from tui_fs.survey.engine import EngineCrew
-from tui_fs.survey.findings import Tree, in_order
+from tui_fs.survey.findings import Tree, in_order, overlay_findings
 from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.findings_uses import UseFindings, use_findings
 from tui_fs.survey.inode_space import (
@@ -87,6 +87,7 @@ class ScandirSurvey:
         by_chunks = all(keeps_inodes_by_chunks(path, mounts) for path in self._paths)
         self._with_inodes = looks_around and by_chunks
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
+        self._overlays = [path for path in self._paths if has_lower_layers(path, mounts)]
         self._roots: list[Root] = []
         self._looks_around = looks_around
         self._family = family
@@ -163,7 +164,7 @@ class ScandirSurvey:
         further: list[Finding] = []
         if finished and self._occupation is not None:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
-            further += self._uses.findings
+            further += [*self._uses.findings, *overlay_findings(self._overlays)]
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
@@ -174,6 +175,8 @@ class ScandirSurvey:
             backend=backend,
             unchecked_processes=self._uses.unchecked_processes,
         )
+        if self._overlays:
+            survey = replace(survey, is_on_overlay=True, freed_bytes_min=0, freed_inodes_min=0)
         if finished and self._filters is not None and self._filters.name_glob is not None:
             matches = name_matcher(self._filters.name_glob)
             survey = replace(survey, matching_directories=counted.table.count_named(matches))

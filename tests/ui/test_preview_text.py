@@ -1,0 +1,31 @@
+"""What the preview writes about the targets."""
+
+from tui_fs.job.planning import Forecast, expected_of
+from tui_fs.model.glance import Glance, Interval
+from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import Options
+from tui_fs.model.survey import Survey, Totals
+from tui_fs.screens.preview_text import about_glance, about_targets
+
+MIB = 1 << 20
+SURVEY = Survey(
+    PathStr("/m/t"),
+    Totals(files=2, directories=1, allocated_bytes=3 * MIB),
+    freed_bytes_max=3 * MIB,
+    is_on_overlay=True,
+    finished=True,
+)
+
+
+def test_files_of_a_lower_layer_are_not_promised_to_free_space() -> None:
+    found = Forecast((), None, (), expected_of(SURVEY, Options(), "overlay"))
+    shown = about_targets(SURVEY, found).plain
+    assert "frees 0 B to 3.0 MiB (files of a lower layer free nothing)" in shown
+
+
+def test_a_short_look_does_not_promise_them_either() -> None:
+    sure = Interval(3, 3, 3)
+    size = Interval(2 * MIB, 3 * MIB, 4 * MIB)
+    seen = Glance(sure, sure, size, 1.0, True, 2, 3, "a look")
+    shown = about_glance(SURVEY, seen).plain
+    assert "frees 0 B to 4.0 MiB (files of a lower layer free nothing)" in shown
