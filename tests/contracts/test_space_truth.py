@@ -227,7 +227,8 @@ def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:
     # When 8 MiB are deleted
     before = Before.of(small_ext4 / "t")
     assert before.space is not None
-    free_bytes = before.space.free_bytes
+    assert before.space.free_bytes == 0
+    free_bytes = before.space.reserved_bytes
     (cause,) = before.causes()
     # Then they have come back, and only root can use them
     freed_bytes = os.statvfs(small_ext4).f_bfree * room.f_frsize - free_bytes

@@ -228,6 +228,14 @@ def test_lower_layers_explain_all_that_was_expected(
     assert amounts(causes(got, GIB, kind="overlay", inodes=-2, expected=expected)) == told
 
 
+@pytest.mark.parametrize(("most", "number"), [(MIB // 8, 0), (MIB, 0), (8 * MIB, 1)])
+def test_little_that_was_expected_needs_no_explanation_on_a_busy_disk(
+    most: int, number: int
+) -> None:
+    # Given others who write 500 MiB while a little is deleted
+    assert len(causes(most - 500 * MIB, most)) == number
+
+
 def test_guesses_are_for_the_rest_only() -> None:
     # Given btrfs where a held file explains all / Then nobody speaks of snapshots
     found = causes(0, GIB, kind="btrfs", kept=(held(1, GIB, 5),))
@@ -272,8 +280,11 @@ def test_the_reserve_of_ext4(
     free = free_before + got
     available = max(0, free - 5 * GIB)
     assert available >= available_before
-    room = replace(ROOM, free_bytes=free, available_bytes=available)
-    spaces: dict[str, Any] = {"before": Space(free_before, None), "after": Space(free, None)}
+    room = ROOM
+    spaces: dict[str, Any] = {
+        "before": Space(available_before, None, free_before - available_before),
+        "after": Space(available, None, free - available),
+    }
     # Then the part that only root may use is told
     found = causes(0, got, file_system=room, **spaces)
     assert amounts(found) == ([("reserved", swallowed)] if swallowed else [])
@@ -312,6 +323,8 @@ def test_without_an_answer_of_the_file_system(unknown: str) -> None:
         ("ext4", 1000, 500, 500),
         ("xfs", 1000, 500, None),  # its number of inodes goes with the free bytes
         ("ext4", None, 500, 500),
+        ("ext4", 32, -400, None),  # others created 432 files meanwhile
+        ("ext4", 1000, -5000, 6000),
     ],
 )
 def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: int | None) -> None:

@@ -45,7 +45,22 @@ def test_a_file_system_without_inode_counts_has_none(
     assert (found.total_inodes, found.free_inodes) == (None, None)
     space = space_of("/")
     assert space is not None
-    assert (space.free_bytes, space.free_inodes) == (25600, None)
+    assert (space.free_bytes, space.free_inodes, space.reserved_bytes) == (20480, None, 5120)
+
+
+@pytest.mark.parametrize(
+    ("files", "free_files"), [(2**64 - 1, 2**64 - 1), (2**63 - 1, 2**63 - 100), (2**64 - 1, 0)]
+)
+def test_any_number_of_inodes_is_no_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free_files: int
+) -> None:
+    # Given a network or FUSE file system that answers with the largest number
+    monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, files, free_files))
+    found = file_system_of("/", table(tmp_path, ROOT))
+    assert (found.total_inodes, found.free_inodes) == (None, None)
+    space = space_of("/")
+    assert space is not None
+    assert space.free_inodes is None
 
 
 def test_a_path_that_is_not_there_has_no_room(tmp_path: Path) -> None:

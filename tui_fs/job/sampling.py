@@ -170,4 +170,5 @@ def _space_of_all(places: Sequence[str]) -> Space:
     return Space(
         sum(space.free_bytes for space in spaces),
         sum(inodes) if len(inodes) == len(spaces) else None,
+        sum(space.reserved_bytes for space in spaces),
     )

@@ -128,10 +128,11 @@ class _Account:
     ) -> "_Account":
         if before is None or after is None or not finished:
             return cls()
-        got, most = after.free_bytes - before.free_bytes, expected.freed_bytes_max
+        got, most = after.unused_bytes - before.unused_bytes, expected.freed_bytes_max
         tolerance = max(TOLERANCE_BYTES, int(most * TOLERANCE_SHARE))
         metadata = expected.metadata_bytes_max
-        missing = most - got if most - got > tolerance else 0
+        # Where little was to come back, a difference says only that others use the file system.
+        missing = most - got if min(most, most - got) > tolerance else 0
         # What an incomplete survey has not counted comes back too: that is no surplus.
         surplus = got - most if expected.complete and got - most > tolerance + metadata else 0
         return cls(tolerance, missing, surplus, missing > 0)
@@ -222,20 +223,19 @@ def _let_go(command: str, first: Holder, file: HeldFile) -> str:
 
 def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> list[Cause]:
     """The part of what came back that only root may use (s_r_blocks_count)."""
-    free, available = room.free_bytes, room.available_bytes
-    if before is None or after is None or free is None or available is None:
+    if before is None or after is None:
         return []
-    reserve = free - available  # at least: while nothing is available it is not filled
-    gained = max(0, after.free_bytes - reserve) - max(0, before.free_bytes - reserve)
-    swallowed = after.free_bytes - before.free_bytes - (gained if available else 0)
+    swallowed = after.reserved_bytes - before.reserved_bytes
     if room.kind not in _EXT or swallowed < TOLERANCE_BYTES:
         return []
+    # While nothing is available to others, the reserve is not yet filled.
+    reserve, available = after.reserved_bytes, after.free_bytes
     at_least = "" if available else "at least "
     percent = f" ({100 * reserve / room.total_bytes:.1f} %)" if room.total_bytes else ""
     sentence = (
         f"{bytes_iec(swallowed)} of what came back went into the reserve of root, {at_least}"
         f"{bytes_iec(reserve)}{percent} of this {room.kind}: others can use "
-        f"{bytes_iec(available)} of the {bytes_iec(free)} that are free."
+        f"{bytes_iec(available)} of the {bytes_iec(after.unused_bytes)} that are free."
     )
     advice = (
         f"'{shell_quoted(('tune2fs', '-m', '1', room.source))}' makes the reserve 1 % of the file "
@@ -344,12 +344,12 @@ def _inodes(
     if before.free_inodes is None or after.free_inodes is None:
         return []
     missing = entries - (after.free_inodes - before.free_inodes) - held
-    if missing <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
+    # More than the entries had cannot be missing of them: the rest was created by others.
+    if min(missing, entries) <= max(TOLERANCE_INODES, entries * TOLERANCE_SHARE):
         return []
     sentence = (
-        f"{count(missing)} fewer inodes came back than entries were deleted: entries that were "
-        "further names of the same file (hard links) have none of their own, and others may have "
-        "made files meanwhile."
+        f"{count(missing)} fewer inodes came back than entries were deleted: further names of one "
+        "file (hard links) have no inode of their own, or others created files meanwhile."
     )
     advice = "'df -i' tells how many are free now."
     return [Cause(CauseKind.INODES, sentence, advice, None, missing)]

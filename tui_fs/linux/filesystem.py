@@ -10,11 +10,13 @@ from tui_fs.linux.background_call import call_within
 from tui_fs.linux.caches import write_out
 from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
+from tui_fs.linux.subvolumes import is_read_only
 from tui_fs.model.space import Space
 
 SETTLE_LIMIT_S = 1.0
 _SETTLE_STEP_S = 0.05
 _NUMBERED_BY_DEVICE = frozenset(("xfs", "vfat", "exfat", "msdos"))
+_ANY_NUMBER = 1 << 62
 STATVFS_TIMEOUT_S = 2.0
 """statvfs on a dead network mount never returns; this long is waited for it."""
 
@@ -47,19 +49,23 @@ def file_system_of(path: str, mountinfo: str = MOUNTINFO) -> FileSystem:
         if mount
         else ("unknown", "unknown", "", False)
     )
-    room = _statvfs(path)
-    if room is None:
+    answer = measured(
+        lambda: call_within(lambda: (os.statvfs(path), is_read_only(path)), STATVFS_TIMEOUT_S)
+    )
+    if answer is None:
         return FileSystem(kind, source, mount_point, read_only)
+    room, refuses_changes = answer
+    total_inodes, free_inodes = _inodes(room)
     return FileSystem(
         kind,
         source,
         mount_point,
-        read_only,
+        read_only or refuses_changes,
         total_bytes=room.f_blocks * room.f_frsize,
         free_bytes=room.f_bfree * room.f_frsize,
         available_bytes=room.f_bavail * room.f_frsize,
-        total_inodes=room.f_files or None,
-        free_inodes=room.f_ffree if room.f_files else None,
+        total_inodes=total_inodes,
+        free_inodes=free_inodes,
         identity=_identity(kind, source, room),
     )
 
@@ -103,7 +109,8 @@ def read_space(path: str) -> Space:
         OSError: the file system gives no figures.
     """
     room = os.statvfs(path)
-    return Space(room.f_bfree * room.f_frsize, room.f_ffree if room.f_files else None)
+    reserved_blocks = max(0, room.f_bfree - room.f_bavail)
+    return Space(room.f_bavail * room.f_frsize, _inodes(room)[1], reserved_blocks * room.f_frsize)
 
 
 def settle(path: str) -> None:
@@ -127,6 +134,11 @@ def settle(path: str) -> None:
         time.sleep(_SETTLE_STEP_S)
 
 
-def _statvfs(path: str) -> os.statvfs_result | None:
-    """Return the figures of a file system; None if it does not answer or cannot be asked now."""
-    return measured(lambda: call_within(lambda: os.statvfs(path), STATVFS_TIMEOUT_S))
+def _inodes(room: os.statvfs_result) -> tuple[int | None, int | None]:
+    """Return all inodes and the free ones; None where the file system does not count them.
+
+    btrfs reports 0. Network and FUSE file systems report 2^64-1, or a number near it, as "any".
+    """
+    if not 0 < room.f_files < _ANY_NUMBER or room.f_ffree >= _ANY_NUMBER:
+        return None, None
+    return room.f_files, room.f_ffree

@@ -11,10 +11,22 @@ _WORTH_TELLING_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Free space and inodes of the targets' file systems; None where one has no such count."""
+    """Free space and inodes of the targets' file systems.
+
+    Attributes:
+        free_bytes: what users other than root can use (f_bavail), as df shows it.
+        free_inodes: None where a file system does not count them.
+        reserved_bytes: what is free besides, for root only.
+    """
 
     free_bytes: int
     free_inodes: int | None
+    reserved_bytes: int = 0
+
+    @property
+    def unused_bytes(self) -> int:
+        """All that no file occupies (f_bfree)."""
+        return self.free_bytes + self.reserved_bytes
 
 
 class CauseKind(enum.StrEnum):

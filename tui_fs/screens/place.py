@@ -23,11 +23,11 @@ def place_note(filesystem: FileSystem) -> Text:
     note = Text(where)
     if filesystem.is_read_only:
         note.append(" · read-only !", "bold")
-    if filesystem.free_bytes is None or not filesystem.total_bytes:
+    available = filesystem.available_bytes
+    if available is None or not filesystem.total_bytes:
         note.append(" · free space not known", "dim")
         return note
-    available = filesystem.available_bytes or 0
-    used = 1 - filesystem.free_bytes / filesystem.total_bytes
+    used = 1 - available / filesystem.total_bytes
     _append(note, f"{bytes_iec(available)} free", used)
     if filesystem.total_inodes and filesystem.free_inodes is not None:
         used = 1 - filesystem.free_inodes / filesystem.total_inodes
