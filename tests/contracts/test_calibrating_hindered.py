@@ -52,8 +52,8 @@ def refused(target: Path) -> str:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("size=256m", "the file system is nearly full"),
-        ("size=1g,nr_inodes=10k", "the file system has few inodes left"),
+        ("size=256m", "needs 512.0 MiB of free space, and 256.0 MiB are free"),
+        ("size=1g,nr_inodes=10k", "needs 20,000 free inodes, and 10,"),
     ],
 )
 def test_where_room_is_scarce_nothing_is_made(
@@ -64,7 +64,7 @@ def test_where_room_is_scarce_nothing_is_made(
     place = mounted(tmpfs / "small", options)
     many_directories(place / "target", 2, 3)
     with untouched(place, records):
-        assert refused(place / "target").lower() == f"{words}."
+        assert words in refused(place / "target")
 
 
 @pytest.mark.root

@@ -186,14 +186,14 @@ def _read_only(large: Path, _: pytest.MonkeyPatch) -> str:
     return "read-only"
 
 
-def _nearly_full(large: Path, _: pytest.MonkeyPatch) -> str:
+def _small(large: Path, _: pytest.MonkeyPatch) -> str:
     needs_root("mounting")
     mounted(large.parent, "size=256m")
     flat(large, MEASURED_FROM_ENTRIES)
-    return "the file system is nearly full"
+    return "it needs 512.0 MiB of free space"
 
 
-@pytest.mark.parametrize("hinder", (_switched_off, _read_only, _nearly_full))
+@pytest.mark.parametrize("hinder", (_switched_off, _read_only, _small))
 def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
     cli: Cli, large: Path, monkeypatch: pytest.MonkeyPatch, hinder: Callable[..., str]
 ) -> None:

@@ -33,6 +33,7 @@ from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.model.target import Target
+from tui_fs.model.units import bytes_iec, count
 from tui_fs.safety.policy import read_policy
 from tui_fs.tracing.perf import allow_more_descriptors
 
@@ -65,10 +66,12 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
     available, free = filesystem.available_bytes, filesystem.free_inodes
     if available is None:
         return "the file system does not tell its free space"
-    if _is_scarce(available, filesystem.total_bytes, _LEAST_AVAILABLE_BYTES):
-        return "the file system is nearly full"
-    if free is not None and _is_scarce(free, filesystem.total_inodes, _LEAST_FREE_INODES):
-        return "the file system has few inodes left"
+    needed = _needed(filesystem.total_bytes, _LEAST_AVAILABLE_BYTES)
+    if available < needed:
+        return f"it needs {bytes_iec(needed)} of free space, and {bytes_iec(available)} are free"
+    needed = _needed(filesystem.total_inodes, _LEAST_FREE_INODES)
+    if free is not None and free < needed:
+        return f"it needs {count(needed)} free inodes, and {count(free)} are free"
     return None
 
 
@@ -81,8 +84,8 @@ def _forbidden_by_policy(place: str) -> str | None:
     return None
 
 
-def _is_scarce(free: int, total: int | None, least: int) -> bool:
-    return free < max(least, int((total or 0) * _LEAST_FREE_SHARE))
+def _needed(total: int | None, least: int) -> int:
+    return max(least, int((total or 0) * _LEAST_FREE_SHARE))
 
 
 def _measure(
