@@ -115,6 +115,8 @@ def test_the_root_of_a_bind_mount_is_known(tmp_path: Path) -> None:
         (b"ro,nosuid", b"rw", True),
         (b"rw", b"ro", True),
         (b"rw", b"rw,errors=remount-ro", False),
+        (b"rw", b"rw,errors=remount-ro,emergency_ro", True),
+        (b"rw", b"rw,shutdown", True),
     ],
 )
 def test_read_only_is_said_by_the_mount_or_its_file_system(

@@ -71,7 +71,7 @@ def feasibility(
     hindrances: list[str] = []
     notes: list[str] = []
     if place.is_read_only:
-        hindrances.append("the file system is mounted read-only")
+        hindrances.append("the file system or snapshot is read-only")
     hindrances += _mounts(survey)
     hindrances += _uses(survey)
     notes += _unchecked(survey)

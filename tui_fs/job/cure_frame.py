@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from tui_fs.cures import aside
 from tui_fs.cures.occupants import Occupants
 from tui_fs.cures.renames import Spot
-from tui_fs.job.cure_rules import refuse_subvolume
 from tui_fs.job.permission import check_targets
 from tui_fs.job.races import open_pinned
 from tui_fs.linux.external_uses import ExternalUses
@@ -21,7 +20,6 @@ _KEPT_OFF = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP}
 
 
 def checked(path: str) -> Target:
-    refuse_subvolume(path)
     (target,) = check_targets([path])
     return target
 

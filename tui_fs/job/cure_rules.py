@@ -1,20 +1,16 @@
 """What forbids a cure besides the rules for deleting, and its line in the system's log."""
 
-import os
-
 from tui_fs.job.audit import send_to_syslog
 from tui_fs.job.overlap import refuse_overlap
 from tui_fs.job.set_aside import Record
 from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
-from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.requester import requester_here
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.target import Target
 
-_SUBVOLUME_INODE = 256  # BTRFS_FIRST_FREE_OBJECTID, linux/btrfs_tree.h
 _MAX_PATH_CHARACTERS = 200
 _MAX_VALUE_CHARACTERS = 100
 
@@ -44,21 +40,6 @@ def refuse_begun_deletion(record: Record, target: Target) -> None:
                 "What is left of it can be moved by hand.",
                 rule="deletion-begun",
             )
-
-
-def refuse_subvolume(path: str) -> None:
-    """Raise Refused if a path is a subvolume of btrfs: it is made and removed by other means."""
-    try:
-        inode = os.lstat(path).st_ino
-    except OSError:
-        return  # the rules for deleting tell why it cannot be looked at
-    canonical = os.path.realpath(path)
-    if inode == _SUBVOLUME_INODE and file_system_of(canonical).kind == "btrfs":
-        raise Refused(
-            f"{displayable(path)} is a subvolume of btrfs.",
-            "Use the btrfs command for it: btrfs subvolume --help.",
-            rule="subvolume",
-        )
 
 
 def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> bool:

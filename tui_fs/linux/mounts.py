@@ -81,6 +81,9 @@ _LINE = re.compile(
 )
 """IDs, device, root, mount point, options, any tags, type, source (may be empty), options."""
 
+_FAILED = frozenset(("emergency_ro", "shutdown"))
+"""What ext4 adds to its options when an error or an administrator has stopped it (Linux 6.14)."""
+
 _LAYERED = frozenset(("overlay", "fuse.fuse-overlayfs"))
 
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
@@ -111,7 +114,12 @@ class Mount(NamedTuple):
     @property
     def is_read_only(self) -> bool:
         """Whether nothing can be deleted through this mount."""
-        return "ro" in self.options
+        return "ro" in self.options or self.has_failed
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether ext4 refuses all changes after an error; other file systems do not report it."""
+        return not self.options.isdisjoint(_FAILED)
 
     @property
     def is_pseudo(self) -> bool:

@@ -1,7 +1,8 @@
 """The mounts and other uses that forbid to delete a directory."""
 
 from tui_fs.linux.external_uses import ExternalUses
-from tui_fs.linux.mounts import MountTable, mount_of, mounts_below
+from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below
+from tui_fs.linux.subvolumes import ROOT_INODE, subvolume_above
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Pin
@@ -25,12 +26,7 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
             rule="pseudo",
         )
     if holder is not None and holder.is_read_only:
-        raise Refused(
-            f"{displayable(path)} lies on {displayable(holder.mount_point)}, "
-            "which is mounted read-only.",
-            "Remount it writable first.",
-            rule="read-only",
-        )
+        raise _read_only_mount(path, holder)
     inside = mounts_below(path, mounts)
     if inside:
         first = displayable(inside[0].mount_point)
@@ -51,6 +47,55 @@ def check_mounts(path: PathStr, pin: Pin, mounts: MountTable, uses: ExternalUses
         )
     for use in uses.of(path, holder):
         raise Refused(use.sentence, use.advice, rule=use.kind.value)
+
+
+def _read_only_mount(path: str, mount: Mount) -> Refused:
+    point = displayable(mount.mount_point)
+    if mount.has_failed:
+        sentence = f"{displayable(path)} is on {point}, which allows no changes after an error."
+        advice = "Check the kernel log (dmesg), then unmount the file system and run fsck."
+    else:
+        remount = shell_quoted(("mount", "-o", "remount,rw", mount.mount_point))
+        sentence = f"{displayable(path)} is on {point}, which is mounted read-only."
+        advice = (
+            f"Remount it writable first: {remount}. If an error has made it read-only, the kernel "
+            "log (dmesg) has the error."
+        )
+    return Refused(sentence, advice, rule="read-only")
+
+
+def read_only(path: str, pin: Pin, mounts: MountTable) -> Refused:
+    """Return the refusal of a directory for which the kernel answers EROFS."""
+    if not _is_on_btrfs(path, pin, mounts):
+        return Refused(
+            f"The file system of {displayable(path)} does not allow changes (EROFS).",
+            "Make it writable first, on its server if it is a network file system.",
+            rule="read-only",
+        )
+    subvolume = subvolume_above(path)
+    change = shell_quoted(("btrfs", "property", "set", "-ts", subvolume, "ro", "false"))
+    return Refused(
+        f"{displayable(path)} is in the read-only subvolume or snapshot {displayable(subvolume)}.",
+        f"Make that writable first: {change}",
+        rule="read-only",
+    )
+
+
+def own_device(path: str, pin: Pin, mounts: MountTable) -> Refused:
+    """Return the refusal of a directory whose parent is on another device or mount."""
+    if pin.inode != ROOT_INODE or not _is_on_btrfs(path, pin, mounts):
+        return mount_point(path)
+    delete = shell_quoted(("btrfs", "subvolume", "delete", path))
+    return Refused(
+        f"{displayable(path)} is a subvolume of btrfs.",
+        f"The btrfs command deletes it at once, with all that is in it: {delete}",
+        rule="subvolume",
+    )
+
+
+def _is_on_btrfs(path: str, pin: Pin, mounts: MountTable) -> bool:
+    holder = mounts.by_id.get(pin.mount_id) or mount_of(path, mounts)
+    return holder is not None and holder.filesystem == "btrfs"
 
 
 def mount_point(path: str) -> Refused:

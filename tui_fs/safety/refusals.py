@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.mounts import MOUNTINFO, read_mounts, silent_places
 from tui_fs.linux.pins import pin_of, take_pin
+from tui_fs.linux.subvolumes import is_read_only
 from tui_fs.linux.ways import canonical, lies_in, open_canonical, resolve
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import (
@@ -25,7 +26,7 @@ from tui_fs.model.paths import (
     upwards,
 )
 from tui_fs.model.target import Pin, Target
-from tui_fs.safety.mount_rules import check_mounts, mount_point
+from tui_fs.safety.mount_rules import check_mounts, own_device, read_only
 
 SYSTEM_DIRECTORIES = frozenset(
     [
@@ -210,7 +211,7 @@ def check(path: str, surroundings: Surroundings, checks: CheckRound | None = Non
     except OSError as error:
         raise cannot_examine(stripped, error) from error
     try:
-        pin = pin_of(descriptor)
+        pin, cannot_change = pin_of(descriptor), is_read_only(descriptor)
     finally:
         os.close(descriptor)
     checks = checks or CheckRound(surroundings)
@@ -223,7 +224,9 @@ def check(path: str, surroundings: Surroundings, checks: CheckRound | None = Non
     except OSError as error:
         raise cannot_examine(where, error) from error
     if (pin.device, pin.mount_id) != (parent_pin.device, parent_pin.mount_id):
-        raise mount_point(where)
+        raise own_device(where, pin, checks.mounts)
+    if cannot_change:
+        raise read_only(where, pin, checks.mounts)
     return Target(where, pin)
 
 
