@@ -166,8 +166,8 @@ def test_failures_are_grouped_by_operation_and_errno() -> None:
     )
     # When folded / Then each kind has its number and its paths
     assert folded(*them).failures == (
-        FailureGroup("remove", errno.EPERM, 2, (PathStr("/t/a"), PathStr("/t/c"))),
-        FailureGroup("remove", errno.EACCES, 1, (PathStr("/t/b"),)),
+        FailureGroup("remove", errno.EPERM, 2, (PathStr("/t/a"), PathStr("/t/c")), ("", "")),
+        FailureGroup("remove", errno.EACCES, 1, (PathStr("/t/b"),), ("",)),
     )
 
 
@@ -184,7 +184,7 @@ def test_failures_without_paths_are_added_to_their_kind() -> None:
     snapshot = folded(
         EntryFailed(1.0, PathStr("/t/a"), "remove", 1), FailuresCounted(2.0, "remove", 1, 40)
     )
-    assert snapshot.failures == (FailureGroup("remove", 1, 41, (PathStr("/t/a"),)),)
+    assert snapshot.failures == (FailureGroup("remove", 1, 41, (PathStr("/t/a"),), ("",)),)
     assert snapshot.failed == 41
 
 

@@ -167,7 +167,8 @@ def test_undeletable_names_come_back_from_every_tool(
         ("rm", b"rm: cannot remove 'it'\\''s'$'\\t': Permission denied", (b"it's\t", "remove", 13)),
         ("rm", b"rm: cannot remove 'x': Melted", (b"x", "remove", 0)),
         ("rm", b"rm: cannot open directory 'x': Permission denied", (b"x", "open directory", 13)),
-        ("rm", b"rm: skipping 'x', since it's on a different device", None),
+        ("rm", b"rm: skipping 'x', since it's on a different device", (b"x", "enter", 18)),
+        ("rm", b"rm: skipping x, since it's on a different device", None),
         ("rm", b"", None),
         (
             "find",

@@ -4,7 +4,7 @@ from typing import Any
 
 from tui_fs.cli.output import columns
 from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_texts
-from tui_fs.model.codec import shown_path
+from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, duration, duration_span, more_or_less
@@ -104,5 +104,5 @@ def _errors(report: dict[str, Any]) -> str:
             for error in report["errors"]
             if (error["operation"], error["errno"]) == (group["operation"], group["errno"])
         ]
-        lines += [f"    {shown_path(error, 'path')}" for error in same[:3]]
+        lines += [f"    {shown_failure(error)}" for error in same[:3]]
     return "\n".join(lines)

@@ -186,8 +186,10 @@ def _add_locked(hindrances: list[str], notes: list[str], survey: Survey) -> None
             continue
         locked_roots |= roots & {one.path for one in found}
         number = found[0].numbers.get("directories", len(found))
-        where = "a directory is" if number == 1 else f"{number:,} directories are"
-        locked_notes.append(f"{where} {word}: what is directly in them stays")
+        where, them = (
+            ("a directory is", "it") if number == 1 else (f"{number:,} directories are", "them")
+        )
+        locked_notes.append(f"{where} {word}: what is directly in {them} stays")
     top = survey.top_directories + survey.top_non_directories
     is_all_at_top = survey.totals.entries - len(roots) == top
     if locked_roots == roots and is_all_at_top:
@@ -196,6 +198,17 @@ def _add_locked(hindrances: list[str], notes: list[str], survey: Survey) -> None
         hindrances.append(f"{what} {reasons}: nothing at all can be deleted")
     else:
         notes += locked_notes
+    if files := _of_kind(survey, "locked-files"):
+        number = files[0].numbers["directories"]
+        where = counted(number, "directory", "directories")
+        notes.append(f"immutable or append-only files in {where} stay")
+    if subvolumes := _of_kind(survey, "subvolume-inside"):
+        number = subvolumes[0].numbers["directories"]
+        notes.append(
+            "a btrfs subvolume inside stays"
+            if number == 1
+            else f"{number:,} btrfs subvolumes inside stay"
+        )
     if sticky := _of_kind(survey, "sticky"):
         number = sticky[0].numbers.get("directories", len(sticky))
         notes.append(f"others' entries in sticky directories ({number:,}) stay")

@@ -121,6 +121,7 @@ def report_of(
                 "errno": error.error,
                 "errno_name": errno.errorcode.get(error.error, ""),
                 "meaning": meaning(error.error),
+                "cause": error.cause,
             }
             for error in errors
         ],

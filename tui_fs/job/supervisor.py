@@ -35,6 +35,7 @@ from tui_fs.job.start import may_begin, tell_ready
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.tool_pipes import ToolPipes
+from tui_fs.linux.entry_causes import cause_of_failure
 from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
 from tui_fs.linux.mounts import MountWatch
@@ -502,6 +503,9 @@ class Supervisor:
 
     def _note(self, event: Event) -> None:
         if isinstance(event, EntryFailed):
+            failed = event
+            cause = measured(lambda: cause_of_failure(failed.path, failed.error))
+            event = replace(failed, cause=cause or "")
             self._errors.append(event)
         self._record.write(event)
         self._snapshot = fold(self._snapshot, event)

@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _AT_EMPTY_PATH, _AT_STATX_DONT_SYNC = 0x1000, 0x4000
+_AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT = 0x100, 0x800
 _STATX_NLINK, _STATX_BTIME, _STATX_MNT_ID = 0x4, 0x800, 0x1000
 _STATX_BYTES = 256
 _AT_FDCWD = -100
 _STATX_NUMBERS = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
 # Offsets in struct statx: stx_mask, stx_nlink, stx_btime (seconds and nanoseconds), stx_mnt_id.
 _MASK_AT, _NLINK_AT, _BTIME_AT, _MNT_ID_AT = 0, 0x10, 0x50, 0x90
+_ATTRIBUTES_AT, _ATTRIBUTES_MASK_AT = 0x8, 0x38
 _STATFS_BYTES = 256
 _OVERLAYFS_MAGIC = 0x794C7630  # linux/magic.h
 _DELETED = " (deleted)"  # d_path in fs/d_path.c
 _NOT_AVAILABLE = (errno.ENOSYS, errno.EPERM)
 """Kernels before 4.11, and seccomp filters of older container runtimes."""
+
+IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
+"""STATX_ATTR_* of linux/stat.h."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -46,14 +51,8 @@ def statx(descriptor: int) -> FileStatx:
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     wanted = _STATX_BTIME | _STATX_MNT_ID
-    function = getattr(_LIBC, "statx", None)  # glibc 2.28, musl 1.2.5
-    if function is None:
+    if not _statx_into(buffer, descriptor, b"", _AT_EMPTY_PATH, wanted):
         return FileStatx(None, None)
-    if function(descriptor, b"", _AT_EMPTY_PATH, wanted, buffer) != 0:
-        number = ctypes.get_errno()
-        if number in _NOT_AVAILABLE:
-            return FileStatx(None, None)
-        raise OSError(number, os.strerror(number))
     (mask,) = struct.unpack_from("=I", buffer, _MASK_AT)
     birth_ns: int | None = None
     if mask & _STATX_BTIME and not _is_on_overlay(descriptor):
@@ -61,6 +60,42 @@ def statx(descriptor: int) -> FileStatx:
         birth_ns = seconds * 1_000_000_000 + nanoseconds
     (mount_id,) = struct.unpack_from("=Q", buffer, _MNT_ID_AT)
     return FileStatx(birth_ns, mount_id if mask & _STATX_MNT_ID else None)
+
+
+def attributes_at(directory: int, name: str) -> int:
+    """Return the attributes of an entry of an open directory, without following a link.
+
+    Args:
+        name: empty for the directory itself.
+
+    Returns:
+        Bits such as `IMMUTABLE`; 0 where neither kernel nor file system reports them.
+
+    Raises:
+        OSError: there is no such entry, or the file system fails.
+    """
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    flags = _AT_SYMLINK_NOFOLLOW | _AT_NO_AUTOMOUNT | (0 if name else _AT_EMPTY_PATH)
+    if not _statx_into(buffer, directory, os.fsencode(name), flags, 0):
+        return 0
+    (attributes,) = struct.unpack_from("=Q", buffer, _ATTRIBUTES_AT)
+    (mask,) = struct.unpack_from("=Q", buffer, _ATTRIBUTES_MASK_AT)
+    return int(attributes & mask)
+
+
+def _statx_into(
+    buffer: "ctypes.Array[ctypes.c_char]", directory: int, name: bytes, flags: int, wanted: int
+) -> bool:
+    """Call statx; return False where it is not available."""
+    function = getattr(_LIBC, "statx", None)  # glibc 2.28, musl 1.2.5
+    if function is None:
+        return False
+    if function(directory, name, flags, wanted, buffer) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NOT_AVAILABLE:
+        return False
+    raise OSError(number, os.strerror(number))
 
 
 @lru_cache(maxsize=1)

@@ -43,6 +43,12 @@ def shown_path(record: Mapping[str, Json], name: str) -> str:
     return text if f"{name}_b64" in record else displayable(text)
 
 
+def shown_failure(record: Mapping[str, Json]) -> str:
+    """Return the path of an error of a report, with what the entry shows of the reason."""
+    cause = record.get("cause")
+    return f"{shown_path(record, 'path')}: {cause}" if cause else shown_path(record, "path")
+
+
 def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json]:
     """Return the JSON fields for argv lists; ``NAME_b64`` where an argument is not UTF-8."""
     fields: dict[str, Json] = {

@@ -99,21 +99,31 @@ _REASONS = {
 """Why a directory cannot be examined, and what to do."""
 
 _MEANINGS = {
-    errno.EPERM: "not permitted: immutable, append-only, sticky, or an active swap file",
-    errno.EACCES: "no write or search permission on the directory that holds it",
-    errno.EBUSY: "in use by the system: a mount point or swap file",
-    errno.EROFS: "the file system or snapshot is read-only",
-    errno.EUCLEAN: "the file system is damaged; check the kernel log and run fsck",
-    errno.ENOKEY: "the directory is encrypted and its key is not loaded",
-    errno.ENOTCONN: "the program that serves this FUSE file system has ended",
-    errno.EIO: "the disk reported an error; check the kernel log",
+    errno.EPERM: "not permitted: an attribute (immutable, append-only; see lsattr), a sticky "
+    "directory, an active swap file, or a security policy",
+    errno.EACCES: "no write or search permission on the directory that holds it, or a security "
+    "policy forbids it",
+    errno.EBUSY: "in use: something is mounted on it, or a process has it open (NFS)",
+    errno.ETXTBSY: "in use: a running program or an active swap file",
+    errno.EROFS: "the file system or snapshot is read-only; if an error has made it read-only, "
+    "the kernel log (dmesg) has the error",
+    errno.EUCLEAN: "the file system is damaged: check the kernel log (dmesg), unmount it and run "
+    "fsck",
+    errno.ENOKEY: "the directory is encrypted and its key is not loaded: unlock it first",
+    errno.ENOTCONN: "the program that serves this FUSE file system has ended: unmount it with "
+    "umount -l, and mount it again",
+    errno.EIO: "the disk or its file system failed: check the kernel log (dmesg)",
     errno.ENOTEMPTY: "the directory was not empty: something in it stayed, or somebody refilled it",
     errno.ENAMETOOLONG: "the path is longer than this tool can use (4,096 bytes)",
-    errno.ENOSPC: "no space left, even to record the deletion",
-    errno.EDQUOT: "the disk quota is exceeded; even a deletion needs some blocks here",
+    errno.ENOSPC: "no space left, even to record the deletion: delete or truncate a large file "
+    "first",
+    errno.EDQUOT: "the disk quota is exceeded, and a deletion needs some blocks here: have the "
+    "quota raised, or truncate a large file first",
     errno.ENOENT: "already gone: somebody else removed it",
-    errno.EXDEV: "on another file system",
-    errno.ESTALE: "it was moved away meanwhile, or the network file system lost track of it",
+    errno.EXDEV: "on another file system or in another subvolume, which is not entered",
+    errno.ESTALE: "it was moved or deleted meanwhile, or its server does not know it any more",
+    errno.ETIMEDOUT: "the server does not answer: check the connection to it",
+    errno.EHOSTDOWN: "the server does not answer: check the connection to it",
     errno.ELOOP: "a symbolic link stands where a directory was",
     errno.ENOTDIR: "something that is not a directory stands where a directory was",
     0: "the tool gave no reason that can be recognised",
@@ -126,4 +136,4 @@ def meaning(error_number: int) -> str:
     if known is not None:
         return known
     name = errno.errorcode.get(error_number, f"error {error_number}")
-    return f"the kernel said {name}"
+    return f"the kernel reports: {os.strerror(error_number)} ({name})"

@@ -138,12 +138,14 @@ class EntryFailed:
 
     Attributes:
         error: errno, 0 where the tool's message is not understood.
+        cause: what the entry shows of the reason, as a clause; empty if nothing.
     """
 
     at_s: float
     path: PathStr
     operation: str
     error: int
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class FailureGroup:
     error: int
     number: int
     examples: tuple[PathStr, ...]
+    causes: tuple[str, ...] = ()
+    """For each example what it shows of the reason; empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
         case Sampled():
             return _fold_sample(snapshot, event)
         case EntryFailed():
-            return _fold_failure(snapshot, event.operation, event.error, 1, event.path)
+            return _fold_failure(snapshot, event.operation, event.error, 1, event.path, event.cause)
         case FailuresCounted():
             return _fold_failure(snapshot, event.operation, event.error, event.number, None)
         case ToolSaid():
@@ -315,13 +317,18 @@ def _eta(
 
 
 def _fold_failure(
-    snapshot: Snapshot, operation: str, error: int, number: int, path: PathStr | None
+    snapshot: Snapshot,
+    operation: str,
+    error: int,
+    number: int,
+    path: PathStr | None,
+    cause: str = "",
 ) -> Snapshot:
     groups = {(group.operation, group.error): group for group in snapshot.failures}
     group = groups.get((operation, error), FailureGroup(operation, error, 0, ()))
-    examples = group.examples
+    examples, causes = group.examples, group.causes
     if path is not None and len(examples) < EXAMPLES_PER_GROUP:
-        examples = (*examples, path)
+        examples, causes = (*examples, path), (*causes, cause)
     number += group.number
-    groups[operation, error] = replace(group, number=number, examples=examples)
+    groups[operation, error] = replace(group, number=number, examples=examples, causes=causes)
     return replace(snapshot, failures=tuple(groups.values()))

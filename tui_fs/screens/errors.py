@@ -39,8 +39,9 @@ class ErrorsScreen(FramedScreen):
             for group in self._snapshot.failures:
                 text = Text(f"{count(group.number)} × {group.operation}: ", style="bold")
                 text.append(f"{meaning(group.error)}\n", "not bold")
-                for path in group.examples:
-                    text.append(f"   {displayable(path)}\n", "dim not bold")
+                for path, cause in zip(group.examples, group.causes, strict=True):
+                    why = f": {cause}" if cause else ""
+                    text.append(f"   {displayable(path)}{why}\n", "dim not bold")
                 if group.number > len(group.examples):
                     more = group.number - len(group.examples)
                     text.append(f"   … and {count(more)} more\n", "dim not bold")

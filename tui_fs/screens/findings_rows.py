@@ -30,6 +30,7 @@ KIND_WORDS = {
     "subvolume-inside": "btrfs subvolume",
     "immutable": "immutable",
     "append-only": "append-only",
+    "locked-files": "files locked",
     "unreadable": "unreadable",
     "unwritable": "not writable for you",
     "sticky": "sticky",

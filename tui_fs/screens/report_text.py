@@ -5,7 +5,7 @@ from typing import Any
 from rich.text import Text
 
 from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_texts
-from tui_fs.model.codec import shown_path
+from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
@@ -70,7 +70,7 @@ def details(report: dict[str, Any]) -> Text:
         key = (group["operation"], group["errno"])
         same = [e for e in report["errors"] if (e["operation"], e["errno"]) == key]
         for error in same[:_PATHS_SHOWN]:
-            text.append(f"   {shown_path(error, 'path')}\n", "dim")
+            text.append(f"   {shown_failure(error)}\n", "dim")
         if group["number"] > _PATHS_SHOWN:
             text.append(f"   … {count(group['number'] - _PATHS_SHOWN)} more: e\n", "dim")
     return text

@@ -1,9 +1,15 @@
 """GNU rm: one process, descends by descriptors, sorts large directories by inode."""
 
+import errno
+import os
+import re
 from collections.abc import Mapping
 
+from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import Failure, Progress, gnu_failure, unquote_shell
+
+_SKIPPED = re.compile(rb"[^:]*: skipping (.*), since it's on a different device", re.DOTALL)
 
 
 class Rm:
@@ -53,6 +59,10 @@ class Rm:
 
     def failure(self, line: bytes) -> Failure | None:
         """See `Strategy.failure`."""
+        skipped = _SKIPPED.fullmatch(line)
+        name = None if skipped is None else unquote_shell(skipped[1])
+        if name is not None:
+            return Failure(PathStr(os.fsdecode(name)), "enter", errno.EXDEV)
         return gnu_failure(line, unquote_shell)
 
     @staticmethod

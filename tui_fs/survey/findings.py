@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable
+from tui_fs.model.paths import PATH_MAX_BYTES, PathStr, displayable, shell_quoted
 from tui_fs.model.survey import Finding, NamedGroup, Ranking, Severity
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.collector import Collector
@@ -108,7 +108,7 @@ def _barriers(tree: Tree) -> list[Finding]:
         "subvolume-inside",
         Severity.WARNING,
         "A btrfs subvolume; it is a file system of its own here and was not counted.",
-        "btrfs subvolume delete removes it, if it shall go.",
+        "To delete it: btrfs subvolume delete PATH",
     )
     found += _flagged(
         counted,
@@ -116,15 +116,24 @@ def _barriers(tree: Tree) -> list[Finding]:
         "immutable",
         Severity.WARNING,
         "This directory is immutable: nothing in it can be deleted.",
-        "chattr -i on it, as root, if it shall go.",
+        "To delete it, run as root: chattr -i PATH",
     )
     found += _flagged(
         counted,
         DirectoryFlag.APPEND_ONLY,
         "append-only",
         Severity.WARNING,
-        "This directory only takes new names: nothing in it can be deleted.",
-        "chattr -a on it, as root, if it shall go.",
+        "This directory is append-only: nothing in it can be deleted.",
+        "To delete it, run as root: chattr -a PATH",
+    )
+    found += _flagged(
+        counted,
+        DirectoryFlag.LOCKED_FILES,
+        "locked-files",
+        Severity.WARNING,
+        "Files in this directory are immutable or append-only: they cannot be deleted.",
+        "As root, list them with lsattr -a PATH (flags i and a), and remove the attributes with "
+        "chattr -i -a FILE.",
     )
     found += _flagged(
         counted,
@@ -174,11 +183,23 @@ def _flagged(
     *,
     names_all: bool = True,
 ) -> list[Finding]:
-    """Return a finding for each of the first directories with a flag, or one for all."""
+    """Return a finding for each of the first directories with a flag, or one for all.
+
+    Args:
+        advice: with PATH for the directory.
+    """
     number = counted.flag_counts[flag]
     paths = counted.paths_with(flag, PATHS_NAMED if names_all else 1)
     return [
-        Finding(kind, severity, path, {"directories": number}, meaning, advice) for path in paths
+        Finding(
+            kind,
+            severity,
+            path,
+            {"directories": number},
+            meaning,
+            advice.replace("PATH", shell_quoted((path,))),
+        )
+        for path in paths
     ]
 
 

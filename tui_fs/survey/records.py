@@ -46,9 +46,12 @@ class DirectoryFlag:
     FOREIGN_OWNERS = 1 << 13
     SUBVOLUME = 1 << 14
     VANISHED = 1 << 15
+    LOCKED_FILES = 1 << 16
+    """It holds immutable or append-only files. Only the engine reports it, because only statx(2)
+    returns the attributes along with everything else."""
 
 
-DIRECTORY_FLAGS = tuple(1 << bit for bit in range(16))
+DIRECTORY_FLAGS = tuple(1 << bit for bit in range(17))
 
 
 class Piece(NamedTuple):

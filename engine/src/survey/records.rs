@@ -30,6 +30,7 @@ pub mod flag {
     pub const FOREIGN_OWNERS: u32 = 1 << 13;
     pub const SUBVOLUME: u32 = 1 << 14;
     pub const VANISHED: u32 = 1 << 15;
+    pub const LOCKED_FILES: u32 = 1 << 16;
 }
 
 /// Part of what was read of one directory; the pieces of one directory add up.

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use rustix::fs::{makedev, FileType, Statx, StatxFlags};
+use rustix::fs::{makedev, FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::names;
 use super::records::{flag, Batch, BigFile, Link, Piece};
@@ -17,6 +17,9 @@ pub const ENTRY: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::SIZE)
     .union(StatxFlags::BLOCKS)
     .union(StatxFlags::MTIME);
+
+/// Attributes of a file that cannot be removed.
+const LOCKED: StatxAttributes = StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND);
 
 /// Files from this size on are told one by one.
 const BIG_FILE_BYTES: u64 = 64 << 20;
@@ -129,6 +132,9 @@ impl Tally {
         }
         if kind == FileType::Directory {
             return;
+        }
+        if status.stx_attributes.intersects(LOCKED) {
+            self.flags |= flag::LOCKED_FILES;
         }
         let sums = &mut self.sums;
         let modified_s = status.stx_mtime.tv_sec.max(1); // 0 stands for none
