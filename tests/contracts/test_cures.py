@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Cli
 from tests.contracts.curing import STANDING, full, put_aside, refused, spool
 from tests.contracts.test_overlap import cancel, start_slowly
-from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
+from tests.filesystems import mount_bind, mount_overlay, mount_tmpfs, unmount_below
 from tests.needs import needs_root, needs_tool
 from tests.trees import flat
 
@@ -143,3 +143,29 @@ def test_a_directory_with_a_job_is_left_alone(cli: Cli, tmpfs: Path) -> None:
     cancel(cli, job)
     assert f"Job {job} is at work" in refused(finished)
     assert os.listdir(tmpfs) == ["tree"]
+
+
+@pytest.mark.parametrize("command", ["recreate", "aside"])
+def test_a_lower_layer_of_an_overlay_is_named(cli: Cli, tmpfs: Path, command: str) -> None:
+    """Given a directory of a lower layer, which the kernel does not rename (EXDEV)."""
+    spool = mount_overlay(tmpfs, lambda lower: (lower / "spool").mkdir()) / "spool"
+    sentence = refused(cli.run(command, spool, "--yes"))
+    assert f"{spool} is in a lower layer of an overlay, which cannot rename it" in sentence
+    assert "tui-fs delete" in sentence
+    assert os.listdir(spool.parent) == ["spool"]
+
+
+@pytest.mark.parametrize("command", [("recreate",), ("aside", "--twin")])
+def test_another_quota_project_is_named(cli: Cli, xfs: Path, command: tuple[str, ...]) -> None:
+    """Given a directory whose project is not the one that its parent hands down (EXDEV)."""
+    chattr = needs_tool("chattr", package="e2fsprogs")
+    spool = xfs / "spool"
+    spool.mkdir()
+    subprocess.run([chattr, "-p", "7", spool], check=True)
+    subprocess.run([chattr, "+P", "-p", "42", xfs], check=True)
+    sentence = refused(cli.run(*command, spool, "--yes"))
+    assert "its quota project is not that of the directory that holds it" in sentence
+    assert f"lsattr -pd {xfs} {spool}" in sentence
+    assert os.listdir(xfs) == ["spool"]
+    subprocess.run([chattr, "-p", "42", spool], check=True)
+    cli.run(*command, spool, "--yes").expect(0)

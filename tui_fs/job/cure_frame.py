@@ -1,6 +1,7 @@
 """The frame of every cure: open what was checked, hold off signals, say what failed."""
 
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ from tui_fs.cures.renames import Spot
 from tui_fs.job.permission import check_targets
 from tui_fs.job.races import open_pinned
 from tui_fs.linux.external_uses import ExternalUses
-from tui_fs.linux.mounts import mount_of, read_mounts
+from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.model.errors import Refused
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Target
 
 _KEPT_OFF = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP}
@@ -76,13 +77,39 @@ def spot(parent: int, path: PathStr) -> Spot:
 
 
 @contextlib.contextmanager
-def told(what: str) -> Iterator[None]:
-    """Make a refusal of what the kernel forbids."""
+def told(what: str, path: str = "") -> Iterator[None]:
+    """Make a refusal of what the kernel forbids.
+
+    Args:
+        path: of the directory that is renamed, if one is.
+    """
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EXDEV and path:
+            raise _cannot_be_renamed(path) from error
         reason = os.strerror(error.errno or 0)
         raise Refused(f"{what}: {reason}.", rule="system-call") from error
+
+
+def _cannot_be_renamed(path: str) -> Refused:
+    """Return the refusal for EXDEV, although the directory stays on its file system."""
+    shown = displayable(path)
+    if has_lower_layers(path, read_mounts()):
+        return Refused(
+            f"{shown} is in a lower layer of an overlay, which cannot rename it; nothing was "
+            "changed.",
+            "Delete it where it is: tui-fs delete. Or copy it with cp -a, and delete the original.",
+            rule="system-call",
+        )
+    compare = shell_quoted(("lsattr", "-pd", os.path.dirname(path), path))
+    return Refused(
+        f"The file system does not rename {shown} here (EXDEV): most likely its quota project is "
+        "not that of the directory that holds it. Nothing was changed.",
+        f"Compare the projects: {compare}. Give it the same one: chattr -p NUMBER "
+        f"{shell_quoted((path,))}",
+        rule="system-call",
+    )
 
 
 def sync(parent: int) -> None:

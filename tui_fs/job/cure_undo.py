@@ -66,7 +66,10 @@ def undo(record_id: str) -> Undone:
             if standing is Standing.GONE:
                 _refuse_gone(file, record, parent)
             try:
-                with _telling_where(record, parent, standing), told("It cannot be put back"):
+                with (
+                    _telling_where(record, parent, standing),
+                    told("It cannot be put back", record.aside),
+                ):
                     if standing is Standing.ASIDE:
                         drained = _put_back(record)
                     else:

@@ -155,7 +155,7 @@ def _acting(record: Record) -> Iterator[_Act]:
                 raise _replaced(record.path)
             with opened(target) as (parent, held):
                 act = _Act(record, parent, held)
-                with _telling_where(act), told("Nothing could be exchanged"):
+                with _telling_where(act), told("Nothing could be exchanged", record.path):
                     yield act
         except (TuiFsError, OSError):
             tell_system_log(record.action.value, record.path, record.aside, "refused")
