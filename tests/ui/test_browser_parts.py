@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.ui.recorded_tree import NOW_S, RANKING, SESSIONS, directory, found_survey, spool_listing
 from tui_fs.job.permission import MOST_TARGETS
+from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.survey import Child, EntryKind, Listing, Ranking, Totals
 from tui_fs.screens import ranking_rows
@@ -23,6 +24,7 @@ from tui_fs.screens.choose_rows import (
 )
 from tui_fs.screens.findings_rows import COLUMNS, KIND_WORDS
 from tui_fs.screens.marks import Marks, Size
+from tui_fs.screens.place import place_note
 from tui_fs.screens.questions import Questions
 from tui_fs.survey.process import Update
 from widgets.bar_row import BarRow, row_parts
@@ -235,3 +237,10 @@ def test_a_path_that_is_too_long_keeps_its_end() -> None:
     drawn = "".join(text for _, text in row_parts(rows[2], columns, 60))
     assert drawn.rstrip().endswith("/one/cache/")
     assert len(drawn) == 60
+
+
+def test_the_free_space_of_a_place_is_what_users_can_use() -> None:
+    # Given a file system of which 5 % are free for root only
+    room = FileSystem("ext4", "/dev/vdb", "/m", False, 1000 << 20, 60 << 20, 10 << 20, 9, 1)
+    note = place_note(room)
+    assert note.plain == "ext4 on /dev/vdb · 10.0 MiB free ! · 1 inode"

@@ -15,8 +15,8 @@ from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Guarantees, Options, Pace, StrategyName
 from tui_fs.model.survey import Survey, Totals
 
-SAFE = Guarantees(True, True, any_depth=True, takes_filters=True, processes="1")
-BY_PATH = Guarantees(False, True, any_depth=False, takes_filters=True, processes="many")
+SAFE = Guarantees(True, True, any_depth=True, takes_filters=True)
+BY_PATH = Guarantees(False, True, any_depth=False, takes_filters=True)
 CANDIDATES = {
     StrategyName.RM: Candidate(SAFE, (("rm",),), ()),
     StrategyName.FIND: Candidate(SAFE, (("find",),), ()),

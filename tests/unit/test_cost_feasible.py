@@ -149,7 +149,7 @@ def test_mounts_inside_are_refused_whatever_the_strategy() -> None:
     # When asked / Then all say so, and show it
     for strategy in StrategyName:
         (text,) = asked(survey, strategy).hindrances
-        assert "1 more places" in text and "\x1b" not in text and "\\e" in text
+        assert "in 1 more place:" in text and "\x1b" not in text and "\\e" in text
 
 
 @pytest.mark.parametrize("kind", ["immutable", "append-only", "unwritable"])
@@ -190,7 +190,25 @@ def test_what_stays_is_a_note_with_its_number() -> None:
     said = asked(survey)
     assert said.hindrances == ()
     assert [text.split(" ")[0] for text in said.notes] == ["3", "a", "others'", "2"]
-    assert "(1,200)" in said.notes[2]
+    assert "in 1,200 sticky directories stay" in said.notes[2]
+
+
+def test_what_stays_agrees_in_number() -> None:
+    kinds = ("append-only", "locked-files", "subvolume-inside", "sticky")
+    one = replace(TREE, findings=tuple(found(kind, "/mnt/t/d") for kind in kinds))
+    assert asked(one).notes == (
+        "a directory is append-only: what is directly in it stays",
+        "immutable or append-only files in 1 directory stay",
+        "a btrfs subvolume inside stays",
+        "others' entries in 1 sticky directory stay",
+    )
+    two = replace(TREE, findings=tuple(found(kind, "/mnt/t/d", 2) for kind in kinds))
+    assert asked(two).notes == (
+        "2 directories are append-only: what is directly in them stays",
+        "immutable or append-only files in 2 directories stay",
+        "2 btrfs subvolumes inside stay",
+        "others' entries in 2 sticky directories stay",
+    )
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,15 @@ def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
     assert found["trace_source"] == "perf"
 
 
+def test_a_disagreement_agrees_in_number() -> None:
+    # Given a survey of one entry / When two were removed / Then it is one entry, not "1 entries"
+    expected = replace(plan().expected, totals=Totals(files=1))
+    events: tuple[Event, ...] = (*RUNNING, removed(2, 0))
+    snapshot = reduce(fold, events, Snapshot())
+    ending = ending_of(replace(plan(), expected=expected), snapshot, GONE, "")
+    assert "had counted 1 entry, the job removed 2:" in ending.explanation
+
+
 def test_a_report_names_errors_with_their_meaning() -> None:
     # Given a failure / When reported / Then path, errno, its name and what it means
     found = report(*RUNNING, failed(errno.EPERM), finished(Outcome.PARTIAL))

@@ -28,7 +28,7 @@ from tui_fs.lab.experiment import Experiment, Verdict
 from tui_fs.lab.figures import safe, shown_span, shown_tick
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.showing import PUBLISHED_LABEL
-from tui_fs.model.units import bytes_iec, duration
+from tui_fs.model.units import bytes_iec, counted, duration
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -52,7 +52,10 @@ def run_as_text(
     machine = began.machine
     begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(began.started_at))
     facts = [f"{began.scale} scale", begun, machine.kernel, machine.processor]
-    facts.append(f"{machine.processors} processors, {bytes_iec(machine.memory_bytes)}")
+    facts.append(
+        f"{counted(machine.processors, 'processor', 'processors')}, "
+        f"{bytes_iec(machine.memory_bytes)}"
+    )
     head = [experiment.title, _wrapped(experiment.question, width)]
     if experiment.source:
         head.append(_wrapped(f"After: {experiment.source}", width))

@@ -7,7 +7,7 @@ from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_texts
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
-from tui_fs.model.units import bytes_iec, count, duration, duration_span, more_or_less
+from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 
 _CALLS_SHOWN = 12
 
@@ -64,7 +64,8 @@ def _time(report: dict[str, Any]) -> str:
     text = duration(working_s)
     deleted = (report["deleted_files"] or 0) + (report["deleted_directories"] or 0)
     if working_s > 0 and deleted:
-        text += f", {count(round(deleted / working_s))} entries/s"
+        rate = counted(round(deleted / working_s), "entry", "entries")
+        text += f", {rate}/s"
     if report["paused_s"]:
         text += f", and {duration(report['paused_s'])} paused"
     if report["held_back_s"]:
@@ -81,13 +82,13 @@ def _calls(report: dict[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
     expected = predicted_texts(report.get("strategy", ""), predicted)
     ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
-    for name, counted in ordered[:_CALLS_SHOWN]:
+    for name, calls in ordered[:_CALLS_SHOWN]:
         rows.append(
             (
                 name,
-                count(counted["calls"]),
+                count(calls["calls"]),
                 expected.get(name, ""),
-                count(counted["errors"]) if counted["errors"] else "",
+                count(calls["errors"]) if calls["errors"] else "",
             )
         )
     table = columns(rows, frozenset({1, 2, 3}))

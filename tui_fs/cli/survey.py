@@ -127,5 +127,7 @@ def _end(unreadable: int, backend: str) -> int:
     if not unreadable:
         return DONE
     which = "could not be read when exported" if backend == IMPORTED else "could not be read"
-    note(f"tui-fs: {unreadable:,} directories {which} and are not counted.")
+    directories = counted(unreadable, "directory", "directories")
+    verb = "is" if unreadable == 1 else "are"
+    note(f"tui-fs: {directories} {which} and {verb} not counted.")
     return SOME_FAILED

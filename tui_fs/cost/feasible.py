@@ -88,7 +88,8 @@ def _mounts(survey: Survey) -> list[str]:
     mounts = _of_kind(survey, "mount-inside")
     if not mounts:
         return []
-    more = f" and in {len(mounts) - 1:,} more places" if len(mounts) > 1 else ""
+    more = f" and in {counted(len(mounts) - 1, 'more place', 'more places')}"
+    more = more if len(mounts) > 1 else ""
     shown = displayable(mounts[0].path)
     return [f"something is mounted inside, at {shown}{more}: it is refused until that is unmounted"]
 
@@ -97,7 +98,7 @@ def _uses(survey: Survey) -> list[str]:
     uses = _of_kind(survey, "used-elsewhere")
     if not uses:
         return []
-    more = f" (and {len(uses) - 1:,} more uses)" if len(uses) > 1 else ""
+    more = f" (and {counted(len(uses) - 1, 'more use', 'more uses')})" if len(uses) > 1 else ""
     return [f"{uses[0].meaning.rstrip('.')}{more}: end this use first"]
 
 
@@ -211,7 +212,8 @@ def _add_locked(hindrances: list[str], notes: list[str], survey: Survey) -> None
         )
     if sticky := _of_kind(survey, "sticky"):
         number = sticky[0].numbers.get("directories", len(sticky))
-        notes.append(f"others' entries in sticky directories ({number:,}) stay")
+        where = counted(number, "sticky directory", "sticky directories")
+        notes.append(f"others' entries in {where} stay")
     if survey.unreadable:
         number = survey.unreadable
         where = "a directory" if number == 1 else f"{number:,} directories"

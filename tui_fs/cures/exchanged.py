@@ -10,6 +10,7 @@ from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import Pin
+from tui_fs.model.units import counted
 
 
 def refuse_changed(held: int, wanted: Attributes) -> None:
@@ -40,7 +41,7 @@ def take_back(place: Spot, other: Spot, held: int, twin: Twin, why: OSError | Re
     if kept:
         name, new_name = kept[0]
         raise Refused(
-            f"{why} Somebody made {len(kept):,} names twice meanwhile.",
+            f"{why} Somebody made {counted(len(kept), 'name', 'names')} twice meanwhile.",
             f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
             rule="clash",
         ) from why

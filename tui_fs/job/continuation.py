@@ -8,6 +8,7 @@ from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.target import Target, in_words
+from tui_fs.model.units import counted
 
 _SHOWN = 3
 
@@ -78,6 +79,5 @@ def _gone(gone: list[PathStr], number: int) -> str:
     shown = ", ".join(displayable(path) for path in gone[:_SHOWN])
     more = f" and {len(gone) - _SHOWN:,} more" if len(gone) > _SHOWN else ""
     verb = "is" if len(gone) == 1 else "are"
-    return (
-        f"{len(gone):,} of {number:,} directories {verb} gone or another one by now: {shown}{more}."
-    )
+    directories = counted(number, "directory", "directories")
+    return f"{len(gone):,} of {directories} {verb} gone or another one by now: {shown}{more}."

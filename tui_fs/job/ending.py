@@ -11,6 +11,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, flatten
+from tui_fs.model.units import counted
 
 _LEFT_SHOWN = 3
 _XARGS_SAW_A_KILL = 125  # xargs(1): the command is killed by a signal
@@ -50,8 +51,8 @@ def ending_of(
         outcome = Outcome.PARTIAL
         sentence = "" if aftermath.is_all_gone else _what_is_left(plan, aftermath)
         if snapshot.failed:
-            plural = "entry" if snapshot.failed == 1 else "entries"
-            sentence += f" {snapshot.failed:,} {plural} could not be deleted."
+            failed = counted(snapshot.failed, "entry", "entries")
+            sentence += f" {failed} could not be deleted."
     notes = [sentence, problem, _killed(snapshot), aftermath.note]
     if not is_counted:
         notes.append(
@@ -100,7 +101,7 @@ def _disagreement(plan: Plan, snapshot: Snapshot) -> str:
     if snapshot.removed.entries == surveyed:
         return ""
     return (
-        f"The survey had counted {surveyed:,} entries, the job removed "
+        f"The survey had counted {counted(surveyed, 'entry', 'entries')}, the job removed "
         f"{snapshot.removed.entries:,}: somebody else wrote or deleted there too."
     )
 
@@ -128,7 +129,7 @@ def _what_is_left(plan: Plan, aftermath: Aftermath) -> str:
             return f"Whether everything is gone is not known.{where}"
         return f"Not everything is gone; what is left was not counted.{where}"
     number = aftermath.survivors.entries
-    return f"{number:,} {'entry is' if number == 1 else 'entries are'} left.{where}"
+    return f"{counted(number, 'entry is', 'entries are')} left.{where}"
 
 
 def _killed(snapshot: Snapshot) -> str:

@@ -33,7 +33,7 @@ from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.model.target import Target
-from tui_fs.model.units import bytes_iec, count
+from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.safety.policy import read_policy
 from tui_fs.tracing.perf import allow_more_descriptors
 
@@ -71,7 +71,7 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
         return f"it needs {bytes_iec(needed)} of free space, and {bytes_iec(available)} are free"
     needed = _needed(filesystem.total_inodes, _LEAST_FREE_INODES)
     if free is not None and free < needed:
-        return f"it needs {count(needed)} free inodes, and {count(free)} are free"
+        return f"it needs {count(needed)} free inodes, and {counted(free, 'is', 'are')} free"
     return None
 
 

@@ -90,7 +90,6 @@ class Guarantees:
         race_safe: a hostile writer in the tree cannot lead it outside.
         mount_safe: it stops at other file systems.
         any_depth: it deletes paths longer than PATH_MAX.
-        processes: how many processes it starts, in words.
         max_levels: directories inside each other that it survives; None for any number.
         speaks: its tool counts its own calls and tells them, and takes commands while it runs.
     """
@@ -99,7 +98,6 @@ class Guarantees:
     mount_safe: bool
     any_depth: bool
     takes_filters: bool
-    processes: str
     max_levels: int | None = None
     speaks: bool = False
 

@@ -31,7 +31,8 @@ def place_note(filesystem: FileSystem) -> Text:
     _append(note, f"{bytes_iec(available)} free", used)
     if filesystem.total_inodes and filesystem.free_inodes is not None:
         used = 1 - filesystem.free_inodes / filesystem.total_inodes
-        _append(note, f"{short_count(filesystem.free_inodes)} inodes", used)
+        noun = "inode" if filesystem.free_inodes == 1 else "inodes"
+        _append(note, f"{short_count(filesystem.free_inodes)} {noun}", used)
     return note
 
 

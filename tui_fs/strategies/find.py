@@ -19,9 +19,7 @@ class Find:
     name = StrategyName.FIND
     tools = ("find", "rmdir")
     gnu_tools = ("find",)
-    guarantees = Guarantees(
-        race_safe=True, mount_safe=True, any_depth=True, takes_filters=True, processes="1"
-    )
+    guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 
     def steps(
         self,

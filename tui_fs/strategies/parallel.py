@@ -32,7 +32,6 @@ class Parallel:
         mount_safe=True,
         any_depth=True,
         takes_filters=True,
-        processes="1, with threads",
         speaks=True,
     )
 

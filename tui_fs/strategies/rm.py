@@ -21,9 +21,7 @@ class Rm:
     name = StrategyName.RM
     tools = ("rm", "find", "rmdir")
     gnu_tools = ("rm", "find")
-    guarantees = Guarantees(
-        race_safe=True, mount_safe=True, any_depth=True, takes_filters=False, processes="1"
-    )
+    guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 
     def steps(
         self,

@@ -28,7 +28,6 @@ class Rmtree:
         mount_safe=True,
         any_depth=True,
         takes_filters=False,
-        processes="1",
         max_levels=MAX_LEVELS,
     )
 

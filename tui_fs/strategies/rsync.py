@@ -35,9 +35,7 @@ class Rsync:
     name = StrategyName.RSYNC
     tools = ("rsync", "rmdir")
     gnu_tools = ()
-    guarantees = Guarantees(
-        race_safe=False, mount_safe=True, any_depth=False, takes_filters=False, processes="3"
-    )
+    guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 
     def steps(
         self,

@@ -21,9 +21,7 @@ class Xargs:
     name = StrategyName.XARGS
     tools = ("find", "xargs", "rm", "rmdir")
     gnu_tools = ("find", "xargs", "rm")
-    guarantees = Guarantees(
-        race_safe=False, mount_safe=True, any_depth=False, takes_filters=True, processes="many"
-    )
+    guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 
     def steps(
         self,

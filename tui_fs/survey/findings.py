@@ -237,7 +237,8 @@ def _deep(tree: Tree) -> list[Finding]:
     numbers = {"max_depth": levels, "max_path_bytes": path_bytes}
     found: list[Finding] = []
     if path_bytes >= PATH_MAX_BYTES or levels >= DEEP_LEVELS:
-        meaning = f"{levels:,} levels deep, with paths of up to {path_bytes:,} bytes."
+        deep = counted(levels, "level", "levels")
+        meaning = f"{deep} deep, with paths of up to {path_bytes:,} bytes."
         if path_bytes >= PATH_MAX_BYTES:
             meaning += " Tools that work by path stop at 4,096."
         found.append(
@@ -311,7 +312,8 @@ def _links(tree: Tree) -> list[Finding]:
     if names < LINKED_NAMES or names * 3 < totals.non_directories:
         return []
     is_grave = outside >= LINKED_OUTSIDE_BYTES and outside * 10 >= totals.allocated_bytes
-    meaning = f"{count(names)} names stand for {count(names - collected.repeats)} files."
+    files = counted(names - collected.repeats, "file", "files")
+    meaning = f"{count(names)} names stand for {files}."
     if outside:
         meaning += (
             f" {bytes_iec(outside)} of them have further names outside and do not come back "
