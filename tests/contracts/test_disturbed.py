@@ -33,6 +33,23 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
+_SUPERVISOR_KILLED = """
+import subprocess, sys
+from tui_fs.cli import main
+from tui_fs.job import start
+
+class Killed(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        if "tui_fs.job.supervisor" in arguments[0]:
+            self.kill()
+
+subprocess.Popen = Killed
+start._LOOK_EVERY_S = 0.01
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     """Give a tree of 50 files."""
@@ -61,6 +78,32 @@ def test_a_signal_while_a_job_is_starting_deletes_nothing(
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", told)
     cli.wait_for_state(cli.only_job(), "refused")
     assert entries_in(target) == before
+
+
+def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_running(
+    cli: Cli, target: Path
+) -> None:
+    # Given a supervisor that is killed while it is being loaded, for lack of memory perhaps
+    before = entries_in(target)
+    script = [sys.executable, "-P", "-c", _SUPERVISOR_KILLED, "delete", "--strategy", "rmtree"]
+    ended = subprocess.run(
+        [*script, "--trace", "off", "--yes", str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Then its starter says so
+    assert ended.returncode == 5, ended.stderr
+    assert "nothing was deleted: it was killed" in ended.stderr
+    assert entries_in(target) == before
+    # And at once the job is listed as died, and its report claims no deletion
+    (job,) = cli.jobs()
+    assert job["state"] == "died"
+    report = cli.run("attach", "--json", job["id"]).expect(5).report()
+    assert (
+        report["explanation"]
+        == "The supervisor was killed. The job had not begun, and nothing was deleted."
+    )
 
 
 def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path) -> None:
@@ -97,6 +140,9 @@ BUFFERING = pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}]
 """Python keeps what was not written, or it does not: both happen on people's machines."""
 
 
+_OUTPUT_FULL = "tui-fs: Standard output cannot be written: No space left on device.\n"
+
+
 @BUFFERING
 def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
     cli: Cli, target: Path, buffering: dict[str, str]
@@ -114,7 +160,7 @@ def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
     # Then that is said, and that the job goes on; the exit code claims nothing about it
     job = cli.only_job()
     goes_on = f"tui-fs: job {job} goes on; tui-fs attach {job}\n"
-    assert ended.stderr == goes_on + "tui-fs: No space left on device.\n"
+    assert ended.stderr == goes_on + _OUTPUT_FULL
     assert ended.returncode == 141
     cli.wait_for_state(job, "done")
 
@@ -138,7 +184,7 @@ def test_other_output_that_takes_nothing_is_told(
             check=False,
         )
     # Then in one sentence
-    assert ended.stderr == "tui-fs: No space left on device.\n"
+    assert ended.stderr == _OUTPUT_FULL
     assert ended.returncode == 141
 
 
@@ -154,3 +200,104 @@ def test_closed_standard_streams_harm_nothing(cli: Cli, target: Path, closed: st
     assert "Traceback" not in ended.stderr
     assert not target.exists()
     assert (cli.jobs_directory / cli.only_job() / "log").read_text() == ""
+
+
+def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
+    cli: Cli, target: Path
+) -> None:
+    # Given standard output on a disk that is full / When a job is followed to its end
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [cli.program, "delete", "--strategy", "rm", "--yes", str(target)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    # Then its outcome is on standard error
+    job = cli.only_job()
+    assert ended.stderr == f"tui-fs: job {job} has ended: done; tui-fs attach {job}\n{_OUTPUT_FULL}"
+    assert ended.returncode == 141
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("delete", "--strategy", "rm", "--yes", "/"), 3),
+        (("delete", "--strategy", "rm", "--yes", "/nonexistent"), 2),
+        (("delete", "--nonsense"), 2),
+        (("survey", "/nonexistent"), 2),
+        (("attach", "nonexistent"), 2),
+        (("jobs",), 0),
+        (("delete", "--strategy", "rm", "--dry-run", "TARGET"), 0),
+        (("delete", "--strategy", "find", "--yes", "--name", "*", "TARGET"), 0),
+        (("delete", "--strategy", "rm", "--yes", "--detach", "TARGET"), 0),
+    ],
+    ids=lambda value: "-".join(value)[-30:] if isinstance(value, tuple) else None,
+)
+@pytest.mark.parametrize("sink", ["/dev/full", "a closed pipe"])
+def test_messages_that_nobody_can_read_change_no_exit_code(
+    cli: Cli, target: Path, arguments: tuple[str, ...], code: int, sink: str
+) -> None:
+    # Given standard error that takes nothing
+    if sink == "/dev/full":
+        descriptor = os.open(sink, os.O_WRONLY)
+    else:
+        reading, descriptor = os.pipe()
+        os.close(reading)
+    # When a command has something to say there
+    words = [str(target) if word == "TARGET" else word for word in arguments]
+    ended = subprocess.run(
+        [cli.program, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=descriptor,
+        check=False,
+    )
+    os.close(descriptor)
+    # Then it does its work, and its exit code says how it went
+    assert ended.returncode == code
+    if "--name" in words:
+        assert not any(path.is_file() for path in target.rglob("*"))
+    if "--detach" in words:
+        cli.wait_for_state(cli.only_job(), "done")
+
+
+@pytest.mark.parametrize(("target_name", "code"), [("t", 0), ("nonexistent", 2)])
+def test_python_inspection_keeps_the_exit_code_and_runs_no_input(
+    cli: Cli, target: Path, target_name: str, code: int
+) -> None:
+    # Given PYTHONINSPECT, with which Python goes on with standard input as a program
+    marker = target.parent / "marker"
+    source = f"open({str(marker)!r}, 'w').close()\n"
+    # When a directory is deleted
+    ended = subprocess.run(
+        [cli.program, "delete", "--strategy", "rmtree", "--yes", str(target.parent / target_name)],
+        env={**os.environ, "PYTHONINSPECT": "1"},
+        input=source,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Then the exit code is that of the command, and the input is not run
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not marker.exists()
+    assert target.exists() == (code != 0)
+
+
+@pytest.mark.parametrize("limit", ["-v 20000", "-d 10000"])
+def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
+    cli: Cli, target: Path, limit: str
+) -> None:
+    # Given too little memory for the modules of a command / When it runs
+    command = f'ulimit {limit}; exec "$0" delete --strategy rm --yes "$1"'
+    ended = subprocess.run(
+        ["sh", "-c", command, cli.program, str(target)], capture_output=True, text=True, check=False
+    )
+    # Then one sentence names the limit, and nothing is deleted
+    assert ended.returncode == 4, ended.stderr
+    assert "ulimit -v" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert entries_in(target) == 5

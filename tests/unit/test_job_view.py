@@ -1,5 +1,6 @@
 """A job as a viewer sees it, and the list of all."""
 
+import errno
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,14 @@ from tests.unit.test_job_lock import held
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
 from tui_fs.cli.exit_codes import exit_code_of_job
+from tui_fs.job.crash import CrashMark
 from tui_fs.job.end_reserve import EndReserve
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.list import summaries
-from tui_fs.job.start import START_TIMEOUT_S
+from tui_fs.job.lock import StarterLock
 from tui_fs.job.store import JobFolder, create
 from tui_fs.job.view import JobView
-from tui_fs.linux.boot import boottime_s
+from tui_fs.linux.host import current_host
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import EntryFailed, Event, JobRefused, Paused, RecordIncomplete
 from tui_fs.model.outcome import JobState, Outcome
@@ -88,29 +90,50 @@ def test_a_refused_job_is_over() -> None:
     assert seen(job(JobRefused(0.1, "changed", "It changed.", ""))) == (JobState.REFUSED, True)
 
 
-def test_a_job_that_has_just_been_created_is_starting() -> None:
-    # Given a folder without journal and lock, made now / When looked at / Then it is to come
-    assert seen(job()) == (JobState.RUNNING, False)
-
-
-def test_a_job_that_never_spoke_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a folder without journal and lock, too old to be starting / When looked at / Then died
-    folder = job()
-    now_s = boottime_s()
-    monkeypatch.setattr("tui_fs.job.view.boottime_s", lambda: now_s + START_TIMEOUT_S + 1)
+def test_a_job_is_starting_while_its_starter_lives() -> None:
+    # Given a folder without journal, and a starter that holds its lock
+    with StarterLock() as lock:
+        folder = create(plan(), lock.take)
+        # When polled from another descriptor / Then the job is still to come
+        assert seen(folder) == (JobState.RUNNING, False)
+    # When the starter has ended and no supervisor has taken over / Then it has died
     assert seen(folder) == (JobState.DIED, True)
 
 
-@pytest.mark.parametrize("offset_s", [-1e9, 1e9])
-def test_a_wrong_clock_does_not_decide_whether_a_job_is_starting(
-    monkeypatch: pytest.MonkeyPatch, offset_s: float
+def test_a_job_that_never_began_has_deleted_nothing() -> None:
+    # Given a folder without journal and lock / When reported / Then it is certain: nothing is gone
+    view = JobView(job())
+    view.poll()
+    assert "nothing was deleted" in str(view.report()["explanation"])
+    # And with the error that ended the supervisor, if it left one
+    folder = job(job_id="bbbbbb")
+    CrashMark(folder).leave(OSError(errno.EIO, "Input/output error"))
+    view = JobView(folder)
+    view.poll()
+    explanation = str(view.report()["explanation"])
+    assert "tui-fs itself failed: Input/output error" in explanation
+    assert "nothing was deleted" in explanation
+
+
+def test_after_a_restart_a_missing_journal_does_not_prove_that_nothing_was_deleted(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Given a folder without journal, of an earlier boot / When reported / Then nothing is claimed
+    folder = job()
+    other = replace(current_host(), boot_id="another")
+    monkeypatch.setattr("tui_fs.job.view.current_host", lambda: other)
+    view = JobView(folder)
+    view.poll()
+    assert view.state is JobState.DIED
+    assert "nothing was deleted" not in str(view.report()["explanation"])
+
+
+@pytest.mark.parametrize("offset_s", [-1e9, 1e9])
+def test_a_wrong_clock_does_not_decide_whether_a_job_is_starting(offset_s: float) -> None:
     # Given a clock that was set wrong before the job was made, and set right since
-    now_s = boottime_s()
-    folder = job(created_at=time.time() + offset_s)
-    assert seen(folder) == (JobState.RUNNING, False)
-    # When its time to start has passed / Then it has died
-    monkeypatch.setattr("tui_fs.job.view.boottime_s", lambda: now_s + START_TIMEOUT_S + 1)
+    with StarterLock() as lock:
+        folder = create(plan(created_at=time.time() + offset_s), lock.take)
+        assert seen(folder) == (JobState.RUNNING, False)
     assert seen(folder) == (JobState.DIED, True)
 
 

@@ -1,12 +1,14 @@
 """The command line: the only place that parses arguments, prints and chooses exit codes."""
 
 import argparse
+import contextlib
 import errno
 import gc
 import io
 import os
 import sys
 from importlib import import_module
+from typing import Any, BinaryIO, cast
 
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
@@ -18,6 +20,7 @@ from tui_fs.cli.exit_codes import (
 )
 from tui_fs.cli.output import OutputLost
 from tui_fs.cli.parser import parse
+from tui_fs.linux.limits import is_limit, limit_sentence
 from tui_fs.linux.mounts import MOUNTINFO
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
@@ -39,8 +42,23 @@ _NO_THREAD = (
 )
 
 
+class _LossyFile(io.FileIO):
+    """A file that takes everything: what cannot be written is lost and raises no error."""
+
+    def write(self, data: Any) -> int:
+        """Write what the file takes; return the length of all."""
+        left = memoryview(data).cast("B")
+        with contextlib.suppress(OSError):
+            while left and (written := super().write(left)):
+                left = left[written:]
+        return memoryview(data).nbytes
+
+
 def entry_point() -> None:
     """Run the command of ``sys.argv`` and exit with its code."""
+    # With it Python would drop the exit code, and run standard input as a program.
+    if os.environ.pop("PYTHONINSPECT", ""):
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     try:
         _fill_standard_streams()
     except OSError as error:
@@ -51,6 +69,9 @@ def entry_point() -> None:
             file=sys.stderr,
         )
         sys.exit(MISSING)
+    # A message that nobody can read must not change what happens, nor the exit code.
+    lossy = cast(BinaryIO, _LossyFile(2, "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(lossy, sys.stderr.encoding, write_through=True)
     sys.exit(main(sys.argv[1:]))
 
 
@@ -87,7 +108,15 @@ def main(arguments: list[str]) -> int:
             raise
         print(f"tui-fs: {_NO_THREAD}", file=sys.stderr)
         return MISSING
+    except (MemoryError, ImportError) as why:
+        if not is_limit(why):
+            raise
+        print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
+        return MISSING
     except OSError as why:
+        if is_limit(why) and not isinstance(why, TimeoutError):
+            print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
+            return MISSING
         if why.errno == errno.ENOENT and not why.filename and not _has_current_directory():
             print(f"tui-fs: {_NO_CURRENT_DIRECTORY}", file=sys.stderr)
             return USAGE

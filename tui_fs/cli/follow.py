@@ -69,10 +69,14 @@ def follow(
         note(f"tui-fs: job {folder.job_id} {stands}; tui-fs attach {folder.job_id}")
         return interrupts.exit_code
     report = view.report()
-    if as_json:
-        print_json_line(report)
-    else:
-        print_text(report_as_text(report))
+    try:
+        if as_json:
+            print_json_line(report)
+        else:
+            print_text(report_as_text(report))
+    except OutputLost:
+        note(f"tui-fs: job {folder.job_id} has ended: {view.state}; tui-fs attach {folder.job_id}")
+        raise
     if view.state is JobState.CANCELLED and interrupts.received is not None:
         return interrupts.exit_code
     return exit_code_of_job(view.state, view.snapshot)

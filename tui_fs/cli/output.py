@@ -30,7 +30,8 @@ def writing_output() -> Iterator[None]:
     except OSError as why:
         if why.filename is not None:
             raise  # a file that was opened meanwhile
-        raise OutputLost(f"{os.strerror(why.errno or 0)}.") from why
+        reason = os.strerror(why.errno or 0)
+        raise OutputLost(f"Standard output cannot be written: {reason}.") from why
 
 
 def print_text(text: str) -> None:

@@ -1,12 +1,14 @@
-"""Whether a job's supervisor or its tools still run, by locks that end with their processes.
+"""Whether a job's starter, supervisor or tools still run, by locks that end with their processes.
 
-The lock file has two bytes, each with an open-file-description lock (fcntl_locking(2)):
+The lock file has three bytes, each with an open-file-description lock (fcntl_locking(2)):
 
 - Byte 0 belongs to the supervisor alone: a forked child closes that descriptor at once. Views
   show a job as died when this byte is free.
 - Byte 1 is inherited by the launcher, and by its forked tools until they execute. It stays locked
   after the supervisor was killed, until the launcher has killed the tools. No other job enters
   the targets meanwhile.
+- Byte 2 belongs to the starter, from before the job is listed until the supervisor is ready or has
+  failed. A job whose bytes 0 and 2 are free has no process that could begin it.
 
 A POSIX record lock would not do: it is dropped when its process closes any descriptor of the
 file, as every list of jobs does. The kernel reports -1 as the holder of an open-file-description
@@ -21,7 +23,7 @@ from tui_fs.model.errors import JobFailed
 from tui_fs.model.paths import displayable
 
 _FLOCK = "hhqqi4x"  # struct flock: l_type, l_whence, l_start, l_len, l_pid (must be 0)
-_SUPERVISOR_BYTE, _TOOLS_BYTE = 0, 1
+_SUPERVISOR_BYTE, _TOOLS_BYTE, _STARTER_BYTE = 0, 1, 2
 
 
 class SupervisorLock:
@@ -52,6 +54,39 @@ class SupervisorLock:
         if self._supervisor >= 0:
             os.close(self._supervisor)
             self._supervisor = -1  # the hook for forks stays registered
+
+
+class StarterLock:
+    """The lock of the process that starts a job; a context that releases it."""
+
+    def __init__(self) -> None:
+        self._descriptor = -1
+
+    def take(self, path: str) -> None:
+        """Create the lock file of a new job and lock the starter's byte.
+
+        Raises:
+            OSError: the file cannot be created.
+            JobFailed: the file system has no locks.
+        """
+        self._descriptor = _open_locked(path, _STARTER_BYTE)
+
+    def __enter__(self) -> "StarterLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def has_starter(path: str) -> bool:
+    """Return whether the job with this lock file is being started.
+
+    Raises:
+        JobFailed: the file system has no locks.
+    """
+    return _is_locked(path, _STARTER_BYTE, 1)
 
 
 def has_supervisor(path: str) -> bool:

@@ -25,6 +25,7 @@ def report_of(
     crash: str = "",
     *,
     is_gone: bool = False,
+    is_unbegun: bool = False,
 ) -> dict[str, Json]:
     """Return the report as a JSON object.
 
@@ -33,6 +34,7 @@ def report_of(
         errors: the failed entries whose paths were kept.
         crash: the error of its own that ended the supervisor, and where it is logged.
         is_gone: nothing is at the path of any target any more (of a job that died).
+        is_unbegun: the supervisor ended before it could begin (of a job that died).
     """
     if snapshot.finished is None:
         snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
@@ -44,7 +46,7 @@ def report_of(
         "schema": SCHEMA,
         "type": "report",
         "outcome": Outcome(state.value).value,
-        "explanation": _explanation(snapshot, state, crash, is_gone),
+        "explanation": _explanation(snapshot, state, crash, is_gone, is_unbegun),
         "record_problem": snapshot.record_problem,
     }
     if started is not None:
@@ -130,13 +132,18 @@ def report_of(
     return report
 
 
-def _explanation(snapshot: Snapshot, state: JobState, crash: str, is_gone: bool) -> str:
+def _explanation(
+    snapshot: Snapshot, state: JobState, crash: str, is_gone: bool, is_unbegun: bool
+) -> str:
     if snapshot.finished is not None:
         return snapshot.finished.explanation + _record_note(snapshot)
     if snapshot.refused is not None:
         sentence = f"{snapshot.refused.sentence} {snapshot.refused.advice}".rstrip()
         return sentence + _record_note(snapshot)
     assert state is JobState.DIED
+    if is_unbegun:
+        cause = f"tui-fs itself failed: {crash}" if crash else "The supervisor was killed"
+        return f"{cause}. The job had not begun, and nothing was deleted."
     started = snapshot.started
     cause = "The supervisor was killed, and the strategy with it."
     if started is not None and started.boot_id not in ("", boot_id()):

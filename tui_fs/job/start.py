@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import IO
 
 from tui_fs.job.crash import read_crash
+from tui_fs.job.lock import StarterLock
 from tui_fs.job.store import JobFolder, create
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.readable import is_readable
@@ -18,6 +19,8 @@ from tui_fs.model.plan import Plan
 
 START_TIMEOUT_S = 30.0
 _LOOK_EVERY_S = 0.05
+_SILENT = f"it was not ready within {START_TIMEOUT_S:.0f} s"
+_KILLED = "it was killed, perhaps because memory ran out (check with dmesg)"
 READY = b"r"
 GO = b"g"
 
@@ -37,7 +40,13 @@ def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
     Raises:
         JobFailed: it could not be started; nothing was deleted.
     """
-    folder = create(plan)
+    with StarterLock() as lock:
+        folder = create(plan, lock.take)
+        return folder if _start_in(folder, is_wanted) else None
+
+
+def _start_in(folder: JobFolder, is_wanted: Callable[[], bool]) -> bool:
+    """Start the supervisor of a job; return whether it was wanted until the end."""
     try:
         log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -65,7 +74,8 @@ def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
         is_to_begin = is_wanted()
         if is_to_begin and not is_ready:
             starter.kill()
-            cause = read_crash(folder) or "it gave no sign of life"
+            has_ended = is_readable(ready, 0)
+            cause = read_crash(folder) or (_KILLED if has_ended else _SILENT)
             raise JobFailed(
                 f"The supervisor did not start, and nothing was deleted: {cause}.",
                 f"Its log is {displayable(folder.log)}.",
@@ -74,7 +84,7 @@ def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
             with contextlib.suppress(BrokenPipeError):  # it has refused: its report says why
                 go.write(GO)
     starter.wait()
-    return folder if is_to_begin else None
+    return is_to_begin
 
 
 def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,8 +135,11 @@ def new_job_id() -> str:
             return job_id
 
 
-def create(plan: Plan) -> JobFolder:
+def create(plan: Plan, take_lock: Callable[[str], None] = lambda _: None) -> JobFolder:
     """Make the folder of a new job and write its plan.
+
+    Args:
+        take_lock: called with the path of the lock file before the job can be listed.
 
     Raises:
         JobFailed: neither the state directory nor the one in memory can hold it, or somebody
@@ -145,14 +148,16 @@ def create(plan: Plan) -> JobFolder:
     first: OSError | None = None
     for place in _places():
         try:
-            return _create_in(place, plan)
+            return _create_in(place, plan, take_lock)
         except OSError as error:
             first = first or error
             if error.errno not in NO_ROOM:
                 break
     assert first is not None
     folder = os.path.join(jobs_directory(), plan.job_id)
-    advice = "Make room there, or set XDG_STATE_HOME to another place."
+    advice = "Set XDG_STATE_HOME to a directory that you can write to."
+    if first.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Make room there, or set XDG_STATE_HOME to another place."
     if first.errno == errno.EFBIG:
         advice = "Raise the limit for the size of a file: ulimit -f."
     raise JobFailed(
@@ -302,7 +307,7 @@ def _is_roots(home: str) -> bool:
         return False
 
 
-def _create_in(jobs: str, plan: Plan) -> JobFolder:
+def _create_in(jobs: str, plan: Plan, take_lock: Callable[[str], None]) -> JobFolder:
     folder = JobFolder(os.path.join(jobs, plan.job_id))
     _make_private(jobs)
     os.mkdir(folder.path, 0o700)
@@ -310,8 +315,9 @@ def _create_in(jobs: str, plan: Plan) -> JobFolder:
         os.mkdir(folder.empty_directory, 0o700)
         origin = Origin(current_host(), boottime_s())
         create_reserve(folder.end, plan)
+        take_lock(folder.lock)
         write_json(folder.plan, {"schema": _SCHEMA, "origin": encode(origin), **encode(plan)})
-    except OSError:
+    except (OSError, JobFailed):
         _take_back(folder)
         raise
     return folder
@@ -319,7 +325,7 @@ def _create_in(jobs: str, plan: Plan) -> JobFolder:
 
 def _take_back(folder: JobFolder) -> None:
     """Remove a job folder that was just made and could not be finished."""
-    for file in (folder.plan, folder.end):
+    for file in (folder.plan, folder.end, folder.lock):
         with contextlib.suppress(OSError):
             os.unlink(file)
     for directory in (folder.empty_directory, folder.path):

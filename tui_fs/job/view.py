@@ -9,13 +9,11 @@ from tui_fs.job.control import sample
 from tui_fs.job.crash import read_crash
 from tui_fs.job.end_reserve import read_reserve
 from tui_fs.job.journal import JournalReader
-from tui_fs.job.lock import has_supervisor
+from tui_fs.job.lock import has_starter, has_supervisor
 from tui_fs.job.report import report_of
-from tui_fs.job.start import START_TIMEOUT_S
 from tui_fs.job.store import JobFolder, origin_of, read_plan
 from tui_fs.job.tool_output import PATHS_KEPT
 from tui_fs.linux.background_call import call_within
-from tui_fs.linux.boot import boottime_s
 from tui_fs.linux.host import current_host
 from tui_fs.model.codec import Json, decode
 from tui_fs.model.errors import JobFailed
@@ -127,8 +125,18 @@ class JobView:
         crash = read_crash(self.folder)
         if crash:
             crash += f"; see {displayable(self.folder.log)}"
-        is_gone = self.state is JobState.DIED and self._are_targets_gone()
-        return report_of(self.snapshot, self.state, self._errors, crash, is_gone=is_gone)
+        is_dead = self.state is JobState.DIED
+        # After a restart of the machine a missing journal proves nothing.
+        is_unbegun = is_dead and self.snapshot.started is None
+        is_unbegun = is_unbegun and self.locality is Locality.THIS_BOOT
+        return report_of(
+            self.snapshot,
+            self.state,
+            self._errors,
+            crash,
+            is_gone=is_dead and self._are_targets_gone(),
+            is_unbegun=is_unbegun,
+        )
 
     def _are_targets_gone(self) -> bool:
         """Return whether nothing is at the path of any target any more, as far as is known."""
@@ -163,16 +171,11 @@ class JobView:
         return len(events)
 
     def _is_alive(self) -> bool:
-        """Return whether the supervisor runs; only a job of this boot can have one here."""
+        """Return whether the job starts or runs; only a job of this boot can do that here."""
         if self.locality is not Locality.THIS_BOOT:
             return False
-        return has_supervisor(self.folder.lock) or self._is_starting()
-
-    def _is_starting(self) -> bool:
-        """Between the folder's creation and the supervisor's first event there may be no lock."""
-        if os.path.exists(self.folder.journal) or not self.origin.host.boot_id:
-            return False
-        return 0 <= boottime_s() - self.origin.boottime_s < START_TIMEOUT_S
+        # The starter first: it releases its byte after the supervisor has locked its own.
+        return has_starter(self.folder.lock) or has_supervisor(self.folder.lock)
 
 
 def _is_missing(path: str) -> bool:

@@ -70,6 +70,18 @@ def cause_of(error: BaseException) -> tuple[str, str]:
     return f"{error.strerror or os.strerror(number)}{named}", ""
 
 
+def limit_sentence(error: BaseException) -> str:
+    """Return the cause of an error for which `is_limit` is true, and advice, as sentences."""
+    if isinstance(error, ImportError):
+        return (
+            f"A module could not be loaded: {displayable(str(error))}. Raise the limits of memory "
+            "and open files (ulimit -v, ulimit -n); if that changes nothing, reinstall tui-fs."
+        )
+    number = error.errno if isinstance(error, OSError) else errno.ENOMEM
+    cause, advice = _CAUSES[number or 0]
+    return f"{cause[:1].upper()}{cause[1:]} ({errno.errorcode[number or 0]}). {advice}"
+
+
 def measured(measure: Callable[[], _Result]) -> _Result | None:
     """Return what a measurement returns; None if it cannot be made now.
 
