@@ -301,3 +301,30 @@ def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
     assert "ulimit -v" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
     assert entries_in(target) == 5
+
+
+@pytest.mark.parametrize("limit", [16, 17, 18])
+def test_a_limit_that_keeps_a_job_from_starting_is_no_safety_rule(
+    cli: Cli, target: Path, limit: int
+) -> None:
+    # Given too few descriptors for a supervisor / When a directory is deleted
+    command = f'ulimit -n {limit}; exec "$0" delete --strategy rm --yes "$1"'
+    ended = subprocess.run(
+        ["sh", "-c", command, cli.program, str(target)], capture_output=True, text=True, check=False
+    )
+    # Then the exit code is that of something missing, and not of a refusal, and the limit is named
+    assert ended.returncode == 4, (ended.stdout, ended.stderr)
+    assert "ulimit -n" in ended.stdout + ended.stderr
+    assert entries_in(target) == 5
+
+
+def test_tools_outside_of_path_are_not_called_uninstalled(cli: Cli, target: Path) -> None:
+    # Given a PATH without the tools, as a unit or a wrapper may set it / When a directory is deleted
+    finished = cli.run(
+        *("delete", "--strategy", "xargs", "--yes", target), environment={"PATH": "/nonexistent"}
+    )
+    # Then the sentence names PATH
+    finished.expect(4).assert_one_sentence()
+    assert "rm was not found in PATH" in finished.stderr
+    assert "not installed" not in finished.stderr
+    assert target.exists()

@@ -263,7 +263,7 @@ def test_a_missing_tool_is_a_reason_with_its_package(name: str, missing: str, pa
     paths, reasons = tools_of(
         STRATEGIES[StrategyName(name)], lambda tool: None if tool == missing else gnu(tool)
     )
-    assert reasons == (f"{missing} is not installed; it comes with the package {package}",)
+    assert reasons == (f"{missing} was not found in PATH; it comes with the package {package}",)
     assert missing not in paths
 
 

@@ -92,7 +92,7 @@ def test_strace_that_is_not_installed_is_missing(
     # Given a PATH without strace / When asked for / Then the package is named
     monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "none"))
     install(tmp_path, monkeypatch)
-    with pytest.raises(Missing, match="strace is not installed"):
+    with pytest.raises(Missing, match="strace was not found in PATH"):
         open_source(TraceSource.STRACE)
 
 
@@ -167,7 +167,7 @@ def test_bpftrace_that_is_not_installed_is_missing(
     # Given root without bpftrace / When asked for / Then the package is named
     install(tmp_path, monkeypatch)
     be_root(monkeypatch)
-    with pytest.raises(Missing, match="bpftrace is not installed"):
+    with pytest.raises(Missing, match="bpftrace was not found in PATH"):
         open_source(TraceSource.BPF)
 
 

@@ -84,7 +84,8 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
 def why_unprepared(error: BaseException) -> TuiFsError:
     """Return why a job cannot begin."""
     cause, advice = cause_of(error)
-    return TuiFsError(f"The job cannot be prepared: {cause}. Nothing was deleted.", advice)
+    kind = Missing if is_limit(error) else TuiFsError
+    return kind(f"The job cannot be prepared: {cause}. Nothing was deleted.", advice)
 
 
 def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:

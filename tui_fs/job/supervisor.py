@@ -42,7 +42,7 @@ from tui_fs.linux.mounts import MountWatch
 from tui_fs.linux.priority import rank_above_the_tools
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import Command
-from tui_fs.model.errors import JobFailed, Refused, TuiFsError
+from tui_fs.model.errors import JobFailed, Missing, Refused, TuiFsError
 from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.events import (
     Audited,
@@ -210,7 +210,8 @@ class Supervisor:
             return TuiFsError(f"The targets could not be checked again: {why}.", why.advice)
         except OSError as error:
             cause, advice = cause_of(error)
-            return TuiFsError(f"The tools could not be started: {cause}.", advice)
+            kind = Missing if is_limit(error) else TuiFsError
+            return kind(f"The tools could not be started: {cause}.", advice)
         except TuiFsError as why:
             return why
         if pids is None or self._is_cancelled:
@@ -540,7 +541,7 @@ def _enlist(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFs
     except OSError as error:
         cause, advice = cause_of(error)
         sentence = f"It is not known whether another job works in the same directory: {cause}."
-        return None, TuiFsError(sentence, advice)
+        return None, Missing(sentence, advice) if is_limit(error) else TuiFsError(sentence, advice)
 
 
 def main() -> None:

@@ -56,8 +56,9 @@ def why_missing(tool: str) -> str:
     rejected = why_rejected(tool)
     if rejected:
         return rejected
-    how = _NOT_PACKAGED.get(tool) or f"it comes with the package {package_of(tool)}"
-    return f"{tool} is not installed; {how}"
+    if tool in _NOT_PACKAGED:
+        return f"{tool} is not installed; {_NOT_PACKAGED[tool]}"
+    return f"{tool} was not found in PATH; it comes with the package {package_of(tool)}"
 
 
 def remedy(tool: str) -> str:

@@ -120,7 +120,7 @@ def _tool(name: str) -> str:
         rejected = why_rejected(name)
         if rejected:
             raise Missing(f"{rejected}.", f"Install {name} where only root can write.")
-        raise Missing(f"{name} is not installed.", f"Install the package {name}.")
+        raise Missing(f"{name} was not found in PATH.", f"Install the package {name}.")
     return tool.path
 
 
