@@ -100,10 +100,34 @@ def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_runni
     (job,) = cli.jobs()
     assert job["state"] == "died"
     report = cli.run("attach", "--json", job["id"]).expect(5).report()
-    assert (
-        report["explanation"]
-        == "The supervisor was killed. The job had not begun, and nothing was deleted."
+    explanation = "The supervisor ended before the job began, and nothing was deleted."
+    assert report["explanation"] == explanation
+
+
+def test_a_supervisor_that_cannot_be_loaded_is_not_called_killed(
+    cli: Cli, target: Path, tmp_path: Path
+) -> None:
+    # Given a module of the supervisor that fails, as in a damaged installation
+    (tmp_path / "selectors.py").write_text("raise ImportError('damaged')\n")
+    script = f"""
+import sys
+sys.path.remove({str(tmp_path)!r})
+from tui_fs.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    words = "delete", "--strategy", "rmtree", "--trace", "off", "--yes"
+    # When a directory is deleted
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script, *words, str(target)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    # Then its starter does not blame a lack of memory
+    assert ended.returncode == 5, ended.stderr
+    assert "nothing was deleted: it ended with an error" in ended.stderr
+    assert [job["state"] for job in cli.jobs()] == ["died"]
 
 
 def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path) -> None:
@@ -319,7 +343,7 @@ def test_a_limit_that_keeps_a_job_from_starting_is_no_safety_rule(
 
 
 def test_tools_outside_of_path_are_not_called_uninstalled(cli: Cli, target: Path) -> None:
-    # Given a PATH without the tools, as a unit or a wrapper may set it / When a directory is deleted
+    # Given a PATH without the tools, as a unit may set it / When a directory is deleted
     finished = cli.run(
         *("delete", "--strategy", "xargs", "--yes", target), environment={"PATH": "/nonexistent"}
     )

@@ -270,3 +270,46 @@ def test_the_screens_say_what_cannot_be_imported(cli: Cli, tmp_path: Path) -> No
         done = cli.run("--import", *arguments, cwd=tmp_path).expect(2)
         done.assert_one_sentence()
     assert "terminal" in done.stderr, "the last one could be shown"
+
+
+def test_names_as_they_are_do_not_reach_a_terminal(cli: Cli, tmp_path: Path) -> None:
+    # Given a name that controls terminals, and standard output that is one
+    (tmp_path / "t" / "\x9b31m\u202e").mkdir(parents=True)
+    ours, theirs = os.openpty()
+    # When exported in the format that has names as they are
+    done = subprocess.run(
+        [cli.program, "survey", str(tmp_path / "t"), "--export", "-", "--format", "ncdu"],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(theirs)
+    # Then it is refused with what to do, and the terminal gets nothing
+    assert done.returncode == 2
+    assert "Redirect standard output" in done.stderr
+    with pytest.raises(OSError, match="Input/output error"):
+        os.read(ours, 1)
+    os.close(ours)
+
+
+@pytest.mark.parametrize("kind", ["ncdu", "csv", "json"])
+def test_an_export_that_cannot_be_written_names_standard_output(
+    cli: Cli, tmp_path: Path, kind: str
+) -> None:
+    # Given standard output on a disk that is full, and more than a buffer takes
+    for number in range(300):
+        (tmp_path / f"{number:0200}").mkdir()
+    # When exported / Then standard output is named, and no directory is called unreadable
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [cli.program, "survey", str(tmp_path), "--export", "-", "--format", kind],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 141
+    sentence = "tui-fs: Standard output cannot be written: No space left on device.\n"
+    assert done.stderr == sentence

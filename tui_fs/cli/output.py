@@ -1,6 +1,7 @@
 """Printing: data to standard output, everything else to standard error."""
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -32,6 +33,24 @@ def writing_output() -> Iterator[None]:
             raise  # a file that was opened meanwhile
         reason = os.strerror(why.errno or 0)
         raise OutputLost(f"Standard output cannot be written: {reason}.") from why
+
+
+class DataOutput(io.RawIOBase):
+    """Standard output for bytes; its errors are those of ``writing_output``."""
+
+    def writable(self) -> bool:
+        """Return that it can be written."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write all of the data."""
+        with writing_output():
+            return sys.stdout.buffer.write(data)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with writing_output():
+            sys.stdout.buffer.flush()
 
 
 def print_text(text: str) -> None:

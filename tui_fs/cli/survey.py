@@ -5,13 +5,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from tui_fs import __version__
 from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument
 from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
-from tui_fs.cli.output import SCHEMA, StatusLine, note, print_json, print_text, writing_output
+from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, note, print_json, print_text
 from tui_fs.cli.survey_shape import survey_as_json, survey_as_text
 from tui_fs.model.codec import path_fields
 from tui_fs.model.errors import BadInput
@@ -62,8 +62,13 @@ def _export(parsed: argparse.Namespace) -> int:
     if path == _STANDARD_OUTPUT:
         if parsed.json:
             raise BadInput("--json and --export - both write to standard output.", "Choose one.")
-        with writing_output():
-            _, unreadable, backend = _write(parsed, kind, sys.stdout.buffer, is_patchable=False)
+        if kind == "ncdu" and sys.stdout.isatty():
+            raise BadInput(
+                "ncdu's format has names as they are, and they could control this terminal.",
+                "Redirect standard output to a file or a pipe.",
+            )
+        output = cast(BinaryIO, DataOutput())
+        _, unreadable, backend = _write(parsed, kind, output, is_patchable=False)
         return _end(unreadable, backend)
     refuse_taken(path, overwrites=parsed.force)  # before minutes of counting
     with new_file(path, overwrites=parsed.force) as file:

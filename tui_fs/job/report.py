@@ -142,8 +142,8 @@ def _explanation(
         return sentence + _record_note(snapshot)
     assert state is JobState.DIED
     if is_unbegun:
-        cause = f"tui-fs itself failed: {crash}" if crash else "The supervisor was killed"
-        return f"{cause}. The job had not begun, and nothing was deleted."
+        cause = f"tui-fs itself failed: {crash}. " if crash else ""
+        return f"{cause}The supervisor ended before the job began, and nothing was deleted."
     started = snapshot.started
     cause = "The supervisor was killed, and the strategy with it."
     if started is not None and started.boot_id not in ("", boot_id()):

@@ -20,6 +20,7 @@ from tui_fs.model.plan import Plan
 START_TIMEOUT_S = 30.0
 _LOOK_EVERY_S = 0.05
 _SILENT = f"it was not ready within {START_TIMEOUT_S:.0f} s"
+_FAILED = "it ended with an error while it was loaded"
 _KILLED = "it was killed, perhaps because memory ran out (check with dmesg)"
 READY = b"r"
 GO = b"g"
@@ -75,7 +76,8 @@ def _start_in(folder: JobFolder, is_wanted: Callable[[], bool]) -> bool:
         if is_to_begin and not is_ready:
             starter.kill()
             has_ended = is_readable(ready, 0)
-            cause = read_crash(folder) or (_KILLED if has_ended else _SILENT)
+            unmarked = _FAILED if starter.wait() > 0 else _KILLED if has_ended else _SILENT
+            cause = read_crash(folder) or unmarked
             raise JobFailed(
                 f"The supervisor did not start, and nothing was deleted: {cause}.",
                 f"Its log is {displayable(folder.log)}.",

@@ -40,8 +40,8 @@ def name_of(item: Item) -> bytes:
     name = _text_bytes(item.get("name"))
     is_wrong = b"/" in name or b"\0" in name or name in (b"", b".", b"..")
     if is_wrong or len(name) > NAME_BYTES:
-        told = displayable(name[:100]) if name else "nothing"
-        raise BadInput(f"The imported file is damaged: {told} is no name.", "Export it anew.")
+        wrong = f"{displayable(name[:100])} is not a valid name" if name else "an entry has no name"
+        raise BadInput(f"The imported file is damaged: {wrong}.", "Export it anew.")
     return name
 
 
