@@ -2,13 +2,14 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished
+from tests.conftest import Cli, Finished, wait_until
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.seccomp import NUMBERS
 from tests.trees import many_directories
@@ -95,6 +96,54 @@ def test_a_filter_that_refuses_threads_takes_no_count_away(cli: Cli, target: Pat
     survey = run_in(wrapper, cli, "survey", "--json", str(target)).expect(0).object()
     assert (survey["files"], survey["directories"]) == (FILES, DIRECTORIES)
     run_in(wrapper, cli, "estimate", "--json", str(target)).expect(0).object()
+    assert target.exists()
+
+
+INHERITED = {
+    "SIGCHLD ignored": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+    "SIGCHLD blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})",
+    "all blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+}
+"""How some parent processes leave signals to what they start."""
+
+
+def with_signals(inherited: str) -> list[str]:
+    """Return what runs a command with the signals that a parent process has left to it."""
+    script = f"import os, signal, sys; {INHERITED[inherited]}; os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-c", script]
+
+
+@pytest.mark.parametrize("inherited", INHERITED)
+def test_inherited_signals_change_no_outcome(
+    cli: Cli, target: Path, strategy: str, inherited: str
+) -> None:
+    # Given a parent process that ignores or blocks signals / When a command is run by it
+    wrapper = with_signals(inherited)
+    counted = run_in(wrapper, cli, "survey", "--json", str(target)).expect(0).object()
+    options = ("--strategy", strategy, "--yes", "--json")
+    finished = run_in(wrapper, cli, "delete", *options, str(target)).expect(0)
+    # Then the counts, the report and the state are those of an ordinary run
+    assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
+    assert finished.report()["outcome"] == "done"
+    assert cli.state_of(cli.only_job()) == "done"
+    assert not target.exists()
+
+
+def test_an_interrupt_ends_a_job_though_the_parent_process_blocks_it(
+    cli: Cli, target: Path
+) -> None:
+    # Given a job that was started where all signals are blocked
+    many_directories(target / "more", 10, 100)
+    options = ("--strategy", "rm", "--yes", "--rate", "20")
+    command = [*with_signals("all blocked"), cli.program, "delete", *options, str(target)]
+    started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    job = cli.only_job()
+    cli.supervisor_of(job)
+    wait_until(lambda: len(cli.journal(job)) > 2, "the first step")
+    # When it is interrupted / Then it ends
+    started.send_signal(signal.SIGINT)
+    assert started.wait(DEADLINE_S) == 130
+    assert cli.state_of(job) == "cancelled"
     assert target.exists()
 
 

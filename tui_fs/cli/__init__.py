@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import Any, BinaryIO, cast
@@ -59,6 +60,7 @@ def entry_point() -> None:
     # With it Python would drop the exit code, and run standard input as a program.
     if os.environ.pop("PYTHONINSPECT", ""):
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    _reset_signals()
     try:
         _fill_standard_streams()
     except OSError as error:
@@ -132,6 +134,16 @@ def _has_current_directory() -> bool:
     except OSError:
         return False
     return True
+
+
+def _reset_signals() -> None:
+    """Undo what the parent process has done to signals; a child process inherits it.
+
+    While SIGCHLD is ignored, the kernel reports the end of no child process. While it is blocked,
+    nothing reports the end of a tool. A blocked SIGINT or SIGTERM ends nothing.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _fill_standard_streams() -> None:
