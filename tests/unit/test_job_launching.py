@@ -2,13 +2,15 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.limits.limits import limited, why_not_limited
-from tests.needs import lacks, needs_tool
+from tests.needs import lacks, needs_root, needs_tool
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.launching import LONGEST_OUTPUT_BYTES, run_steps
 from tui_fs.model.calls import TraceSource
@@ -127,3 +129,55 @@ def test_tools_that_cannot_be_forked_are_an_error_and_can_be_forked_later(direct
         assert launcher.ended().statuses == (0,)
     finally:
         launcher.close()
+
+
+_NUMBER_GIVEN_AGAIN = """
+import ctypes, os, select, signal, sys
+from tui_fs.job.launcher import Launcher
+from tui_fs.model.strategy import IoPriority
+directory = os.open("/", os.O_RDONLY)
+launcher = Launcher((((sys.argv[1],),),), (directory,), 0, IoPriority.NORMAL)
+(tool,) = launcher.fork_step(0)
+launcher.release()
+select.select([launcher], [], [])
+os.kill(launcher.pid, signal.SIGKILL)
+ctypes.CDLL(None).prctl(36, 0)  # PR_SET_CHILD_SUBREAPER: the stranger is nobody's child here
+running, running_end = os.pipe()
+middle = os.fork()
+while middle == 0:
+    with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+        last.write(str(tool - 1))
+    stranger = os.fork()
+    if stranger == 0:
+        if os.getpid() == tool:
+            os.setsid()
+            os.write(running_end, b"r")
+            signal.pause()
+        os._exit(0)
+    if stranger == tool:
+        os._exit(0)
+    os.waitpid(stranger, 0)
+os.waitpid(middle, 0)
+os.read(running, 1)
+launcher.close()
+with open(f"/proc/{tool}/stat") as status:
+    print(status.read().split()[2])
+"""
+
+
+@pytest.mark.root
+def test_a_group_that_has_got_the_number_of_collected_tools_is_not_killed() -> None:
+    # Given tools that have ended and were collected, and a launcher that was killed after that
+    needs_root("a PID namespace")
+    namespace = [needs_tool("unshare", package="util-linux"), "--pid", "--fork", "--mount-proc"]
+    namespace += ["sh", "-c", '"$@"; exit $?', "sh"]  # the parent of what is nobody's child
+    # When their number is that of another process by the time the launcher is closed
+    finished = subprocess.run(
+        [*namespace, sys.executable, "-c", _NUMBER_GIVEN_AGAIN, tool("true")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    # Then that process lives
+    assert (finished.stderr, finished.stdout) == ("", "S\n")

@@ -205,7 +205,7 @@ class Launcher:
             os.close(self._commands)
             self._commands = -1
         os.waitpid(self.pid, 0)
-        if self._leader:
+        if self._leader and _has_child_in(self._leader):
             # The launcher was killed. Its tools are now this process's children, and until
             # they are waited for nobody else can have their numbers.
             with contextlib.suppress(ProcessLookupError):
@@ -235,6 +235,18 @@ class Launcher:
         answer: dict[str, Any] = json.loads(self._unread)
         self._unread = b""
         return answer
+
+
+def _has_child_in(group: int) -> bool:
+    """Return whether a child of this process is in a process group.
+
+    Otherwise the launcher has collected the whole group, and its number can be that of another.
+    """
+    try:
+        os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _open_empty_input() -> int:
