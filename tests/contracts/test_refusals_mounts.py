@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tui_fs
 from tests.conftest import Cli
 from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
 from tests.needs import needs_root
@@ -218,3 +219,40 @@ def test_a_mount_is_found_in_a_target_of_another_case(
         cli.delete(folded / "TARGET", "rm").expect(3).assert_one_sentence()
     finally:
         unmount_below(point)
+
+
+@pytest.mark.parametrize("part", ("jobs", "jobs/{job}", "."))
+def test_refuses_what_tui_fs_needs_under_another_name(
+    cli: Cli, ext4: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    # Given jobs, of which all or a part is mounted a second time
+    needs_root("mounting")
+    monkeypatch.setenv("XDG_STATE_HOME", str(ext4 / "state"))
+    many_directories(ext4 / "t", 2, 2)
+    cli.delete(ext4 / "t", "rm").expect(0)
+    (jobs,) = (ext4 / "state" / "tui-fs").glob("jobs")
+    (job,) = jobs.iterdir()
+    alias = mount_bind(jobs.parent / part.format(job=job.name), ext4 / "alias")
+    # When a job's directory, or one in it, is to be deleted or set aside by that name
+    for target in ("tui-fs/jobs/{job}", "jobs/{job}", "{job}", "empty"):
+        path = alias / target.format(job=job.name)
+        if not path.exists():
+            continue
+        for command in (("delete", "--strategy", "rm", "--yes"), ("aside", "--yes")):
+            # Then it is refused, and the job is still there
+            finished = cli.run(*command, path).expect(3)
+            finished.assert_one_sentence()
+            assert "is, under another name, part of the jobs of tui-fs" in finished.stderr
+    assert (job / "plan.json").exists() and (job / "empty").exists()
+
+
+def test_refuses_a_part_of_the_program_under_another_name(cli: Cli, ext4: Path) -> None:
+    # Given a part of the program that is mounted a second time
+    needs_root("mounting")
+    package = Path(tui_fs.__file__).parent
+    alias = mount_bind(package / "model", ext4 / "alias")
+    (package / "model" / "__pycache__").mkdir(exist_ok=True)
+    # When a directory in it is to be deleted by that name / Then it is refused
+    finished = cli.run("delete", "--strategy", "rm", "--dry-run", alias / "__pycache__").expect(3)
+    finished.assert_one_sentence()
+    assert "is, under another name, part of the program" in finished.stderr

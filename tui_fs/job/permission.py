@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.store import emergency_directory, state_directory
+from tui_fs.linux.pins import take_pin
 from tui_fs.model.command import Command
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import displayable, is_typable
+from tui_fs.model.paths import PathStr, displayable, is_typable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
@@ -17,6 +18,7 @@ from tui_fs.safety.policy import (
     Policy,
     check_policy,
     check_read_only,
+    check_scratch,
     check_strategy,
     name_required_by,
     read_policy,
@@ -81,6 +83,16 @@ def read_only_reason(*, by_option: bool = False) -> str | None:
 def refuse_read_only() -> None:
     """Raise Refused (rule "read-only") in read-only mode; BadInput if a policy is damaged."""
     check_read_only(read_policy())
+
+
+def refuse_scratch(directory: PathStr) -> None:
+    """Raise Refused where a policy forbids that tui-fs makes and removes files of its own.
+
+    Raises:
+        OSError: the directory cannot be opened.
+        BadInput: a policy file is damaged.
+    """
+    check_scratch(read_policy(), Target(directory, take_pin(directory)))
 
 
 def check_command(command: Command, *, by_option: bool = False) -> None:

@@ -134,6 +134,8 @@ class Mount(NamedTuple):
     @property
     def has_foreign_permissions(self) -> bool:
         """Whether owners and modes on it do not tell who may write."""
+        if self.is_idmapped:
+            return True
         if self.filesystem.startswith("fuse") and self.options >= _CHECKED_FUSE:
             return False
         return self.filesystem.startswith(_FOREIGN_PERMISSIONS)
@@ -142,6 +144,17 @@ class Mount(NamedTuple):
     def has_lower_layers(self) -> bool:
         """Whether entries can be in a read-only layer below, where deleting only hides them."""
         return self.filesystem in _LAYERED
+
+    @property
+    def is_idmapped(self) -> bool:
+        """Whether it shows other owners than its file system has (mount_setattr(2))."""
+        return "idmapped" in self.options
+
+    def is_served_by_other(self, uid: int) -> bool:
+        """Whether a program of a user other than `uid` and root answers for all entries (FUSE)."""
+        if not self.filesystem.startswith("fuse"):
+            return False
+        return not self.options & {"user_id=0", f"user_id={uid}"}
 
     @property
     def has_root(self) -> bool:
@@ -322,13 +335,21 @@ def has_lower_layers(path: str, mounts: MountTable) -> bool:
 
 def foreign_mount_on_way(path: str, mounts: MountTable) -> Mount | None:
     """Return the first mount on the way to `path`, its end included, with foreign permissions."""
+    return next((m for m in _mounts_on_way(path, mounts) if m.has_foreign_permissions), None)
+
+
+def mount_of_other_user_on_way(path: str, mounts: MountTable, uid: int) -> Mount | None:
+    """Return the first mount on the way that a program of another user than root serves."""
+    return next((m for m in _mounts_on_way(path, mounts) if m.is_served_by_other(uid)), None)
+
+
+def _mounts_on_way(path: str, mounts: MountTable) -> Iterator[Mount]:
     current: Mount | None = None
     for place in reversed(tuple(upwards(path))):
         if mounts.at(place):
             current = mounts.covering(current, place)
-            if current is not None and current.has_foreign_permissions:
-                return current
-    return None
+            if current is not None:
+                yield current
 
 
 def silent_places(path: str, mounts: MountTable) -> tuple[PathStr, ...]:

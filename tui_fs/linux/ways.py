@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Collection
 
 from tui_fs.linux.accounts import ROOT, others_may_replace
+from tui_fs.linux.mounts import MountTable, read_mounts
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable, is_within
@@ -114,11 +115,14 @@ def canonical_directory(path: str) -> PathStr:
     return canonical_path
 
 
-def resolve(path: str) -> PathStr:
+def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
     """Return the canonical path of an existing directory, as its text and its links give it.
 
     The way is walked by descriptors, and each link is judged as it is read: whoever can exchange
     a link decides what is at its end.
+
+    Args:
+        mounts: the mount table; None to read it if there is a link on the way.
 
     Raises:
         OSError: a part of the way is not there or no directory.
@@ -153,13 +157,8 @@ def resolve(path: str) -> PathStr:
             shown = displayable("/" + "/".join([*names, name]))
             if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown)
-            if status.st_uid not in (ROOT, uid) or others_may_replace(
-                # The kernel reads no attribute of a descriptor of O_PATH itself (open(2)).
-                os.fstat(held[-1]),
-                status,
-                uid,
-                f"/proc/self/fd/{held[-1]}/.",
-            ):
+            mounts = mounts or read_mounts()
+            if _is_changeable(status, held[-1], uid, mounts):
                 raise Refused(
                     f"{shown} is a symbolic link that somebody other than you and root can change.",
                     "Name the directory by the path it really has.",
@@ -174,6 +173,22 @@ def resolve(path: str) -> PathStr:
         for descriptor in held:
             os.close(descriptor)
     return PathStr("/" + "/".join(names))
+
+
+def _is_changeable(link: os.stat_result, directory: int, uid: int, mounts: MountTable) -> bool:
+    """Return whether a user other than `uid` and root can change where a link leads.
+
+    Args:
+        directory: a descriptor (O_PATH) of the directory that holds it.
+    """
+    if link.st_uid not in (ROOT, uid):
+        return True
+    # The kernel reads no attribute of a descriptor of O_PATH itself (open(2)).
+    location = f"/proc/self/fd/{directory}/."
+    if others_may_replace(os.fstat(directory), link, uid, location):
+        return True
+    mount = mounts.by_id.get(pin_of(directory).mount_id)
+    return mount is not None and mount.is_served_by_other(uid)
 
 
 def canonical(path: str, silent: Collection[str]) -> PathStr:

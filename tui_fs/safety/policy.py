@@ -4,18 +4,19 @@ Every file only restricts, so files combine. A file that cannot be understood st
 deletion; only a file that is not there means that there is no policy.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below, read_mounts
+from tui_fs.linux.mounts import MountTable, read_mounts, silent_places
+from tui_fs.linux.ways import canonical, lies_in, resolve
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable, is_within, upwards
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
+from tui_fs.safety.relation import Place, Relation, other_names
 
 SYSTEM_POLICY = "/etc/tui-fs/policy.toml"
 READ_ONLY_VARIABLE = "TUI_FS_READ_ONLY"
@@ -88,8 +89,9 @@ def check_policy(policy: Policy, target: Target, mounts: MountTable | None = Non
     check_read_only(policy)
     if mounts is None:
         mounts = read_mounts()
+    silent = silent_places(target.path, mounts)
     for place in policy.never:
-        relation = _relation(target, place, mounts)
+        relation = _relation(target, Place(place, mounts, silent))
         if relation is not None:
             raise Refused(
                 f"{displayable(target.path)} {relation} {displayable(place)}, "
@@ -98,14 +100,86 @@ def check_policy(policy: Policy, target: Target, mounts: MountTable | None = Non
                 rule="policy",
             )
     for places in policy.allowed:
-        if not any(is_within(target.path, os.path.realpath(place)) for place in places):
-            shown = ", ".join(displayable(place) for place in places) or "no directory at all"
+        _check_allowed(policy, places, target, mounts, silent)
+
+
+def _relation(target: Target, place: Place) -> Relation | None:
+    try:
+        return place.relation_of(target)
+    except OSError as error:
+        shown = displayable(os.fsdecode(error.filename or place.path))
+        raise Refused(
+            f"{shown} cannot be looked at ({os.strerror(error.errno or 0)}), so whether the "
+            "target is what the policy keeps is not known.",
+            "Mend that place or the policy first.",
+            rule="policy",
+        ) from error
+
+
+def check_scratch(policy: Policy, target: Target) -> None:
+    """Raise Refused where tui-fs may not make and remove files of its own (rule "policy").
+
+    Args:
+        target: the directory in which they would be made.
+    """
+    mounts = read_mounts()
+    silent = silent_places(target.path, mounts)
+    for place in policy.never:
+        relation = _relation(target, Place(place, mounts, silent))
+        if relation in (Relation.IS, Relation.IN, Relation.ALIAS_IS, Relation.ALIAS_IN):
             raise Refused(
-                f"{displayable(target.path)} lies outside of what may be deleted: "
-                f"{shown}{_said_by(policy)}.",
+                f"The policy protects {displayable(target.path)}{_said_by(policy)}.",
                 _ASK,
                 rule="policy",
             )
+
+
+def _check_allowed(
+    policy: Policy,
+    places: tuple[PathStr, ...],
+    target: Target,
+    mounts: MountTable,
+    silent: tuple[PathStr, ...],
+) -> None:
+    """Raise Refused unless a target is in one of the places, and outside of them has no name."""
+    shown = ", ".join(displayable(place) for place in places) or "no directory at all"
+    reals: list[PathStr] = []
+    for place in places:
+        try:
+            reals.append(_allowed_directory(place, silent))
+        except Refused as why:
+            shown += f" (without {displayable(place)}: {why.sentence.rstrip('.')})"
+    if not lies_in(target.path, reals):
+        raise Refused(
+            f"{displayable(target.path)} lies outside of what may be deleted: "
+            f"{shown}{_said_by(policy)}.",
+            _ASK,
+            rule="policy",
+        )
+    known = [Place(real, mounts, silent) for real in reals]
+    for name in other_names(target, mounts):
+        if not lies_in(name, reals) and not any(place.holds_by_mounts(target) for place in known):
+            raise Refused(
+                f"{displayable(target.path)} is also {displayable(name)}, through a mount, and "
+                f"that lies outside of what may be deleted: {shown}{_said_by(policy)}.",
+                _ASK,
+                rule="policy",
+            )
+
+
+def _allowed_directory(place: PathStr, silent: tuple[PathStr, ...]) -> PathStr:
+    """Return where an allowed place really is.
+
+    Raises:
+        Refused: it leads through a link that another user can change, who could allow anything.
+    """
+    real = canonical(place, silent)
+    if lies_in(real, silent):
+        return real
+    try:
+        return resolve(place)
+    except OSError:
+        return place  # nothing is there, so no target is in it
 
 
 def check_strategy(policy: Policy, strategy: str) -> None:
@@ -267,57 +341,3 @@ def _combined(one: Policy, other: Policy) -> Policy:
 def _said_by(policy: Policy) -> str:
     files = ", ".join(displayable(file) for file in policy.sources)
     return f" (policy: {files})" if files else ""
-
-
-def _relation(target: Target, place: PathStr, mounts: MountTable) -> str | None:
-    """Return how the target touches a place that must stay, in words; None if it does not."""
-    real = os.path.realpath(place)
-    for form in (place, real):
-        if is_within(target.path, form):
-            return "is" if target.path == form else "lies in"
-        if is_within(form, target.path):
-            return "holds"
-    pinned = (target.pin.device, target.pin.inode)
-    if any(_identity(above) == pinned for form in (place, real) for above in upwards(form)):
-        return "is, under another name, or holds"
-    stays = _identity(real)
-    if stays is not None and any(_identity(above) == stays for above in upwards(target.path)):
-        return "lies, under another name, in"
-    return _relation_by_mounts(target, real, mounts)
-
-
-def _relation_by_mounts(target: Target, real: str, mounts: MountTable) -> str | None:
-    """Compare where both lie in their file systems: a part of either may be bind mounted."""
-    holder = mounts.by_id.get(target.pin.mount_id)
-    place_holder = mount_of(real, mounts)
-    if holder is None or place_holder is None or holder.filesystem.startswith("nfs"):
-        return None  # NFS writes "/" for the root of every mount (nfs_show_path in the kernel)
-    ours = _inside(holder, target.path)
-    parts = [(mount.device, mount.root) for mount in mounts_below(real, mounts)]
-    for device, theirs in [(place_holder.device, _inside(place_holder, real)), *parts]:
-        if device == holder.device and is_within(ours, theirs):
-            return "lies, under another name, in"
-        if device == holder.device and is_within(theirs, ours):
-            return "holds, under another name, a part of"
-    return None
-
-
-def _inside(mount: Mount, path: str) -> str:
-    below = os.path.relpath(path, mount.mount_point)
-    return os.path.normpath(os.path.join(mount.root, below))
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return device and inode, None where nothing is or where only its text is known."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
-            return None
-        raise Refused(
-            f"{displayable(path)} cannot be looked at ({os.strerror(error.errno or 0)}), so "
-            "whether the target is what the policy keeps is not known.",
-            "Mend that place or the policy first.",
-            rule="policy",
-        ) from error
-    return status.st_dev, status.st_ino

@@ -27,6 +27,7 @@ from tui_fs.model.paths import (
 )
 from tui_fs.model.target import Pin, Target
 from tui_fs.safety.mount_rules import check_mounts, own_device, read_only
+from tui_fs.safety.relation import Place
 
 SYSTEM_DIRECTORIES = frozenset(
     [
@@ -170,6 +171,15 @@ class CheckRound:
             )
         return self._system[silent]
 
+    @functools.cached_property
+    def whole_places(self) -> list[tuple[Place, str]]:
+        """The directories in which all must stay, and what they are."""
+        return [
+            (Place(PathStr(place), self.mounts), what)
+            for place, what, _, inside_too in self.held
+            if inside_too
+        ]
+
     def identities(self, silent: _Places) -> dict[tuple[int, int], tuple[str, str, str]]:
         """Return the directories that must stay and those above: path, and what is there."""
         if silent not in self._identities:
@@ -207,7 +217,8 @@ def check(path: str, surroundings: Surroundings, checks: CheckRound | None = Non
     # Never os.path.abspath: it takes ".." out of the text, where the kernel follows links first.
     parent, name = os.path.split(stripped)
     try:
-        where, descriptor = open_canonical(stripped, os.path.join(resolve(parent or "."), name))
+        directory = resolve(parent or ".", checks.mounts if checks else None)
+        where, descriptor = open_canonical(stripped, os.path.join(directory, name))
     except OSError as error:
         raise cannot_examine(stripped, error) from error
     try:
@@ -371,3 +382,15 @@ def _check_identity(path: PathStr, pin: Pin, checks: CheckRound, silent: _Places
             "Choose a directory inside it.",
             rule="alias",
         )
+    target = Target(path, pin)
+    for whole, what in checks.whole_places:
+        relation = None
+        with contextlib.suppress(OSError):  # it cannot be examined now: its path was compared
+            relation = whole.relation_of(target)
+        if relation is not None:
+            raise Refused(
+                f"{displayable(path)} is, under another name, part of {what} "
+                f"({displayable(whole.path)}).",
+                "Choose a directory outside of it.",
+                rule="alias",
+            )
