@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.acl import NAMED_USER, grant
-from tests.needs import needs_root
+from tests.idmapped import mount_idmapped
+from tests.needs import lacks, needs_root
 from tui_fs.job.races import (
     MOST_ARGUMENT_BYTES,
     MOST_GROUPS,
@@ -382,3 +383,21 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
     # And the tools of every strategy run in the target
     assert directories_named_from([str(target)]) == (str(target),)
     assert why(StrategyName.RM, target) is None
+
+
+def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
+    # Given a directory of an ordinary user's, which a mount shows as root's
+    source = tree(ext4 / "theirs", uid=NOBODY).parent
+    os.chown(source, NOBODY, NOBODY)
+    try:
+        mount_idmapped(source, ext4 / "shown", NOBODY, 0)
+    except OSError as error:
+        lacks(f"this kernel cannot do idmapped mounts ({error})")
+    target = ext4 / "shown" / "t"
+    assert target.stat().st_uid == 0
+    # When asked / Then what works by path is refused, with the reason
+    for strategy in BY_PATH:
+        assert f"the mount at {ext4}/shown shows other owners" in str(why(strategy, target))
+    # And the tools of all others run in the target
+    assert not is_firm(str(target), read_mounts())
+    assert all(why(strategy, target) is None for strategy in BY_DESCRIPTOR)

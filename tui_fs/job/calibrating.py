@@ -12,6 +12,7 @@ from tui_fs.cost.calibration import Calibration
 from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
 from tui_fs.job.calibrations import keep, known_of
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode
@@ -39,7 +40,11 @@ def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool
         return False
     known = known_of(file_system_of(target))
     is_missing = is_cold and known.calibration.cold_name_s is None
-    return not known.is_fresh or is_missing or _is_uncounted(known.calibration)
+    if not known.is_fresh or is_missing:
+        return True
+    # Where others decide who may write, nothing is counted.
+    is_foreign = foreign_mount_on_way(target, read_mounts()) is not None
+    return not is_foreign and _is_uncounted(known.calibration)
 
 
 def _is_uncounted(calibration: Calibration) -> bool:

@@ -20,18 +20,20 @@ from typing import Any, NoReturn
 from tui_fs.cost.calibration import Calibration, fit
 from tui_fs.cost.time import typical
 from tui_fs.job.overlap import alone, refuse_overlap
+from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.small_trees import SmallTrees
 from tui_fs.job.store import made_private, state_directory
 from tui_fs.linux.caches import DROP_CACHES
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
+from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.parent import set_child_subreaper
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
-from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Target
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.safety.policy import read_policy
@@ -75,13 +77,9 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
     return None
 
 
-def _forbidden_by_policy(place: str) -> str | None:
-    policy = read_policy()
-    if policy.read_only is not None:
-        return f"{policy.read_only} allows no writing"
-    if any(is_within(place, never) for never in policy.never):
-        return f"the policy protects {displayable(place)}"
-    return None
+def _forbidden_by_policy() -> str | None:
+    reason = read_policy().read_only
+    return None if reason is None else f"{reason} allows no writing"
 
 
 def _needed(total: int | None, least: int) -> int:
@@ -97,7 +95,10 @@ def _measure(
     def goes_on() -> bool:
         return time.monotonic() < deadline and os.getppid() == parent
 
-    trees = SmallTrees(scratch.descriptor, scratch.path, goes_on)
+    foreign = foreign_mount_on_way(scratch.path, read_mounts())
+    trees = SmallTrees(
+        scratch.descriptor, scratch.path, goes_on, is_exchangeable=foreign is not None
+    )
     samples = list(trees.samples())
     is_whole = trees.is_whole
     if is_cold:
@@ -137,11 +138,12 @@ def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
     """Have a child measure, and clear away after it."""
     filesystem, place = file_system_of(target), place_beside(target)
     why = why_not(filesystem, place)
-    why = why or (_forbidden_by_policy(place) if place is not None else None)
+    why = why or _forbidden_by_policy()
     if is_cold and not os.access(DROP_CACHES, os.W_OK):
         why = why or "only root can drop the caches"
     if why is not None or place is None:
         return {"problem": f"{why}."}
+    refuse_scratch(PathStr(place))
     set_child_subreaper()
     device = os.lstat(target).st_dev
     with _only_one(), alone():

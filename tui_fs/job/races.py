@@ -144,6 +144,12 @@ def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared:
         return None
     mounts = read_mounts()
     foreign = next((m for path in paths if (m := foreign_mount_on_way(path, mounts))), None)
+    if foreign is not None and foreign.is_idmapped:
+        return (
+            f"{strategy.name} works by path, and the mount at {displayable(foreign.mount_point)} "
+            "shows other owners than its file system has (idmapped), so others could lead it "
+            "outside"
+        )
     if foreign is not None:
         return (
             f"{strategy.name} works by path, and {displayable(foreign.mount_point)} is a file "

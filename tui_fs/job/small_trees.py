@@ -40,6 +40,8 @@ _SHORTER = Options(batch_size=200)
 _TREE = "tree"
 _OTHER = "other"
 _EMPTY = "empty"
+_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +67,31 @@ class SmallTrees:
     """Makes trees in a scratch directory and deletes them with the real tools.
 
     Args:
-        path: of that directory, which nobody else can exchange.
+        path: of that directory.
         goes_on: asked before each tree.
+        is_exchangeable: another machine or program answers for what is in the directory, and could
+            exchange it. Tools that work by path are left out then, because they could be led
+            outside.
 
     Attributes:
         is_whole: no tree was left out because it did not go on.
     """
 
-    def __init__(self, directory: int, path: str, goes_on: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        directory: int,
+        path: str,
+        goes_on: Callable[[], bool],
+        *,
+        is_exchangeable: bool = False,
+    ) -> None:
         self.is_whole = True
         self._directory = directory
         self._path = path
         self._goes_on = goes_on
-        self._counts = likely_source(None) is TraceSource.PERF
+        self._is_exchangeable = is_exchangeable
+        # Calls are counted by the path of the tree.
+        self._counts = likely_source(None) is TraceSource.PERF and not is_exchangeable
         os.mkdir(_EMPTY, 0o700, dir_fd=directory)
 
     def samples(self) -> Iterator[Sample]:
@@ -134,7 +148,10 @@ class SmallTrees:
         options: Options = _ORDINARY,
     ) -> Iterator[Sample]:
         """Delete a tree, newly made of `contents`; nothing where the strategy cannot run."""
-        _, reasons = tools_of(STRATEGIES[strategy])
+        chosen = STRATEGIES[strategy]
+        if self._is_exchangeable and not chosen.guarantees.race_safe:
+            return
+        _, reasons = tools_of(chosen)
         if reasons:
             return
         if not self._goes_on():
@@ -163,7 +180,7 @@ class SmallTrees:
     def _build(self, contents: _Contents) -> int:
         """Make a tree; return the bytes its files occupy."""
         os.mkdir(_TREE, 0o700, dir_fd=self._directory)
-        top = os.open(_TREE, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self._directory)
+        top = os.open(_TREE, _READ, dir_fd=self._directory)
         try:
             if not contents.directories:
                 return _fill(top, contents)
@@ -172,7 +189,7 @@ class SmallTrees:
             allocated = 0
             for number in range(contents.directories):
                 os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
-                one = os.open(f"directory-{number:06}", os.O_RDONLY, dir_fd=top)
+                one = os.open(f"directory-{number:06}", _READ, dir_fd=top)
                 try:
                     allocated += _fill(one, contents)
                 finally:
@@ -203,8 +220,7 @@ class SmallTrees:
         for name in tree.directories:
             os.mkdir(f"{_TREE}/{name}", 0o700, dir_fd=self._directory)
         for name in tree.files:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            os.close(os.open(f"{_TREE}/{name}", flags, 0o600, dir_fd=self._directory))
+            os.close(os.open(f"{_TREE}/{name}", _NEW, 0o600, dir_fd=self._directory))
         options = Options(batch_size=tree.batch_size)
         target = f"{self._path}/{_TREE}"
         *_, survey = ScandirSurvey([target], walkers=1, looks_around=False).run()
@@ -255,7 +271,7 @@ def _fill_chain(top: int, contents: _Contents) -> int:
     try:
         for _ in range(contents.directories):
             os.mkdir("d", 0o700, dir_fd=directory)
-            below = os.open("d", os.O_RDONLY, dir_fd=directory)
+            below = os.open("d", _READ, dir_fd=directory)
             os.close(directory)
             directory = below
         return _fill(directory, contents)
@@ -264,11 +280,10 @@ def _fill_chain(top: int, contents: _Contents) -> int:
 
 
 def _fill(directory: int, contents: _Contents) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     allocated = 0
     for number in range(contents.files):
         name = f"file-{number:06}"
-        descriptor = os.open(name, flags, 0o600, dir_fd=directory)
+        descriptor = os.open(name, _NEW, 0o600, dir_fd=directory)
         try:
             if contents.file_bytes:
                 os.posix_fallocate(descriptor, 0, contents.file_bytes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.store import cache_directory, made_private
 from tui_fs.lab.experiment import PIN, Experiment, Pipeline, Place, Scale, Setting, Step, Trial
 from tui_fs.lab.places import why_not_place
@@ -17,6 +18,7 @@ from tui_fs.lab.room import Needs, needs_of, refuse_without_room
 from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.caches import DROP_CACHES
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.tools import find_tool
 from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import BadInput, Missing, Refused
@@ -200,7 +202,7 @@ def _place(directory: str | None) -> PathStr:
         try:
             if not made_private(place):
                 raise Refused(f"{displayable(place)} is not this user's alone.")
-            return resolve(place)
+            return _checked(resolve(place))
         except OSError as error:
             raise _unusable(place, error) from error
     try:
@@ -215,6 +217,25 @@ def _place(directory: str | None) -> PathStr:
         raise Refused(
             f"Others could exchange what is made in {displayable(place)}.",
             "Choose a directory that is this user's alone.",
+            rule="races",
+        )
+    return _checked(place)
+
+
+def _checked(place: PathStr) -> PathStr:
+    """Return a directory; Refused where a policy protects it, or a server decides who may write.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    refuse_scratch(place)
+    mount = foreign_mount_on_way(place, read_mounts())
+    if mount is not None:
+        raise Refused(
+            f"Others could exchange what is made in {displayable(place)}: owners and modes at "
+            f"{displayable(mount.mount_point)} ({displayable(mount.filesystem)}) do not say who "
+            "may write.",
+            "Choose a directory on a local file system: --dir DIRECTORY.",
             rule="races",
         )
     return place

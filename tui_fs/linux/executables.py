@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.limits import cause_of, is_limit
+from tui_fs.linux.mounts import mount_of_other_user_on_way, read_mounts
 from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import Missing, Refused
 from tui_fs.model.paths import displayable
@@ -57,6 +58,12 @@ def why_untrusted(path: str) -> str | None:
             return (
                 f"{shown} is not used: a user other than you and root can replace "
                 f"{displayable(part)}"
+            )
+        served = mount_of_other_user_on_way(real, read_mounts(), uid)
+        if served is not None:
+            return (
+                f"{shown} is not used: a program of another user serves the file system at "
+                f"{displayable(served.mount_point)}"
             )
         if others_may_write(os.lstat(real), uid, real):
             return (
