@@ -100,9 +100,9 @@ def test_a_job_that_runs_or_is_paused_is_never_removed(events: tuple[Event, ...]
 
 
 def test_an_ended_job_whose_supervisor_still_works_is_not_removed() -> None:
-    for number in range(3):
-        aged(f"job{number}", number, *END)
     folder = aged("ending", 11 * DAY_S, *END, same_boot=True)
+    for number in range(3):
+        aged(f"job{number}", number, *END, same_boot=True)
     with held(folder.lock):
         assert prune().removed == []
     assert prune().removed == ["ending"]
@@ -129,11 +129,29 @@ def test_a_clock_that_was_set_ahead_does_not_make_jobs_of_this_boot_old() -> Non
 def test_a_job_of_this_boot_grows_old_by_the_time_since_boot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    aged("new", 0, *END, same_boot=True)
     aged("old", 11 * DAY_S, *END, same_boot=True)
+    aged("new", 0, *END, same_boot=True)
     now_s = boottime_s()
     monkeypatch.setattr(retention, "boottime_s", lambda: now_s + 11 * DAY_S)
     assert prune().removed == ["old"]
+
+
+@pytest.mark.parametrize("limit", ["MAX_JOBS", "MAX_BYTES"])
+def test_a_clock_that_was_set_back_makes_the_jobs_of_this_boot_no_older(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    # Given a clock that was set back a year: three jobs of earlier boots seem to come from the
+    # future, and those of this boot to be the oldest
+    for number in range(3):
+        aged(f"earlier{number}", -365 * DAY_S + number, *END)
+    for number in range(3):
+        monkeypatch.setattr("tui_fs.job.store.boottime_s", lambda now=number: 1000.0 + now)
+        folder = aged(f"now{number}", number * DAY_S, *END, same_boot=True)
+        Path(folder.log).write_bytes(bytes(400_000))
+    monkeypatch.setattr(retention, limit, {"MAX_JOBS": 2, "MAX_BYTES": 900_000}[limit])
+    # When pruned / Then the newest by the time since boot stay
+    prune()
+    assert left() == {"now2", "now1"}
 
 
 def test_the_newest_are_kept_however_old_they_look(monkeypatch: pytest.MonkeyPatch) -> None:

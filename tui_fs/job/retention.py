@@ -91,10 +91,8 @@ def _excess() -> Iterator[tuple[JobFolder, bool]]:
     """Yield the jobs beyond the rule, and whether a job exceeds nothing but the age."""
     number = total_bytes = 0
     now_s = time.time()
-    for folder in list(all_jobs()):
+    for folder in _newest_first():
         try:
-            if _is_of_other_host(folder):
-                continue
             number += 1
             total_bytes += _size_of(folder)
             modified_s = os.stat(folder.plan).st_mtime
@@ -107,12 +105,26 @@ def _excess() -> Iterator[tuple[JobFolder, bool]]:
             yield folder, True
 
 
-def _is_of_other_host(folder: JobFolder) -> bool:
-    try:
-        host = load_origin(folder).host
-    except BadInput:
-        return False  # if it exceeds the rule, it is kept and named as unreadable
-    return locality_of(host, current_host()) is Locality.OTHER_HOST
+def _newest_first() -> list[JobFolder]:
+    """Return the jobs of this host, those of this boot first and by the time since boot.
+
+    The clock may have been set back since older jobs were made.
+    """
+    here = current_host()
+    of_this_boot: list[tuple[float, JobFolder]] = []
+    older: list[JobFolder] = []
+    for folder in all_jobs():
+        try:
+            origin = load_origin(folder)
+        except BadInput:
+            older.append(folder)  # if it exceeds the rule, it is kept and named as unreadable
+            continue
+        if origin.host.boot_id and origin.host.boot_id == here.boot_id:
+            of_this_boot.append((origin.boottime_s, folder))
+        elif locality_of(origin.host, here) is not Locality.OTHER_HOST:
+            older.append(folder)
+    of_this_boot.sort(key=lambda pair: pair[0], reverse=True)
+    return [folder for _, folder in of_this_boot] + older
 
 
 def _is_removable(folder: JobFolder, *, is_only_old: bool) -> bool:
