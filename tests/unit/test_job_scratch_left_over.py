@@ -32,7 +32,9 @@ from tests.unit.scratching import (
 )
 from tui_fs.job.scratch import PREFIX, remove_left_over
 from tui_fs.linux.namespaces import mount_tmpfs, own_mounts
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused
+from tui_fs.model.host import Host
 
 __all__ = ["above", "records", "sentinel"]
 
@@ -56,6 +58,20 @@ def test_what_a_killed_process_left_is_removed(
     assert list(records.iterdir()) == []
     assert manifest(above / "target") == before
     sentinel.assert_whole()
+
+
+def test_what_another_host_makes_is_left_to_it(above: Path, records: Path) -> None:
+    # Given a directory that a process of another host with the same home has made at this path,
+    # or is about to make, and a lock that this host does not see
+    leave_behind(above)
+    other = Host("nfs-client-2", "0" * 32, "11111111-1111-1111-1111-111111111111")
+    for inode in (told_by(record_of(records))["inode"], None):
+        record = change_record(records, host=encode(other), inode=inode)
+        before = manifest(above)
+        # When the next one clears away here / Then both stay
+        clear_away(above)
+        assert manifest(above) == before
+        assert record.exists()
 
 
 def test_no_depth_is_too_much(above: Path, records: Path) -> None:

@@ -11,16 +11,18 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import is_private, made_private, state_directory
 from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.boot import boot_id
+from tui_fs.linux.host import current_host
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.linux.pins import open_directory
 from tui_fs.linux.statx import statx
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.host import Host, Locality, locality_of
 from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 
 PREFIX = ".tui-fs-scratch-"
@@ -37,6 +39,7 @@ class _Record:
     Attributes:
         boot: in which run of the kernel; without a time of birth it holds in that one only.
         inode: None before it was made: then there is at most an empty directory.
+        host: the one that makes it; the path has a meaning there only.
     """
 
     path: PathStr
@@ -44,6 +47,7 @@ class _Record:
     boot: str
     inode: int | None = None
     birth_ns: int | None = None
+    host: Host = field(default_factory=Host)
 
 
 def place_beside(target: str) -> PathStr | None:
@@ -93,7 +97,8 @@ class Scratch:
             raise Refused(f"Others could exchange what is made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
             raise Refused(f"What is made in {shown} could not be removed again.")
-        made = _Record(PathStr(os.path.join(above, self._name)), device, boot_id())
+        path = PathStr(os.path.join(above, self._name))
+        made = _Record(path, device, boot_id(), host=current_host())
         self.path = made.path
         self._record, self._lock = _begun(made)
         try:
@@ -104,7 +109,7 @@ class Scratch:
             if not is_own or status.st_dev != device or os.listdir(self.descriptor):
                 raise Refused(f"A directory made in {shown} is not this user's alone.")
             birth_ns = statx(self.descriptor).birth_ns
-            _write(self._lock, _Record(made.path, device, made.boot, status.st_ino, birth_ns))
+            _write(self._lock, replace(made, inode=status.st_ino, birth_ns=birth_ns))
         except BaseException:  # a signal, too
             with contextlib.suppress(OSError):  # it was not made, or is not empty: not ours
                 os.rmdir(self._name, dir_fd=self._above)
@@ -130,7 +135,7 @@ def remove_left_over(device: int) -> None:
         Refused: something in it could not be removed; the record stays.
     """
     for record, made in _left_over():
-        if made is not None and made.device != device:
+        if made is not None and (made.device != device or _is_of_other_host(made)):
             continue  # not looked at: it may lie on a file system that does not answer
         try:
             if made is not None:
@@ -140,6 +145,10 @@ def remove_left_over(device: int) -> None:
             raise Refused(f"{shown} is left and cannot be removed: {why or error}.") from error
         with contextlib.suppress(FileNotFoundError):
             os.unlink(record)
+
+
+def _is_of_other_host(made: _Record) -> bool:
+    return locality_of(made.host, current_host()) is Locality.OTHER_HOST
 
 
 def _begun(record: _Record) -> tuple[str, int]:
