@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Cli
 from tests.contracts.calibrating import command_for, run
-from tests.fuse_server import VICTIM, served
+from tests.fuse_of_other_user import VICTIM, served
 from tests.matrix.ordinary_user import UID
 from tests.trees import manifest, many_directories
 from tui_fs.linux.executables import why_untrusted

@@ -10,7 +10,7 @@ from tests.conftest import Cli
 from tests.contracts.calibrating import command_for, run
 from tests.contracts.test_policy import write_policy
 from tests.filesystems import mount_bind, mount_overlay, mount_tmpfs, unmount_below
-from tests.fuse_server import served
+from tests.fuse_of_other_user import served
 from tests.matrix.ordinary_user import UID
 from tests.needs import needs_root
 from tests.trees import manifest, many_directories

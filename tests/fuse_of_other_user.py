@@ -1,6 +1,6 @@
 """A file system in memory whose program decides what every process sees (FUSE, raw /dev/fuse).
 
-Run as ``python -m tests.fuse_server MOUNTPOINT USER [lead=DIRECTORY] [silent] [link=TEXT]``.
+Run as ``python -m tests.fuse_of_other_user MOUNTPOINT USER [lead=DIRECTORY] [silent] [link=TEXT]``.
 Everything in it appears as owned by root, whoever mounted it.
 """
 
@@ -171,7 +171,7 @@ def served(point: Path, user: int, *options: str) -> Iterator[Path]:
     needs_root("mounting FUSE")
     point.mkdir()
     os.chown(point, user, user)
-    command = [sys.executable, "-m", "tests.fuse_server", str(point), str(user), *options]
+    command = [sys.executable, "-m", "tests.fuse_of_other_user", str(point), str(user), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == _READY
