@@ -246,7 +246,7 @@ def test_root_without_capabilities_claims_no_more_than_it_may(cli: Cli) -> None:
 def test_too_few_descriptors_are_not_blamed_on_a_tool(cli: Cli, target: Path) -> None:
     # Given a process that may open too few files to start a program
     needs_engine()
-    wrapper = ["sh", "-c", 'ulimit -n 8; exec "$0" "$@"']
+    wrapper = ["sh", "-c", 'ulimit -n 10; exec "$0" "$@"']
     # When it counts / Then the limit is named, not an installation
     finished = run_in(wrapper, cli, "survey", str(target)).expect(4)
     finished.assert_one_sentence()

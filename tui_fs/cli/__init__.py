@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
+from tui_fs.cli.command_process import run_command
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
     MISSING,
@@ -74,7 +75,7 @@ def entry_point() -> None:
     # A message that nobody can read must not change what happens, nor the exit code.
     lossy = cast(BinaryIO, _LossyFile(2, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(lossy, sys.stderr.encoding, write_through=True)
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command(lambda: main(sys.argv[1:])))
 
 
 def main(arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+from tui_fs.cli.command_process import set_left_running
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.cures.occupants import Occupants
@@ -19,6 +20,8 @@ from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.units import bytes_iec, counted
 
+_LEFT_RUNNING = "Whether anything was changed is shown by: tui-fs aside --list"
+
 _MEANINGS = {
     Standing.ASIDE: "put aside; can be put back",
     Standing.INTERRUPTED: "interrupted; --undo puts it in order",
@@ -31,6 +34,7 @@ _MEANINGS = {
 def run_recreate(parsed: argparse.Namespace) -> int:
     """Give an emptied directory a new, small index."""
     refuse_read_only()
+    set_left_running(_LEFT_RUNNING)
     prospect = look(parsed.path, to_recreate=True, pin=parsed.pin)
     refuse_occupied(prospect.occupants, are_accepted=parsed.accept_occupants)
     _warn(prospect)
@@ -74,6 +78,7 @@ def run_aside(parsed: argparse.Namespace) -> int:
     if parsed.list:
         return _list(as_json=parsed.json)
     refuse_read_only()
+    set_left_running(_LEFT_RUNNING)
     return _put_aside(parsed) if parsed.path is not None else _undo(parsed)
 
 

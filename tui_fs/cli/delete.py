@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_fs.cli.arguments import options_of, trace_of
+from tui_fs.cli.command_process import set_left_running, watch_session
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
@@ -95,7 +96,9 @@ def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) ->
         _note_plan(plan)
     check_plan(plan)  # says now what the job would say
     interrupts = Interrupts()
-    return plan, start(plan, lambda: interrupts.received is None), interrupts
+    set_left_running(f"Job {plan.job_id} may be running. See: tui-fs jobs")
+    folder = start(plan, lambda: interrupts.received is None, watch_session)
+    return plan, folder, interrupts
 
 
 def _follow(

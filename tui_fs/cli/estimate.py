@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from tui_fs.cli.arguments import directory_argument, options_of
+from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
@@ -24,6 +25,8 @@ from tui_fs.survey.findings_uses import use_findings
 
 def run(parsed: argparse.Namespace) -> int:
     """Survey the trees and print the estimates of all strategies."""
+    if parsed.quick:
+        give_up_when_stalled("Nothing is known about the size of the tree.")
     paths = [directory_argument(path) for path in parsed.paths]
     _refuse_nested(paths)
     if parsed.quick:

@@ -1,8 +1,11 @@
 """Following a job to its end: a line that moves, or its events as a stream, then the report."""
 
+import contextlib
+import os
 import signal
 import time
 
+from tui_fs.cli.command_process import report_reaction, set_wait_hint, watch_session
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
     CANCELLED_BY_TERM,
@@ -23,6 +26,9 @@ from tui_fs.model.units import clock, count, duration_span
 _FIRST_POLL_S, _POLL_EVERY_S, _POLL_SHARE = 0.01, 0.25, 0.1
 """A job is looked at after a tenth of the time it took so far, and a quarter second at most."""
 
+_ENDS_SOON_S = 3.0
+"""A job that is cancelled ends within a second, unless a tool waits in the kernel."""
+
 _EXIT_CODES = {signal.SIGINT: CANCELLED_BY_INT, signal.SIGTERM: CANCELLED_BY_TERM}
 
 
@@ -38,6 +44,7 @@ class Interrupts:
     def _note(self, number: int, _: object) -> None:
         self.came_again = self.received is not None
         self.received = self.received or signal.Signals(number)
+        report_reaction()
 
     @property
     def exit_code(self) -> int:
@@ -94,8 +101,12 @@ def _watch(
     def print_event(event: Event) -> None:
         print_json_line(event_to_json(event))
 
+    set_wait_hint(
+        "Ctrl-C cancels the job." if interrupting_cancels else "Ctrl-C ends this; the job goes on."
+    )
     line = StatusLine()
-    has_heard = has_cancelled = False
+    has_heard = has_cancelled = is_watched = is_wait_reported = False
+    cancelled_s = 0.0
     began_s = time.monotonic()
     while True:
         view.poll_live(print_event if as_json else lambda _: None)
@@ -103,11 +114,24 @@ def _watch(
         if view.is_over:
             line.clear()
             return True
+        if not is_watched and view.snapshot.started is not None:
+            is_watched = True
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                watch_session(os.getsid(view.snapshot.started.supervisor_pid))
         line.show(status(view.snapshot, view.state))
         if interrupts.received is not None and not has_cancelled and interrupting_cancels:
             if not has_heard:
                 interrupts.came_again = False  # one key that was held says nothing more
             has_heard, has_cancelled = True, _cancel(folder)
+            cancelled_s = time.monotonic()
+        if (
+            has_cancelled
+            and not is_wait_reported
+            and time.monotonic() >= cancelled_s + _ENDS_SOON_S
+        ):
+            is_wait_reported = True
+            line.clear()
+            note("tui-fs: The job is cancelled but has not ended yet. Ctrl-C stops waiting for it.")
         if interrupts.came_again or (interrupts.received and not interrupting_cancels):
             line.clear()
             return False

@@ -1,10 +1,12 @@
 """``tui-fs [PATH]``: the interactive screens; the only import of the user interface."""
 
 import argparse
+import asyncio
 import os
 import sys
 
 from tui_fs.cli.arguments import directory_argument
+from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, is_within
@@ -32,7 +34,9 @@ def run(parsed: argparse.Namespace) -> int:
         read_only=parsed.read_only or imported is not None,
         imported=imported,
     )
-    app.run()
+    use_screen()
+    # A loop of its own: asyncio.run would wait for threads that wait in the kernel.
+    app.run(loop=asyncio.new_event_loop())
     return app.return_code or DONE
 
 

@@ -26,7 +26,11 @@ READY = b"r"
 GO = b"g"
 
 
-def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
+def start(
+    plan: Plan,
+    is_wanted: Callable[[], bool],
+    on_session: Callable[[int], None] = lambda _: None,
+) -> JobFolder | None:
     """Start a detached supervisor for the plan; return once it has begun or refused.
 
     Whatever happens before this returns, the supervisor sees its standard input close without
@@ -34,6 +38,7 @@ def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
 
     Args:
         is_wanted: asked until the word is given, and once more just before that.
+        on_session: called with the session (setsid(2)) in which the supervisor runs.
 
     Returns:
         None where it was not wanted any more: nothing will be deleted.
@@ -69,6 +74,7 @@ def _start_in(folder: JobFolder, is_wanted: Callable[[], bool]) -> bool:
         ) from error
     finally:
         os.close(log)
+    on_session(starter.pid)
     assert starter.stdin is not None and starter.stdout is not None
     with starter.stdin as go, starter.stdout as ready:
         is_ready = _wait_for(ready, is_wanted)

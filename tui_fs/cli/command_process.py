@@ -1,0 +1,368 @@
+"""A command runs in a child process; the process that the shell waits for only watches it.
+
+A thread that waits in the kernel for a file system which does not answer may not be killed, and a
+process has not ended while it has such a thread. So the command process makes all calls on file
+systems, and this one, which makes none, can end at any time: when the command has reported its
+exit code, or when it does not react to a signal because it waits in the kernel.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from enum import Enum
+from typing import NoReturn
+
+from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, OUTPUT_LOST, SOME_FAILED
+from tui_fs.linux.parent import end_with_parent
+from tui_fs.linux.process_files import state_of
+from tui_fs.linux.readable import is_readable
+from tui_fs.linux.stalled_calls import (
+    StalledCall,
+    StalledCalls,
+    blocks_signal,
+    processes_in_session,
+)
+from tui_fs.model.paths import displayable
+
+_ENDING = {
+    signal.SIGINT: CANCELLED_BY_INT,
+    signal.SIGTERM: CANCELLED_BY_TERM,
+    signal.SIGHUP: 128 + signal.SIGHUP,
+}
+_SI_USER = 0  # asm-generic/siginfo.h: kill(2) and its like; greater: the kernel, as for a key
+_POLL_S = 0.2
+_CALLS_INTERVAL_S = 0.5
+_REPORT_AFTER_S = 3.0
+_GIVE_UP_AFTER_S = 2.0
+_NO_REACTION_S = 1.0
+_NO_REACTION_AT_ALL_S = 10.0
+"""After a signal, for a process that does not seem to wait for a file system."""
+_REAP_WITHIN_S = 0.3
+_CLOSE_WITHIN_S = 0.5
+
+
+class _Message(Enum):
+    """What the command process reports, one line each, the word and a text."""
+
+    EXIT = "exit"
+    REACTED = "reacted"
+    SESSION = "session"
+    HINT = "hint"
+    LEFT = "left"
+    GIVE_UP = "give-up"
+    SCREEN = "screen"
+
+
+class _Reporter:
+    """In the command process: reports to the process that watches it, if there is one."""
+
+    def __init__(self) -> None:
+        self.descriptor = -1
+
+    def send(self, message: _Message, text: str = "") -> None:
+        if self.descriptor >= 0:
+            with contextlib.suppress(BrokenPipeError):  # it was killed: this one will be, too
+                os.write(self.descriptor, f"{message.value} {text}\n".encode())
+
+
+_reporter = _Reporter()
+
+
+def report_reaction() -> None:
+    """Report that a signal was noticed, and that the command ends by itself."""
+    _reporter.send(_Message.REACTED)
+
+
+def watch_session(session: int) -> None:
+    """Have the processes of a session watched as well, for calls that do not return."""
+    _reporter.send(_Message.SESSION, str(session))
+
+
+def set_wait_hint(sentence: str) -> None:
+    """Set what is printed after the sentence about a file system that does not answer."""
+    _reporter.send(_Message.HINT, sentence)
+
+
+def set_left_running(sentence: str) -> None:
+    """Set what is printed when the command does not react to a signal, and is given up."""
+    _reporter.send(_Message.LEFT, sentence)
+
+
+def give_up_when_stalled(sentence: str) -> None:
+    """From now on, end the command (exit 1) where a file system does not answer.
+
+    Args:
+        sentence: what is printed then.
+    """
+    _reporter.send(_Message.GIVE_UP, sentence)
+
+
+def use_screen() -> None:
+    """From now on, print nothing: the command draws on the whole terminal."""
+    _reporter.send(_Message.SCREEN)
+
+
+def run_command(command: Callable[[], int]) -> int:
+    """Run a command in a child process; return its exit code.
+
+    It runs in this process if no other can be started.
+    """
+    signals = {number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN}
+    if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+        signals.add(signal.SIGTSTP)
+    signals.add(signal.SIGCHLD)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the child's end must be seen
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    parent = os.getpid()
+    descriptors: list[int] = []
+    try:
+        descriptors += os.pipe()
+        descriptors += os.pipe()
+        pid = os.fork()
+    except OSError:  # a limit of processes or descriptors
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return command()
+    reports, report, close_request, close_now = descriptors
+    if pid == 0:
+        code = SOME_FAILED
+        try:
+            end_with_parent()
+            if os.getppid() == parent:
+                os.close(reports)
+                os.close(close_now)
+                _reporter.descriptor = report
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                code = _run_here(command, close_request)
+        finally:
+            os._exit(code)  # no thread is waited for
+    os.close(report)
+    os.close(close_request)
+    os.set_blocking(reports, False)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # its sentences do not stop it
+    with contextlib.suppress(OSError):
+        os.chdir("/")  # it needs no directory: let that of the user be unmounted
+    return _Watcher(pid, signals, reports, close_now).wait()
+
+
+def _run_here(command: Callable[[], int], close_request: int) -> int:
+    """In the child: run the command, and report its exit code."""
+    with contextlib.suppress(RuntimeError):  # no thread can be started: readers of pipes may wait
+        threading.Thread(target=_close_on_request, args=(close_request,), daemon=True).start()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt_once)
+    try:
+        code = command()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    except BaseException:  # noqa: BLE001  the interpreter would print it, too
+        traceback.print_exc()
+        code = SOME_FAILED
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = OUTPUT_LOST
+    except OSError as error:
+        print(f"tui-fs: {os.strerror(error.errno or 0)}.", file=sys.stderr)
+        code = OUTPUT_LOST
+    _close_streams()
+    _reporter.send(_Message.EXIT, str(code))
+    return code
+
+
+def _interrupt_once(number: int, _: object) -> NoReturn:
+    """End the command; a second signal does not disturb that."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _close_on_request(close_request: int) -> None:
+    """Close the standard streams: while they are open, a reader of a pipe waits for their end."""
+    os.read(close_request, 1)
+    _close_streams()
+    os.close(_reporter.descriptor)
+
+
+def _close_streams() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+
+
+class _Watcher:
+    """Waits for a command process, in the process that has forked it."""
+
+    def __init__(
+        self, pid: int, signals: set[signal.Signals], reports: int, close_now: int
+    ) -> None:
+        self._pid = pid
+        self._signals = signals
+        self._reports = reports
+        self._close_now = close_now
+        self._text = b""
+        self._calls = StalledCalls()
+        self._calls_at_s = time.monotonic()
+        self._stalled: StalledCall | None = None
+        self._code: int | None = None
+        self._code_since_s = 0.0
+        self._signalled: signal.Signals | None = None
+        self._signalled_at_s = 0.0
+        self._stop_at_s: float | None = None
+        self._session = 0
+        self._session_pids: list[int] = []
+        self._hint = "Ctrl-C ends this."
+        self._left = ""
+        self._give_up = ""
+        self._has_screen = self._has_reported = False
+
+    def wait(self) -> int:
+        """Return the exit code; end by the signal that has ended the command, if one has."""
+        while True:
+            received = signal.sigtimedwait(self._signals, _POLL_S)
+            if received is not None and received.si_signo == signal.SIGCHLD:
+                ended = self._collect()
+                if ended is not None:
+                    return ended
+            elif received is not None:
+                self._pass_on(signal.Signals(received.si_signo), received.si_code <= _SI_USER)
+            self._read_reports()
+            now_s = time.monotonic()
+            if self._code is not None:
+                if now_s - self._code_since_s > _REAP_WITHIN_S:
+                    return self._code
+                continue
+            if self._stop_at_s is not None and now_s >= self._stop_at_s:
+                self._stop()
+            if now_s - self._calls_at_s >= _CALLS_INTERVAL_S:
+                self._calls_at_s = now_s
+                self._stalled = self._calls.longest(self._watched())
+            if self._signalled is not None and self._is_without_reaction(now_s):
+                return self._end_without_command(_ENDING[self._signalled], self._left)
+            if self._stalled is None:
+                self._has_reported = False
+            else:
+                if self._give_up and self._stalled.seconds >= _GIVE_UP_AFTER_S:
+                    sentence = f"{_has_not_answered(self._stalled)}. {self._give_up}"
+                    return self._end_without_command(SOME_FAILED, sentence)
+                self._report(self._stalled)
+
+    def _collect(self) -> int | None:
+        """Return the exit code of the child if it has ended; stop with it if it has stopped."""
+        pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
+        if pid == 0:
+            return None
+        if os.WIFSTOPPED(status):
+            self._stop()
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0:
+            return code
+        number = signal.Signals(-code)
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        os.kill(os.getpid(), number)
+        return 128 + number
+
+    def _stop(self) -> None:
+        """Stop, so that the shell goes on; then have the child go on, too.
+
+        Without a shell that could continue it (an orphaned process group), the kernel ignores
+        this signal.
+        """
+        self._stop_at_s = None
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            # The shell continues both; kill -CONT only this one.
+            if state_of(f"/proc/{self._pid}").is_still:
+                os.kill(self._pid, signal.SIGCONT)
+
+    def _pass_on(self, number: signal.Signals, is_for_this_process: bool) -> None:
+        """Pass a signal on; that of a key went to all processes in the foreground already."""
+        if is_for_this_process:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+        if number is signal.SIGTSTP:
+            self._stop_at_s = time.monotonic() + _NO_REACTION_S
+        elif self._signalled is None:
+            self._signalled, self._signalled_at_s = number, time.monotonic()
+
+    def _read_reports(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while read := os.read(self._reports, 4096):
+                self._text += read
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            word, _, text = line.decode().partition(" ")
+            match _Message(word):
+                case _Message.EXIT:
+                    self._code, self._code_since_s = int(text), time.monotonic()
+                case _Message.REACTED:
+                    self._signalled = None
+                case _Message.SESSION:
+                    self._session = int(text)
+                case _Message.HINT:
+                    self._hint = text
+                case _Message.LEFT:
+                    self._left = text
+                case _Message.GIVE_UP:
+                    self._give_up = text
+                case _Message.SCREEN:
+                    self._has_screen = True
+
+    def _watched(self) -> set[int]:
+        if self._session and not any(map(_is_running, self._session_pids)):
+            self._session_pids = processes_in_session(self._session)
+        return {self._pid, *self._session_pids}
+
+    def _is_without_reaction(self, now_s: float) -> bool:
+        assert self._signalled is not None
+        if blocks_signal(self._pid, self._signalled):
+            self._signalled_at_s = now_s  # it is at work on what must not be interrupted
+        passed_s = now_s - self._signalled_at_s
+        limit_s = _NO_REACTION_AT_ALL_S if self._stalled is None else _NO_REACTION_S
+        return passed_s > limit_s
+
+    def _report(self, stalled: StalledCall) -> None:
+        if self._has_screen or self._has_reported or stalled.seconds < _REPORT_AFTER_S:
+            return
+        self._has_reported = True
+        is_shielded = blocks_signal(self._pid, signal.SIGINT)
+        hint = "This step cannot be interrupted." if is_shielded else self._hint
+        self._print(f"{_has_not_answered(stalled)}; still waiting. {hint}")
+
+    def _end_without_command(self, code: int, sentence: str) -> int:
+        """Kill the command process, which ends when the kernel lets it; return the exit code."""
+        os.close(self._close_now)
+        is_readable(self._reports, _CLOSE_WITHIN_S)  # until it has closed its end
+        os.kill(self._pid, signal.SIGKILL)
+        if sentence:
+            self._print(sentence)
+        return code
+
+    def _print(self, sentence: str) -> None:
+        start = "\r\x1b[2K" if sys.stderr.isatty() else ""
+        with contextlib.suppress(OSError):  # nobody reads it
+            print(f"{start}tui-fs: {sentence}", file=sys.stderr, flush=True)
+
+
+def _has_not_answered(stalled: StalledCall) -> str:
+    seconds = f"for {int(stalled.seconds)} s"
+    if stalled.path is None:
+        return f"A file system has not answered {seconds}, or the machine is very busy"
+    return f"The file system at {displayable(stalled.path)} has not answered {seconds}"
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return not state_of(f"/proc/{pid}").is_zombie
+    except (FileNotFoundError, ProcessLookupError):
+        return False
