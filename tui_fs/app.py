@@ -1,6 +1,8 @@
 """The Textual application: composes the screens and routes between them."""
 
+import asyncio
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from textual.app import App, SystemCommand
@@ -16,6 +18,7 @@ from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
 
 _SLOW_LINK_INTERVAL_S = 1.0
+_THREADS = 256
 
 
 class TuiFsApp(App[None]):
@@ -31,6 +34,7 @@ class TuiFsApp(App[None]):
     TITLE = "tui-fs"
     CSS_PATH = "app.tcss"
     BINDINGS = [
+        Binding("ctrl+z", "suspend_process", "suspend", tooltip="Suspend; fg in the shell resumes"),
         Binding("J", "jobs", "jobs", tooltip="List all jobs"),
         Binding("L", "lab", "lab", tooltip="Repeat published experiments, and see for yourself"),
         Binding("I", "doctor", "this machine", tooltip="What works on this machine"),
@@ -54,6 +58,8 @@ class TuiFsApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the browser."""
+        # Threads that wait for a file system which does not answer never come back.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         self.theme = "nord"
         self.push_screen(self.first_screen())
 

@@ -2,35 +2,16 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli, entries_in, wait_until
+from tests.e2e.conftest import Open
 from tests.e2e.terminal import Terminal
-from tests.needs import needs_tool
 from tests.trees import Sentinel, flat, hostile_names, many_directories
 
-Open = Callable[..., Terminal]
 ROW_OF = {"rm": 0, "find": 1, "xargs": 2, "rsync": 3, "rmtree": 4, "parallel": 5}
-
-
-@pytest.fixture
-def open_on(cli: Cli, tmp_path: Path) -> Iterator[Open]:
-    needs_tool("tmux", "tmux")
-    opened: list[Terminal] = []
-    home = tmp_path / "home"
-    home.mkdir()
-
-    def open_terminal(path: Path, *options: str, columns: int = 80, lines: int = 24) -> Terminal:
-        terminal = Terminal([cli.program, *options, str(path)], home, columns, lines)
-        opened.append(terminal)
-        return terminal
-
-    yield open_terminal
-    for terminal in opened:
-        terminal.close()
 
 
 def confirm(terminal: Terminal, strategy: str, name: str) -> None:

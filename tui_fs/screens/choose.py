@@ -36,6 +36,7 @@ from widgets.bar_list import BarList
 from widgets.daemon_thread import in_daemon_thread
 from widgets.key_line import KeyLine
 
+_READING = "reading…"
 _PATIENCE_S = 2.0
 """A typed path that takes longer to look at is said not to answer."""
 
@@ -81,7 +82,7 @@ class ChooseScreen(MarkingScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out totals, list, marks, and what is unusual."""
         yield Static(Text(""), id="totals")
-        yield BarList(columns_of(self.view), empty_text="reading…", id="entries")
+        yield BarList(columns_of(self.view), empty_text=_READING, id="entries")
         yield Static(Text(""), id="marks")
         yield Static(Text(""), id="finding")
         yield Prompts()
@@ -129,7 +130,7 @@ class ChooseScreen(MarkingScreen):
         self.query_one(BarList).empty_text = str(message.error)
         self.show_emptiness(str(message.error))
 
-    def show_emptiness(self, why: str = "reading…") -> None:
+    def show_emptiness(self, why: str = _READING) -> None:
         """Show a place of which nothing is known yet."""
         self._cursor_moved = False
         rows = self.query_one(BarList)
@@ -139,6 +140,14 @@ class ChooseScreen(MarkingScreen):
             self.query_one(line, Static).update(Text(""))
         self._show_marks()
         self._show_place()
+        if self.imported is None:
+            self.set_timer(_PATIENCE_S, partial(self._show_no_answer, self.path))
+
+    def _show_no_answer(self, path: str) -> None:
+        """Say it if nothing is known of a directory yet that is still shown."""
+        rows = self.query_one(BarList)
+        if self.path == path and self.arranged is None and rows.empty_text == _READING:
+            rows.empty_text = "The file system has not answered yet. ← leaves, q quits."
 
     def _show_place(self) -> None:
         if self.imported is not None:
@@ -197,7 +206,7 @@ class ChooseScreen(MarkingScreen):
         if self.view.search:
             return "nothing matches"
         if survey is None or not (survey.finished or arranged.listing.complete):
-            return "reading…"
+            return _READING
         if not arranged.listing.totals.entries:
             return "not counted; r counts again"
         return "empty directory"

@@ -9,6 +9,7 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.survey import Survey
 from tui_fs.screens.choose_rows import Arranged
+from tui_fs.screens.options import Choices
 from tui_fs.survey.process import Update
 
 
@@ -18,6 +19,7 @@ class SurveyUpdated(Message):
     Attributes:
         update: the answers to what was asked, besides the survey.
         arranged: what a browser shows of it.
+        choices: the options that the forecast is for.
         number: which of a screen's surveys it was.
     """
 
@@ -27,9 +29,11 @@ class SurveyUpdated(Message):
         forecast: Forecast | None = None,
         update: Update | None = None,
         arranged: Arranged | None = None,
+        choices: Choices | None = None,
     ) -> None:
         super().__init__()
         self.survey = survey
+        self.choices = choices
         self.forecast = forecast
         self.update = update
         self.arranged = arranged

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ from tui_fs.job.races import keep_open
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
+from tui_fs.model.estimate import Estimate
 from tui_fs.model.glance import Glance
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -54,6 +56,10 @@ from tui_fs.screens.run import RunScreen
 from tui_fs.survey.glance import looks
 from widgets.bar_list import BarList
 from widgets.confirm_dialog import ConfirmDialog
+from widgets.daemon_thread import in_daemon_thread
+
+_PATIENCE_S = 3.0
+"""Without an answer in this time the screen says that there is none."""
 
 _MOST_LOOKS = 10
 """About a second each; then the count has come further than looking on would."""
@@ -99,6 +105,7 @@ class PreviewScreen(CountingScreen):
         self._paths = paths
         self._died = died
         self._gone = self._note = ""
+        self._is_refused = False
         self._targets: tuple[Target, ...] = ()
         self._survey: Survey | None = None
         self._seen: Glance | None = None
@@ -125,6 +132,7 @@ class PreviewScreen(CountingScreen):
         """Check the safety rules first; what is refused is not even counted."""
         self._show_targets("?")
         self.query_one(BarList).focus()
+        self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.active:
             why = BadInput(
                 "This job took only what matched, and that is not counted here.",
@@ -137,6 +145,11 @@ class PreviewScreen(CountingScreen):
     def on_unmount(self) -> None:
         """Let the targets' file systems be unmounted again."""
         self._open_targets.close()
+
+    def _show_no_answer(self) -> None:
+        if self._survey is None and not self._is_refused:
+            about = "The file system has not answered yet. Nothing was touched; esc goes back."
+            self.query_one("#about", Static).update(Text(about, style="bold"))
 
     @work(thread=True, exclusive=True, group="check")
     def _check(self) -> None:
@@ -183,12 +196,17 @@ class PreviewScreen(CountingScreen):
 
     def told(self, survey: Survey) -> SurveyUpdated:
         """Return the survey with what it makes of the strategies."""
-        return SurveyUpdated(survey, self._forecast_of(survey))
+        choices = self._choices
+        return SurveyUpdated(survey, self._forecast_of(survey), choices=choices)
 
     def on_survey_updated(self, message: SurveyUpdated) -> None:
         """Show the counts so far and what they make of the strategies."""
-        self._survey, self._forecast = message.survey, message.forecast
-        self._show()
+        self._survey = message.survey
+        if message.choices in (None, self._choices):
+            self._forecast = message.forecast
+            self._show()
+        else:
+            self._predict_again(message.survey)
         if message.survey.finished and self._targets:
             self._measure(message.survey)
 
@@ -201,15 +219,25 @@ class PreviewScreen(CountingScreen):
             self._note = "--read-only writes nothing"
         else:
             self._note = "it is being measured…"
-            self.app.call_from_thread(self._measured)
+            self._predict(survey)
             worker = get_current_worker()
             self._note = measure(self._paths[0], lambda: not worker.is_cancelled)
-        self.app.call_from_thread(self._measured)
+        self._predict(survey)
 
-    def _measured(self) -> None:
-        if self.is_attached and self._survey is not None:
-            self._forecast = self._forecast_of(self._survey)
+    def _predict(self, survey: Survey) -> None:
+        """In a thread: predict with the options of now, and show that."""
+        choices = self._choices
+        found = self._forecast_of(survey)
+        self.app.call_from_thread(self._predicted, found, choices)
+
+    def _predicted(self, found: Forecast, choices: Choices) -> None:
+        if self.is_attached and choices == self._choices:
+            self._forecast = found
             self._show()
+
+    @work(thread=True, exclusive=True, group="predict")
+    def _predict_again(self, survey: Survey) -> None:
+        self._predict(survey)
 
     def _seen_of(self, survey: Survey) -> Glance | None:
         """Return what a look said, while that is more than what is counted."""
@@ -231,7 +259,7 @@ class PreviewScreen(CountingScreen):
         self._refuse(message.error)
 
     def _refuse(self, why: TuiFsError) -> None:
-        self._targets = ()
+        self._targets, self._is_refused = (), True
         words = "Refused: " if isinstance(why, Refused) else "Not possible: "
         text = Text(f"{words}{why.sentence}\n", style="bold")
         text.append(why.advice, "not bold")
@@ -292,19 +320,33 @@ class PreviewScreen(CountingScreen):
         if not estimate.feasible:
             self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)
             return
-        options = self._choices.options
+        self._ask(survey, estimate, self._targets, self._choices)
+
+    @work(exclusive=True, group="ask")
+    async def _ask(
+        self,
+        survey: Survey,
+        estimate: Estimate,
+        targets: tuple[Target, ...],
+        choices: Choices,
+    ) -> None:
+        """Ask for confirmation of what was shown, as soon as it is known how."""
+        strategy, options = estimate.strategy, choices.options
+        needed = partial(why_type_name, self._paths, survey.totals.entries)
         try:
-            reason = why_type_name(self._paths, survey.totals.entries)
+            reason = await in_daemon_thread(needed)  # it examines the targets
         except TuiFsError as why:
             self._refuse(why)
             return
+        if not self.is_current or targets is not self._targets or choices is not self._choices:
+            return  # the person has gone on
         if not survey.finished:
             reason = "it has not been counted to the end"
         lines, consequence = confirmation(self._paths, survey, estimate, options, reason)
         word = word_to_type(self._paths) if reason is not None else None
         label = "Empty it" if options.keep_root else "Delete"
         dialog = ConfirmDialog("Delete for ever?", lines, consequence, word, yes_label=label)
-        targets, choices, name_typed = self._targets, self._choices, word is not None
+        name_typed = word is not None
 
         def answered(yes: bool | None) -> None:
             # What was shown is what starts, wherever the cursor is by now.
@@ -358,9 +400,9 @@ class PreviewScreen(CountingScreen):
         if choices is None:
             return
         self._choices = replace(choices)
+        self._forecast = None  # what was predicted belongs to other options
         if self._survey is not None:
-            self._forecast = self._forecast_of(self._survey)
-            self._show()
+            self._predict_again(self._survey)
 
     def action_calls(self) -> None:
         """Show the predicted calls of the highlighted strategy."""

@@ -82,14 +82,11 @@ def listing_of(
     """
     row = table.find(path)
     if row == NO_ROW:
-        return Listing(PathStr(path), problem=names.problem)
+        uncounted = (_uncounted(name) for name in names.directories)
+        return Listing(PathStr(path), Totals(), (*uncounted, *names.others), problem=names.problem)
     known = {table.name(child): child for child in table.children(row)}
     children = [_directory(table, name, child) for name, child in known.items()]
-    children += [
-        Child(PathStr(os.fsdecode(name)), EntryKind.DIRECTORY, Totals(directories=1), False)
-        for name in names.directories
-        if name not in known
-    ]
+    children += [_uncounted(name) for name in names.directories if name not in known]
     listed = {child.name for child in names.others}
     further = [_big(file) for file in big_files]
     others = [*names.others, *(child for child in further if child.name not in listed)]
@@ -103,6 +100,10 @@ def listing_of(
         subtree.is_complete,
         names.problem,
     )
+
+
+def _uncounted(name: bytes) -> Child:
+    return Child(PathStr(os.fsdecode(name)), EntryKind.DIRECTORY, Totals(directories=1), False)
 
 
 def _directory(table: DirectoryTable, name: bytes, row: int) -> Child:

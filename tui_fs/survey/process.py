@@ -15,6 +15,8 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, to_base64
 from tui_fs.model.survey import LargeDirectory, Listing, Ranking, Survey
 
+_ENDS_WITHIN_S = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -112,10 +114,14 @@ class SurveyProcess:
             self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """End the survey; harmless if it has ended."""
+        """End the survey; harmless if it has ended.
+
+        A process that waits for a file system which does not answer is left to end when that does.
+        """
         self._is_stopped = True
         self._signal(signal.SIGKILL)
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_WITHIN_S)
         with contextlib.suppress(BrokenPipeError):  # what was not sent yet is of no use now
             if self._process.stdin is not None:
                 self._process.stdin.close()

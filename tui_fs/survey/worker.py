@@ -6,6 +6,7 @@ each, the first one naming what to survey (see `tui_fs.survey.process`), and wri
 process of the same installation.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -13,8 +14,11 @@ import pickle
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
+from tui_fs.linux.background_call import BackgroundCall
 from tui_fs.linux.parent import end_with_parent
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey
@@ -24,6 +28,9 @@ from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, listing_of
 from tui_fs.survey.process import Update
 from tui_fs.survey.scandir import ScandirSurvey
+
+_READ_WITHIN_S, _READ_AGAIN_S = 0.5, 0.25
+_NO_ANSWER = "The file system has not answered yet."
 
 RANKED = 1_000
 NAMED = 1_000
@@ -38,6 +45,7 @@ class Server:
         self._last: Survey | None = None
         self._shown: str | None = None
         self._names = Names()
+        self._reading: BackgroundCall[Names] | None = None
         self._ranked_by: Ranking | None = None
         self._named: str | None = None
         self._answer: Update | None = None
@@ -49,7 +57,11 @@ class Server:
             self._last = survey
             self._tell()
         while True:
-            self._hear()
+            if self._reading is None or is_readable(0, _READ_AGAIN_S):
+                self._hear()
+            elif not self._take_names(0.0):
+                continue
+            self._answer_again_s = -math.inf
             self._tell()
 
     def _hear(self) -> None:
@@ -60,13 +72,29 @@ class Server:
         question = json.loads(line)
         if "show" in question:
             self._shown = from_base64(question["show"])
-            self._names = self._survey.names(self._shown)
+            self._read_names(self._shown)
         if "rank" in question:
             self._ranked_by = Ranking(question["rank"])
         if "name" in question:
             self._named = from_base64(question["name"])
         self._answer_again_s = -math.inf
         self._survey.tell_at_once()
+
+    def _read_names(self, path: str) -> None:
+        """Begin to read a directory; a file system that does not answer keeps nothing else back."""
+        self._names = Names(problem=_NO_ANSWER)
+        try:
+            self._reading = BackgroundCall(partial(self._survey.names, path))
+        except OSError:  # no thread can be started
+            self._names = self._survey.names(path)
+        self._take_names(_READ_WITHIN_S)
+
+    def _take_names(self, timeout_s: float) -> bool:
+        """Take what was read, if it was; return whether nothing is being read any more."""
+        if self._reading is not None:
+            with contextlib.suppress(TimeoutError):
+                self._names, self._reading = self._reading.result(timeout_s), None
+        return self._reading is None
 
     def _tell(self) -> None:
         assert self._last is not None
@@ -79,6 +107,7 @@ class Server:
         sys.stdout.buffer.flush()
 
     def _answered(self, survey: Survey) -> Update:
+        self._take_names(0.0)
         counted = self._survey.collector
         table, listing = counted.table, None
         ranking: tuple[LargeDirectory, ...] = ()

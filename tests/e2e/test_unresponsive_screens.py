@@ -1,0 +1,99 @@
+"""The screens on a file system that does not answer: they stay usable, and quit at once."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import wait_until
+from tests.e2e.conftest import Open
+from tests.e2e.terminal import Terminal
+from tests.fuse_server import FuseTree, fuse_tree
+from tests.needs import needs_root
+
+NO_ANSWER = "The file system has not answered yet."
+
+
+@pytest.fixture
+def fuse(tmp_path: Path) -> Iterator[FuseTree]:
+    """Give a tree in which ``hang`` never answers, however it is asked."""
+    needs_root("a FUSE file system")
+    with fuse_tree(tmp_path / "mount", "hang") as fuse:
+        yield fuse
+
+
+def assert_quits(terminal: Terminal) -> None:
+    """Press q, and fail unless the program ends soon."""
+    began_s = time.monotonic()
+    terminal.press("q")
+    wait_until(lambda: not terminal.is_open(), "the end of the program", deadline_s=10.0)
+    assert time.monotonic() - began_s < 10.0
+
+
+@pytest.mark.parametrize(("columns", "lines"), ((80, 24), (120, 40)))
+def test_a_directory_that_does_not_answer_can_be_left(
+    open_on: Open, fuse: FuseTree, columns: int, lines: int
+) -> None:
+    terminal = open_on(fuse.tree, columns=columns, lines=lines)
+    terminal.wait_for("hang/")
+    # When the directory is entered / Then the screen says that there is no answer
+    terminal.press("G", "Enter")
+    terminal.wait_for("tree/hang")
+    terminal.wait_for(NO_ANSWER)
+    # And it can be left again, and others can be entered
+    terminal.press("Left")
+    terminal.wait_for("d0/")
+    terminal.press("g", "Enter")
+    terminal.wait_for("f00")
+    terminal.press("Left")
+    terminal.wait_for("hang/")
+    # And the preview says it, too, and can be left
+    terminal.press("G", "d")
+    terminal.wait_for("Delete ")
+    terminal.wait_for(f"{NO_ANSWER} Nothing was touched; esc goes back.")
+    terminal.press("Escape")
+    terminal.wait_for("d0/")
+    assert_quits(terminal)
+
+
+def test_the_screens_quit_while_they_wait_for_the_first_answer(
+    open_on: Open, fuse: FuseTree
+) -> None:
+    # Given a preview and a directory that wait for the file system
+    terminal = open_on(fuse.tree)
+    terminal.wait_for("hang/")
+    terminal.press("G", "d")
+    terminal.wait_for("Delete ")
+    terminal.press("Escape")
+    terminal.wait_for("d0/")
+    fuse.stop_answering()
+    # When the directory above is opened, for which another survey begins
+    terminal.press("Left")
+    terminal.wait_for(f"{NO_ANSWER} ← leaves, q quits.")
+    # Then it can be left to a directory on another file system, which is counted
+    terminal.press("o")
+    terminal.wait_for("path")
+    terminal.press("C-u")
+    terminal.type("/usr/share/doc")
+    terminal.press("Enter")
+    terminal.wait_for("complete")
+    assert_quits(terminal)
+
+
+def test_many_visits_of_a_directory_that_does_not_answer_use_nothing_up(
+    open_on: Open, fuse: FuseTree
+) -> None:
+    # Given more visits than a pool of threads has threads
+    terminal = open_on(fuse.tree)
+    terminal.wait_for("hang/")
+    terminal.press("G")
+    for _ in range(12):
+        terminal.press("d")
+        terminal.wait_for("Delete ")
+        terminal.press("Escape")
+        terminal.wait_for("d0/")
+    # When another order is asked for / Then the rows are arranged
+    terminal.press("s", "s", "s", "s", "s")
+    terminal.wait_for("name ▲")
+    assert_quits(terminal)
