@@ -20,7 +20,7 @@ from tui_fs.cli.exit_codes import (
     USAGE,
     exit_code_of,
 )
-from tui_fs.cli.output import OutputLost
+from tui_fs.cli.output import OutputLost, use_real_terminal_size
 from tui_fs.cli.parser import parse
 from tui_fs.linux.limits import is_limit, limit_sentence
 from tui_fs.linux.mounts import MOUNTINFO
@@ -83,6 +83,7 @@ def main(arguments: list[str]) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a poor locale must not end a job's view
+    use_real_terminal_size()
     try:
         refuse_borrowed_privileges()
         parsed = parse(arguments)

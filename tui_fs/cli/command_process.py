@@ -18,6 +18,7 @@ from enum import Enum
 from typing import NoReturn
 
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, OUTPUT_LOST, SOME_FAILED
+from tui_fs.cli.output import print_over_status
 from tui_fs.linux.parent import end_with_parent
 from tui_fs.linux.process_files import state_of
 from tui_fs.linux.readable import is_readable
@@ -349,9 +350,8 @@ class _Watcher:
         return code
 
     def _print(self, sentence: str) -> None:
-        start = "\r\x1b[2K" if sys.stderr.isatty() else ""
         with contextlib.suppress(OSError):  # nobody reads it
-            print(f"{start}tui-fs: {sentence}", file=sys.stderr, flush=True)
+            print_over_status(f"tui-fs: {sentence}")
 
 
 def _has_not_answered(stalled: StalledCall) -> str:

@@ -38,8 +38,24 @@ class Interrupts:
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
         self.came_again = False
+        self.is_stop_wanted = False
         for number in _EXIT_CODES:
             signal.signal(number, self._note)
+
+    def note_stops(self) -> None:
+        """From now on set `is_stop_wanted` at SIGTSTP, instead of stopping."""
+        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGTSTP, self._note_stop)
+
+    def _note_stop(self, _: int, __: object) -> None:
+        self.is_stop_wanted = True
+
+    def stop(self) -> None:
+        """Stop this process; return when it is continued."""
+        self.is_stop_wanted = False
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._note_stop)
 
     def _note(self, number: int, _: object) -> None:
         self.came_again = self.received is not None
@@ -104,6 +120,7 @@ def _watch(
     set_wait_hint(
         "Ctrl-C cancels the job." if interrupting_cancels else "Ctrl-C ends this; the job goes on."
     )
+    interrupts.note_stops()
     line = StatusLine()
     has_heard = has_cancelled = is_watched = is_wait_reported = False
     cancelled_s = 0.0
@@ -119,6 +136,13 @@ def _watch(
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 watch_session(os.getsid(view.snapshot.started.supervisor_pid))
         line.show(status(view.snapshot, view.state))
+        if interrupts.is_stop_wanted:
+            line.clear()
+            note(
+                f"tui-fs: Only this command is stopped; job {folder.job_id} continues. "
+                f"To pause the job: tui-fs pause {folder.job_id}"
+            )
+            interrupts.stop()
         if interrupts.received is not None and not has_cancelled and interrupting_cancels:
             if not has_heard:
                 interrupts.came_again = False  # one key that was held says nothing more

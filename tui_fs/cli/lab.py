@@ -12,7 +12,15 @@ from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOM
 from tui_fs.cli.follow import Interrupts
 from tui_fs.cli.lab_shape import comparison_as_json, run_as_json
 from tui_fs.cli.lab_text import exhibits_as_text, run_as_text
-from tui_fs.cli.output import SCHEMA, StatusLine, columns, note, print_json, print_text
+from tui_fs.cli.output import (
+    SCHEMA,
+    StatusLine,
+    columns,
+    moves_cursor,
+    note,
+    print_json,
+    print_text,
+)
 from tui_fs.lab.comparing import compared, comparison_exhibits
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.figures import safe
@@ -168,7 +176,7 @@ def _followed(lab: LabRun) -> Results:
             results = fold_one(results, event)
             if isinstance(event, Progressed):
                 line.show(_progress(event))
-                if event.words != words and not sys.stderr.isatty():
+                if event.words != words and not moves_cursor(sys.stderr):
                     note(safe(event.words))
                 words = event.words
     finally:
@@ -178,9 +186,7 @@ def _followed(lab: LabRun) -> Results:
 
 
 def _progress(progress: Progressed) -> str:
-    """Return a line that fits on the terminal: a longer one could not be written over."""
-    room = shutil.get_terminal_size().columns - 1
-    return f"{100 * progress.done:3.0f} %  {safe(progress.words)}"[:room]
+    return f"{100 * progress.done:3.0f} %  {safe(progress.words)}"
 
 
 def _print_run(

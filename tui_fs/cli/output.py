@@ -6,10 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 SCHEMA = 1
-_CLEAR_LINE = "\r\x1b[2K"
+CLEAR_LINE = "\r\x1b[2K"
+
+
+_USUAL_COLUMNS = 80
 
 
 class OutputLost(Exception):
@@ -74,24 +77,63 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def use_real_terminal_size() -> None:
+    """Ignore COLUMNS and LINES where standard output is a terminal that reports its size.
+
+    They are exported by some shells and scripts, and do not change with the window.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        size = os.get_terminal_size(sys.stdout.fileno())
+        if size.columns and size.lines:
+            os.environ.pop("COLUMNS", None)
+            os.environ.pop("LINES", None)
+
+
+def moves_cursor(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def print_over_status(text: str) -> None:
+    """Print a line to standard error, in the place of a status line."""
+    start = CLEAR_LINE if moves_cursor(sys.stderr) else ""
+    print(f"{start}{text}", file=sys.stderr, flush=True)
+
+
 class StatusLine:
-    """One line of standard error that is written over; silent where that is no terminal."""
+    """One line of standard error that is written over.
+
+    It is left out where that is no terminal or cannot move its cursor, and while another process
+    group is in the foreground of the terminal.
+    """
 
     def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+        self._is_usable = moves_cursor(sys.stderr)
         self._is_dirty = False
 
     def show(self, text: str) -> None:
-        """Replace the line."""
-        if self._is_terminal:
-            print(f"{_CLEAR_LINE}{text}", end="", file=sys.stderr, flush=True)
+        """Replace the line; what is wider than the terminal could not be written over."""
+        if self._is_usable and _is_in_foreground():
+            shown = text[: _columns() - 1]
+            print(f"{CLEAR_LINE}{shown}", end="", file=sys.stderr, flush=True)
             self._is_dirty = True
 
     def clear(self) -> None:
         """Remove the line."""
         if self._is_dirty:
-            print(_CLEAR_LINE, end="", file=sys.stderr, flush=True)
+            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
             self._is_dirty = False
+
+
+def _columns() -> int:
+    return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+
+
+def _is_in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except OSError:
+        return True  # it is not the terminal of this session, which has no foreground then
 
 
 def columns(rows: list[tuple[str, ...]], right: frozenset[int]) -> str:

@@ -8,6 +8,7 @@ import sys
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
+from tui_fs.cli.output import moves_cursor
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
@@ -22,7 +23,7 @@ def run(parsed: argparse.Namespace) -> int:
         raise BadInput(
             "The screens need a terminal.", "Use tui-fs survey, estimate or delete in scripts."
         )
-    if os.environ.get("TERM", "dumb") in ("", "dumb"):
+    if not moves_cursor(sys.stdout):
         raise BadInput("The screens need a terminal that can move its cursor.", "Set TERM.")
     if parsed.read_only or imported is not None:
         os.environ[READ_ONLY_VARIABLE] = "1"  # every process that is started from here obeys

@@ -1,0 +1,124 @@
+"""Control-Z, fg and & in a shell with job control."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, wait_until
+from tests.e2e.terminal import Terminal
+from tests.trees import flat
+
+RATE, FILES = 50, 2_000
+"""Slow enough for keys, on any machine."""
+
+
+@pytest.fixture
+def deletion(cli: Cli, tmpfs: Path) -> Iterator[str]:
+    """Give the command line of a deletion of 40 s, which is cancelled at the end."""
+    target = tmpfs / "target"
+    target.mkdir()
+    flat(target, FILES)
+    yield f"{cli.program} delete --strategy rm --yes --rate {RATE} {target}"
+    cli.run("cancel", cli.only_job())
+
+
+def run(shell: Terminal, line: str) -> None:
+    """Type a command line on an empty screen."""
+    shell.type(f"clear; {line}")
+    shell.press("Enter")
+
+
+def assert_ended_with(shell: Terminal, code: int) -> None:
+    """Wait for the shell's prompt; fail unless the last command has ended with an exit code."""
+    shell.wait_until(lambda text: text.rstrip().endswith(("#", "$")), "a prompt")
+    shell.type("echo code $?")
+    shell.press("Enter")
+    shell.wait_for(f"code {code}")
+
+
+def is_canonical(shell: Terminal) -> bool:
+    """Ask the terminal whether it edits lines, as it does for a shell's commands."""
+    run(shell, "stty -a | grep -ow -- '-*icanon' | sed 's/^/mode: /'")
+    shell.wait_for("mode: ")
+    return "mode: icanon" in shell.text()
+
+
+def test_the_screens_can_be_suspended(cli: Cli, shell: Terminal, tmp_path: Path) -> None:
+    # Given the screens, started from a shell
+    (tmp_path / "place" / "inner").mkdir(parents=True)
+    run(shell, f"{cli.program} {tmp_path / 'place'}")
+    shell.wait_for("inner/")
+    for _ in range(2):
+        # When they are suspended / Then the shell has its terminal as it was
+        shell.press("C-z")
+        shell.wait_for("Stopped")
+        assert "inner/" not in shell.text()
+        assert is_canonical(shell)
+        # When they are in the foreground again / Then they are shown and usable
+        run(shell, "fg")
+        shell.wait_for("inner/")
+    shell.press("?")
+    shell.wait_for("esc closes")
+    shell.press("Escape")
+    shell.wait_until(lambda text: "esc closes" not in text, "the help gone")
+    shell.press("q")
+    assert_ended_with(shell, 0)
+
+
+def test_a_deletion_in_the_foreground_goes_on_when_its_command_is_stopped(
+    cli: Cli, shell: Terminal, deletion: str
+) -> None:
+    run(shell, deletion)
+    shell.wait_for("rm  running")
+    # When the command is stopped / Then that is said, and the shell goes on
+    shell.press("C-z")
+    job = cli.only_job()
+    shell.wait_for(f"Only this command is stopped; job {job} continues.")
+    assert f"To pause the job: tui-fs pause {job}" in shell.text()
+    shell.wait_for("Stopped")
+    # And the job continues
+    seen = len(cli.journal(job))
+    wait_until(lambda: len(cli.journal(job)) > seen + 2, "more samples of the job")
+    # When it is in the foreground again / Then it shows the job and can cancel it
+    run(shell, "fg")
+    shell.wait_for("rm  running")
+    shell.press("C-c")
+    shell.wait_for("deleted files")
+    assert_ended_with(shell, 130)
+
+
+def test_a_deletion_in_the_background_is_not_stopped_and_draws_no_status(
+    cli: Cli, shell: Terminal, deletion: str
+) -> None:
+    # Given a terminal that stops background processes which write to it
+    run(shell, "stty tostop")
+    run(shell, f"{deletion} &")
+    job = cli.only_job()
+    cli.wait_for_state(job, "running")
+    cli.supervisor_of(job)
+    seen = len(cli.journal(job))
+    wait_until(lambda: len(cli.journal(job)) > seen + 2, "more samples of the job")
+    # Then it runs, and draws nothing
+    run(shell, "jobs")
+    shell.wait_for("Running")
+    assert "rm  running" not in shell.text()
+    # And it shows its status when it is in the foreground
+    run(shell, "fg")
+    shell.wait_for("rm  running")
+
+
+def test_a_command_that_asks_can_be_stopped(cli: Cli, shell: Terminal, tmpfs: Path) -> None:
+    # Given a command without a job, which waits for an answer
+    (tmpfs / "target").mkdir()
+    run(shell, f"{cli.program} delete --strategy rm {tmpfs / 'target'}")
+    shell.wait_for("Type yes:")
+    # When it is stopped and continued / Then it waits on
+    shell.press("C-z")
+    shell.wait_for("Stopped")
+    run(shell, "fg")
+    shell.wait_for("delete --strategy rm")
+    shell.type("no")
+    shell.press("Enter")
+    shell.wait_for("Not confirmed; nothing was deleted.")
+    assert_ended_with(shell, 3)
