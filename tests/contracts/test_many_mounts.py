@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DEADLINE_S, Cli
-from tests.needs import needs_root
+from tests.needs import needs_root, needs_tool
 from tui_fs.job.permission import check_targets
 from tui_fs.linux.mounts import MOUNTINFO, MountTable, read_mounts
 from tui_fs.safety import policy, refusals
@@ -58,3 +58,36 @@ def test_the_mount_table_is_read_once_for_all_targets(
     # When they are checked / Then it was read once
     check_targets([str(target) for target in targets])
     assert read == [MOUNTINFO]
+
+
+@pytest.mark.parametrize(
+    "command",
+    (
+        ("delete", "--strategy", "rm", "--dry-run"),
+        ("estimate", "--no-measuring"),
+        ("estimate", "--quick"),
+    ),
+    ids=" ".join,
+)
+def test_more_targets_do_not_make_a_command_read_the_mount_table_more_often(
+    cli: Cli, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    strace = needs_tool("strace", "strace")
+    reads: list[int] = []
+    for number in (2, 20):
+        # Given some targets
+        targets = [tmp_path / f"of-{number}" / f"t{index}" for index in range(number)]
+        for target in targets:
+            target.mkdir(parents=True)
+        # When the command is run / Then it opens the table as often as for few
+        log = tmp_path / f"log-{number}"
+        tracing = [strace, "--follow-forks", "-qq", "--trace=openat", f"--output={log}"]
+        subprocess.run(
+            [*tracing, cli.program, *command, *map(str, targets)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=True,
+        )
+        reads.append(log.read_text(errors="replace").count("/proc/self/mountinfo"))
+    assert reads[0] == reads[1] > 0
