@@ -71,6 +71,10 @@ class Terminal:
         """Return the process of the command."""
         return int(self._tmux("display-message", "-p", "#{pane_pid}").stdout)
 
+    def resize(self, columns: int, lines: int) -> None:
+        """Change the size of the terminal."""
+        self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
+
     def close(self) -> None:
         """Close the terminal; its processes get SIGHUP."""
         self._run("kill-server")

@@ -1,0 +1,85 @@
+"""Terminals of any size and ability, and environments that describe another one."""
+
+import errno
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEADLINE_S, Cli
+from tests.trees import flat
+
+_CLEAR_LINE = "\r\x1b[2K"
+
+
+def run_in_terminal(
+    cli: Cli, *arguments: str, columns: int = 80, variables: dict[str, str] | None = None
+) -> tuple[str, int]:
+    """Run the program in the foreground of a terminal; return what it printed and its code."""
+    ours, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {"TERM": "xterm", **os.environ, **(variables or {})}
+    process = subprocess.Popen(
+        [cli.program, *arguments],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={name: value for name, value in environment.items() if value != "unset"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(terminal)
+    printed = b""
+    try:
+        while chunk := os.read(ours, 1 << 16):
+            printed += chunk
+    except OSError as error:
+        assert error.errno == errno.EIO  # all have closed the terminal
+    os.close(ours)
+    return printed.decode(), process.wait(DEADLINE_S)
+
+
+def test_the_size_of_the_terminal_counts_and_not_that_of_the_environment(cli: Cli) -> None:
+    exported = {"COLUMNS": "40", "LINES": "5"}
+    for columns in (60, 100):
+        as_it_is, _ = run_in_terminal(cli, "delete", "--help", columns=columns)
+        other, _ = run_in_terminal(cli, "delete", "--help", columns=columns, variables=exported)
+        assert other == as_it_is
+        assert columns - 20 < max(map(len, as_it_is.splitlines())) <= columns
+    # Without a terminal there is no other size
+    piped = cli.run("delete", "--help", environment=exported).expect(0).stdout.decode()
+    assert max(map(len, piped.splitlines())) < 60
+
+
+@pytest.mark.parametrize("columns", (20, 80))
+def test_the_status_line_fits_into_the_terminal(cli: Cli, tmp_path: Path, columns: int) -> None:
+    # Given a deletion that takes a second
+    flat(tmp_path / "target", 100)
+    command = ("delete", "--strategy", "rm", "--yes", "--rate", "100", str(tmp_path / "target"))
+    # When it runs in a terminal that the environment calls wider
+    printed, code = run_in_terminal(cli, *command, columns=columns, variables={"COLUMNS": "200"})
+    # Then every state of the line can be written over
+    assert code == 0
+    states = re.findall(rf"{re.escape(_CLEAR_LINE)}([^\r\n]+)(?=\r\x1b)", printed)
+    assert any("rm  running" in state for state in states)
+    assert max(map(len, states)) < columns
+
+
+@pytest.mark.parametrize("term", ("dumb", "", "unset"))
+def test_a_terminal_that_cannot_move_its_cursor_gets_no_escape_sequence(
+    cli: Cli, tmp_path: Path, term: str
+) -> None:
+    flat(tmp_path / "target", 100)
+    command = ("delete", "--strategy", "rm", "--yes", "--rate", "100", str(tmp_path / "target"))
+    printed, code = run_in_terminal(cli, *command, variables={"TERM": term})
+    assert code == 0
+    assert "\x1b" not in printed and "deleted files" in printed
+    # And the screens say what they need
+    printed, code = run_in_terminal(cli, str(tmp_path), variables={"TERM": term})
+    assert code == 2 and "Set TERM." in printed

@@ -1,0 +1,40 @@
+"""The screens have the size of their terminal, whatever the environment calls it."""
+
+from pathlib import Path
+
+from tests.conftest import Cli, wait_until
+from tests.e2e.conftest import Open
+from tests.e2e.terminal import Terminal
+
+
+def widest_line(terminal: Terminal) -> int:
+    """Return the columns that are used."""
+    return max(len(line.rstrip()) for line in terminal.text().splitlines())
+
+
+def test_columns_and_lines_of_the_environment_do_not_matter(
+    cli: Cli, open_command: Open, tmp_path: Path
+) -> None:
+    (tmp_path / "place" / "inner").mkdir(parents=True)
+    exported = ("env", "COLUMNS=40", "LINES=10")
+    terminal = open_command(*exported, cli.program, str(tmp_path / "place"), columns=100, lines=30)
+    terminal.wait_for("complete")
+    assert terminal.text().rstrip("\n").count("\n") == 29
+    assert widest_line(terminal) > 60
+    # And a new size is followed
+    terminal.resize(70, 20)
+    terminal.wait_until(lambda _: widest_line(terminal) <= 70, "the new width")
+    terminal.wait_until(lambda text: "? help" in text.splitlines()[-1], "the new height")
+
+
+def test_a_terminal_of_20_columns_is_usable(open_on: Open, tmp_path: Path) -> None:
+    (tmp_path / "place" / "inner").mkdir(parents=True)
+    terminal = open_on(tmp_path / "place", columns=20, lines=10)
+    terminal.wait_for("›")
+    for key, words in (("d", "deepest"), ("?", "─ help ─")):
+        terminal.press(key)
+        terminal.wait_for(words)
+        terminal.answer(words, "Escape")
+    terminal.wait_for("enter open")
+    terminal.press("q")
+    wait_until(lambda: not terminal.is_open(), "the end of the program")
