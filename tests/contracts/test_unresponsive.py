@@ -1,6 +1,8 @@
 """A file system that does not answer: each command reports that, and can be ended."""
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +77,30 @@ def _assert_reports_and_ends(
         process.send_signal(number)
         process.communicate(timeout=SOON_S)
     assert process.returncode in (-number, 128 + number)  # the same to a shell
+
+
+def test_ctrl_c_ends_a_survey_without_the_engine(
+    cli: Cli, hanging: FuseTree, tmp_path: Path
+) -> None:
+    # Given the walkers that count where statx is refused, one of which waits in the kernel
+    log = tmp_path / "stderr"
+    refusing = [sys.executable, "-m", "tests.seccomp", "ENOSYS", "statx", "--"]
+    with (
+        log.open("wb") as stderr,
+        subprocess.Popen(
+            [*refusing, cli.program, "survey", str(hanging.tree)],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        ) as process,
+    ):
+        wait_until(lambda: b"still waiting" in log.read_bytes(), "the sentence")
+        # When one signal comes / Then it ends, and the reader of its output sees the end
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SOON_S)
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("name", ("hang", ""))

@@ -208,6 +208,10 @@ def _become_walker(parent: int, kept: Collection[int]) -> None:
         os._exit(1)  # it had ended before the kernel was asked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    # A walker that waits in the kernel must not keep the reader of a pipe waiting for its end.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
     low = 3  # standard error stays, for a traceback
     for descriptor in sorted(kept):
         os.closerange(low, descriptor)
