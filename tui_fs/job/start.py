@@ -48,10 +48,12 @@ def start(
     """
     with StarterLock() as lock:
         folder = create(plan, lock.take)
-        return folder if _start_in(folder, is_wanted) else None
+        return folder if _start_in(folder, is_wanted, on_session) else None
 
 
-def _start_in(folder: JobFolder, is_wanted: Callable[[], bool]) -> bool:
+def _start_in(
+    folder: JobFolder, is_wanted: Callable[[], bool], on_session: Callable[[int], None]
+) -> bool:
     """Start the supervisor of a job; return whether it was wanted until the end."""
     try:
         log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
