@@ -100,9 +100,9 @@ def test_a_silent_file_takes_nothing_back(tmp_path: Path) -> None:
         assert found.read_only is not None
 
 
-@pytest.mark.parametrize("missing", ["nothing", "nothing/policy.toml", "file/policy.toml"])
+@pytest.mark.parametrize("missing", ["nothing", "nothing/policy.toml", "file/tui-fs/policy.toml"])
 def test_no_file_is_no_policy(tmp_path: Path, missing: str) -> None:
-    # Given no file, no folder, or a file in the folder's place / When read / Then no policy
+    # Given no file, no folder, or no home (/dev/null) / When read / Then no policy
     (tmp_path / "file").touch()
     assert read_policy((str(tmp_path / missing),)) == Policy()
 
@@ -175,8 +175,17 @@ def test_a_link_to_nowhere_is_a_broken_policy(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").symlink_to("/nonexistent/policy.toml")
     (tmp_path / "folder").symlink_to("/nonexistent")
     (tmp_path / "loop").symlink_to("loop")
-    for name in ("policy.toml", "folder/policy.toml", "loop"):
+    for name in ("policy.toml", "folder/policy.toml", "folder/a/b/policy.toml", "loop"):
         complaint(str(tmp_path / name))
+
+
+def test_a_policy_in_the_place_of_its_folder_is_a_broken_policy(tmp_path: Path) -> None:
+    # Given a file that has the name of the folder, or a link to one / When read / Then an error
+    (tmp_path / "tui-fs").write_text("never = ['/']")
+    (tmp_path / "link").symlink_to("tui-fs")
+    for name in ("tui-fs", "link"):
+        sentence = complaint(str(tmp_path / name / "policy.toml")).sentence
+        assert f"{tmp_path / name} is no directory" in sentence
 
 
 def test_a_link_to_a_policy_is_followed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from tui_fs.linux.mounts import MountTable, read_mounts, silent_places
 from tui_fs.linux.ways import canonical, lies_in, resolve
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, upwards
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
 from tui_fs.safety.relation import Place, Relation, other_names
@@ -220,10 +220,18 @@ def _content(file: str) -> bytes | None:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
-        for link in (file, os.path.dirname(file)):
-            if os.path.islink(link) and not os.path.exists(link):
-                sentence = f"The policy {shown} is out of reach: {displayable(link)} points nowhere"
+        for place in upwards(file):
+            if os.path.islink(place) and not os.path.exists(place):
+                sentence = (
+                    f"The policy {shown} is out of reach: {displayable(place)} points nowhere"
+                )
                 raise BadInput(f"{sentence}.", _UNTIL_MENDED) from error
+        directory = os.path.dirname(file)
+        if os.path.exists(directory) and not os.path.isdir(directory):
+            sentence = (
+                f"The policy {shown} is out of reach: {displayable(directory)} is no directory"
+            )
+            raise BadInput(f"{sentence}.", _UNTIL_MENDED) from error
         return None
     except OSError as error:
         raise _unreadable(shown, error) from error
