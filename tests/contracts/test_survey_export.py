@@ -224,6 +224,18 @@ def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_pat
     assert not [one for one in tmp_path.iterdir() if one.name.startswith(".tui")]
 
 
+@pytest.mark.parametrize("kind", ["ncdu", "csv", "json"])
+def test_an_export_into_the_tree_leaves_itself_out(cli: Cli, tree: Path, kind: str) -> None:
+    # Given the number of entries of a tree / When it is exported into itself
+    entries = cli.run("survey", tree, "--json").expect(0).object()["entries"]
+    export = ("--export", tree / "out", "--format", kind, "--json")
+    # Then the file that is written is not counted
+    assert cli.run("survey", tree, *export).expect(0).object()["entries"] == entries
+    # And a file that it replaces is counted as it was, but none besides
+    told = cli.run("survey", tree, *export, "--force").expect(0).object()
+    assert told["entries"] == entries + 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -236,6 +248,8 @@ def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_pat
         [".", "--export", "x"],
         [".", "--export", "-"],
         [".", "--export", ""],
+        [".", "--export", "", "--format", "csv"],
+        [".", "--export", "new/", "--format", "csv"],
         [".", "--export", "/dev/null", "--format", "csv", "--force"],
         [".", "--export", "/no/such/place.csv"],
         [".", "--export", "-", "--format", "csv", "--json"],

@@ -28,6 +28,7 @@ from tui_fs.survey.table_export import write_csv, write_json
 
 _STANDARD_OUTPUT = "-"
 _TELL_EVERY_S = 0.25
+_Result = tuple[Survey, Collector]
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -57,6 +58,7 @@ def _counted(parsed: argparse.Namespace) -> tuple[Survey, Collector]:
 
 def _export(parsed: argparse.Namespace) -> int:
     kind, path = _format_of(parsed), parsed.export
+    result: _Result | None = None
     if kind == "ncdu" and parsed.imported is not None:
         raise BadInput("What is imported is in ncdu's format already.", "Copy the file.")
     if path == _STANDARD_OUTPUT:
@@ -67,12 +69,16 @@ def _export(parsed: argparse.Namespace) -> int:
                 "ncdu's format has names as they are, and they could control this terminal.",
                 "Redirect standard output to a file or a pipe.",
             )
+        if kind != "ncdu":
+            result = _counted(parsed)
         output = cast(BinaryIO, DataOutput())
-        _, unreadable, backend = _write(parsed, kind, output, is_patchable=False)
+        _, unreadable, backend = _write(parsed, kind, output, result, is_patchable=False)
         return _end(unreadable, backend)
     refuse_taken(path, overwrites=parsed.force)  # before minutes of counting
+    if kind != "ncdu":
+        result = _counted(parsed)  # before the file is there, which may be in the tree
     with new_file(path, overwrites=parsed.force) as file:
-        entries, unreadable, backend = _write(parsed, kind, file, is_patchable=True)
+        entries, unreadable, backend = _write(parsed, kind, file, result, is_patchable=True)
     if parsed.json:
         told = {"format": kind, "entries": entries, "unreadable": unreadable}
         print_json({"schema": SCHEMA, **path_fields("file", os.path.abspath(path)), **told})
@@ -94,10 +100,19 @@ def _format_of(parsed: argparse.Namespace) -> str:
 
 
 def _write(
-    parsed: argparse.Namespace, kind: str, output: BinaryIO, *, is_patchable: bool
+    parsed: argparse.Namespace,
+    kind: str,
+    output: BinaryIO,
+    result: _Result | None,
+    *,
+    is_patchable: bool,
 ) -> tuple[int, int, str]:
-    """Export; return the entries, those that could not be read, and who has counted."""
-    if kind == "ncdu":
+    """Export; return the entries, those that could not be read, and who has counted.
+
+    Args:
+        result: what was counted; None to count while writing (ncdu's format).
+    """
+    if result is None:
         path = directory_argument(parsed.path)
         line = StatusLine()
         export = NcduExport(path, output, is_patchable=is_patchable, tell=_now_and_then(line))
@@ -107,7 +122,7 @@ def _write(
             line.clear()
         output.flush()
         return written.entries, written.unreadable, "scandir"
-    survey, collector = _counted(parsed)
+    survey, collector = result
     if kind == "csv":
         write_csv(collector, output)
     else:

@@ -19,12 +19,19 @@ def refuse_taken(path: str, *, overwrites: bool) -> None:
     """Refuse a place where something stands that may not be replaced.
 
     Raises:
-        BadInput: a file stands there and `overwrites` is false, or it is no regular file.
+        BadInput: a file stands there and `overwrites` is false, or it is no regular file; or
+            nothing can be made there.
     """
     shown = displayable(path)
     try:
         status = os.lstat(path)
     except FileNotFoundError:
+        if not os.path.basename(path):
+            raise BadInput(f"'{shown}' is not the name of a file.", "Name a file.") from None
+        directory = os.path.dirname(path) or "."
+        if not os.access(directory, os.W_OK | os.X_OK):
+            missing = errno.EACCES if os.path.isdir(directory) else errno.ENOENT
+            raise BadInput(f"{shown} cannot be written: {os.strerror(missing)}.") from None
         return
     except (OSError, ValueError) as why:
         raise BadInput(f"{shown} cannot be written: {_reason(why)}.") from why
