@@ -95,6 +95,13 @@ def test_a_job_comes_to_this(
     assert says in found.explanation
 
 
+def test_a_reason_that_is_a_sentence_gets_no_second_full_stop() -> None:
+    # Given a cancel because of a refusal, whose sentence ends with a path / When ended
+    found = ending(LEFT, replace(CANCEL, reason="Something is mounted inside /srv/t."))
+    # Then the path cannot be misread
+    assert found.explanation == "Stopped before the end: Something is mounted inside /srv/t."
+
+
 def test_one_entry_is_left_in_the_singular() -> None:
     # Given one survivor / When ended / Then the sentence is in the singular
     assert "1 entry is left." in ending(Aftermath(HERE, Totals(directories=1))).explanation

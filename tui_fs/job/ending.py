@@ -46,7 +46,7 @@ def ending_of(
         sentence = _nothing_is_left(plan)
     elif snapshot.cancel is not None:
         outcome = Outcome.CANCELLED
-        sentence = f"Stopped before the end: {snapshot.cancel.reason}."
+        sentence = f"Stopped before the end: {snapshot.cancel.reason.rstrip('.')}."
     else:
         outcome = Outcome.PARTIAL
         sentence = "" if aftermath.is_all_gone else _what_is_left(plan, aftermath)
