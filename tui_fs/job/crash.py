@@ -5,6 +5,7 @@ import os
 
 from tui_fs.job.store import JobFolder
 from tui_fs.linux.limits import cause_of
+from tui_fs.linux.regular_file import open_regular
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 
@@ -31,7 +32,7 @@ class CrashMark:
 def read_crash(folder: JobFolder) -> str:
     """Return what ended the supervisor of a job, in words; empty if it left no mark."""
     try:
-        with open(folder.crash, "rb") as file:
+        with open_regular(folder.crash) as file:
             mark = file.read(_MARK_BYTES)
     except OSError:
         return ""

@@ -11,6 +11,7 @@ import os
 import resource
 
 from tui_fs.job.journal import event_lines, events_in
+from tui_fs.linux.regular_file import open_regular
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event
 from tui_fs.model.plan import Plan
@@ -18,6 +19,8 @@ from tui_fs.model.plan import Plan
 _BASE_BYTES = 16 << 10
 _PATHS_FACTOR = 3
 """The last event names targets at most so many times: left, unknown, and in its sentences."""
+_MAX_BYTES = 64 << 20
+"""More than a reserve has; what is behind it is damage."""
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -73,8 +76,8 @@ class EndReserve:
 def read_reserve(path: str) -> list[Event]:
     """Return the events in the reserve of a job that is over; none if nothing is written there."""
     try:
-        with open(path, "rb") as file:
-            content = file.read().rstrip(b"\0")
+        with open_regular(path) as file:
+            content = file.read(_MAX_BYTES).rstrip(b"\0")
     except OSError:
         return []
     if not content.endswith(b"\n"):

@@ -3,7 +3,9 @@
 import json
 import os
 from collections.abc import Iterable
+from typing import BinaryIO
 
+from tui_fs.linux.regular_file import open_regular
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event, event_from_json, event_to_json
@@ -76,24 +78,18 @@ class JournalReader:
         """Return whole events written since the last call: all if few, else the next ones.
 
         Raises:
-            BadInput: a whole line is not an event, or a line has no end; later lines are not
-                read.
+            BadInput: the file cannot be read, a whole line is not an event, or a line has no end;
+                later lines are not read.
         """
         events: list[Event] = []
         try:
-            file = open(self._path, "rb")  # noqa: SIM115  closed below, absent is no error
+            with open_regular(self._path) as file:
+                chunk = self._read(file)
         except FileNotFoundError:
             return events
-        with file:
-            file.seek(self._offset)
-            chunk = file.read(READ_AT_ONCE_BYTES)
-            while b"\n" not in chunk and len(chunk) >= READ_AT_ONCE_BYTES:
-                if len(chunk) >= MAX_LINE_BYTES:
-                    raise self._damage("a line is too long")
-                more = file.read(len(chunk))
-                if not more:
-                    break
-                chunk += more
+        except OSError as error:
+            cause = error.strerror or os.strerror(error.errno or 0)
+            raise BadInput(f"{displayable(self._path)} cannot be read: {cause}.") from error
         whole, newline, _ = chunk.rpartition(b"\n")
         for line in whole.split(b"\n") if newline else ():
             try:
@@ -105,6 +101,19 @@ class JournalReader:
             self._offset += len(line) + 1
         return events
 
+    def _read(self, file: BinaryIO) -> bytes:
+        """Return the next `READ_AT_ONCE_BYTES`, and more if a line is longer."""
+        file.seek(self._offset)
+        chunk = file.read(READ_AT_ONCE_BYTES)
+        while b"\n" not in chunk and len(chunk) >= READ_AT_ONCE_BYTES:
+            if len(chunk) >= MAX_LINE_BYTES:
+                raise self._damage("a line is too long")
+            more = file.read(len(chunk))
+            if not more:
+                break
+            chunk += more
+        return chunk
+
     def _damage(self, why: str) -> BadInput:
         where = f"{displayable(self._path)} is damaged at byte {self._offset}"
         return BadInput(f"{where}: {why.rstrip('.')}.")
@@ -114,10 +123,10 @@ def last_event(path: str) -> Event | None:
     """Return the last event of a journal without reading what is before it.
 
     Returns:
-        None if there is no journal, its last line is not whole, or is not an event.
+        None if no journal can be read, or its last line is not whole or is not an event.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             size = end = file.seek(0, os.SEEK_END)
             tail = b""
             length = _TAIL_BYTES
@@ -125,8 +134,8 @@ def last_event(path: str) -> Event | None:
                 start = max(0, size - length)
                 file.seek(start)
                 tail, end, length = file.read(size - start), start, 4 * length
-    except FileNotFoundError:
-        return None
+    except OSError:
+        return None  # reading the whole journal raises the error
     if not tail.endswith(b"\n"):
         return None
     try:

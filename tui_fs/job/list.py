@@ -71,7 +71,7 @@ class JobList:
             try:
                 summary = ended.get(folder.path) or self._summary(folder, views)
             except (BadInput, JobFailed) as error:
-                problems.append(str(error))
+                problems.append(f"job {folder.job_id}: {error}")
                 continue
             summaries.append(summary)
             if not summary.state.is_live and summary.state is not JobState.ELSEWHERE:

@@ -14,6 +14,7 @@ from tui_fs.job.end_reserve import create_reserve
 from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.boot import boottime_s
 from tui_fs.linux.host import current_host
+from tui_fs.linux.regular_file import open_regular
 from tui_fs.linux.ways import resolve
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
@@ -23,6 +24,8 @@ from tui_fs.model.plan import Plan
 
 _ID_BYTES = 3
 _SCHEMA = 2
+MAX_JSON_BYTES = 64 << 20
+"""More than any plan or report has; a larger file is damage."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 """Errors after which the directory in memory is tried."""
 _NO_HOME = "/nonexistent"
@@ -359,8 +362,11 @@ def origin_of(plan: dict[str, Any]) -> Origin:
 def read_json(path: str) -> dict[str, Any]:
     """Return the JSON object in a file; BadInput if there is none."""
     try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
+        with open_regular(path) as file:
+            text = file.read(MAX_JSON_BYTES + 1)
+        if len(text) > MAX_JSON_BYTES:
+            raise ValueError(f"it is larger than {MAX_JSON_BYTES >> 20} MiB")
+        value = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{displayable(path)} cannot be read: {error}.") from error
     if not isinstance(value, dict):

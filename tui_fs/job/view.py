@@ -126,17 +126,24 @@ class JobView:
         if crash:
             crash += f"; see {displayable(self.folder.log)}"
         is_dead = self.state is JobState.DIED
-        # After a restart of the machine a missing journal proves nothing.
-        is_unbegun = is_dead and self.snapshot.started is None
-        is_unbegun = is_unbegun and self.locality is Locality.THIS_BOOT
         return report_of(
             self.snapshot,
             self.state,
             self._errors,
             crash,
             is_gone=is_dead and self._are_targets_gone(),
-            is_unbegun=is_unbegun,
+            is_unbegun=is_dead and self._is_unbegun(),
         )
+
+    def _is_unbegun(self) -> bool:
+        """Return whether it is certain that the supervisor ended before it could begin.
+
+        An empty journal alone proves nothing: it may have been damaged, or lost in a restart of
+        the machine. A supervisor binds its socket before it begins.
+        """
+        if self.snapshot.started is not None or self.locality is not Locality.THIS_BOOT:
+            return False
+        return not any(map(os.path.lexists, (self.folder.socket, self.folder.report)))
 
     def _are_targets_gone(self) -> bool:
         """Return whether nothing is at the path of any target any more, as far as is known."""
