@@ -79,11 +79,15 @@ pub struct Calls {
     counters: [Counter; CALLS.len()],
     without_openat2: AtomicBool,
     without_statx: AtomicBool,
+    without_large_reads: AtomicBool,
 }
 
 /// A name alone has no `..` in it, for which the kernel would say so often that it must be tried
 /// again; a file system of somebody's own may say it for ever.
 const TRIES: u32 = 100;
+
+/// The buffer of glibc's readdir, which every file system has to take.
+const READDIR_BYTES: usize = 32 << 10;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -144,9 +148,9 @@ impl Calls {
                 match opened {
                     // A rename or a mount came in between, anywhere on the system.
                     Err(Errno::AGAIN | Errno::INTR) if tries_left > 0 => continue,
-                    // Before 5.6; EPERM too is what a filter of an older container runtime
-                    // says of a call that it does not know.
-                    Err(Errno::NOSYS | Errno::PERM) => break,
+                    // Before 5.6; EPERM or EACCES may come from a filter that does not know the call.
+                    // Where the directory itself is refused, the plain call says so too.
+                    Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => break,
                     other => return other,
                 }
             }
@@ -353,8 +357,28 @@ impl Calls {
 
     /// Reads the next names of a directory with one getdents64; `.` and `..` are left out.
     ///
+    /// Uses no more of the buffer than the C library's readdir where the kernel takes no more.
+    ///
     /// Returns the cookie behind the last of them, `None` at the end of the directory.
     pub fn read_names(
+        &self,
+        directory: BorrowedFd<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+        mut take: impl FnMut(&CStr, FileType, u64),
+    ) -> Result<Option<u64>> {
+        let is_large = buffer.len() > READDIR_BYTES;
+        if is_large && !self.without_large_reads.load(Relaxed) {
+            match self.read_buffer(directory, buffer, &mut take) {
+                // Nothing was read: EINVAL comes before any name.
+                Err(Errno::INVAL) => self.without_large_reads.store(true, Relaxed),
+                read => return read,
+            }
+        }
+        let usual = buffer.len().min(READDIR_BYTES);
+        self.read_buffer(directory, &mut buffer[..usual], &mut take)
+    }
+
+    fn read_buffer(
         &self,
         directory: BorrowedFd<'_>,
         buffer: &mut [MaybeUninit<u8>],

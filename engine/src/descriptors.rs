@@ -15,6 +15,15 @@ pub fn make_room_for(descriptors: u64) {
     drop(fcntl_dupfd_cloexec(std::io::stdout(), last));
 }
 
+/// What every process is given at first (INR_OPEN_CUR in linux/fs.h).
+const USUAL_LIMIT: u64 = 1024;
+
+/// How many descriptors this process may have now, and how many it may allow itself; the usual
+/// number where a filter refuses the call.
+pub fn descriptor_limits() -> (u64, u64) {
+    crate::foreign::descriptor_limits().unwrap_or((USUAL_LIMIT, USUAL_LIMIT))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

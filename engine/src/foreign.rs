@@ -65,6 +65,19 @@ fn answered(answer: libc::c_int) -> Result<libc::c_int> {
     Ok(answer)
 }
 
+/// Returns how many descriptors this process may have now, and how many it may allow itself.
+///
+/// rustix takes it for granted that the call succeeds; a filter may refuse it.
+pub fn descriptor_limits() -> Result<(u64, u64)> {
+    let mut limits = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the structure is one's own, and the kernel writes no more than it.
+    answered(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) })?;
+    Ok((limits.rlim_cur, limits.rlim_max)) // RLIM_INFINITY is the largest number
+}
+
 /// Returns how often all threads have slept, and how many blocks of 512 bytes they had to read.
 pub fn waits() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();

@@ -32,7 +32,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+use rustix::process::{setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
 use brake::Brake;
@@ -47,7 +47,7 @@ use waiting::Waits;
 use worker::Worker;
 
 use crate::calls::Calls;
-use crate::descriptors::make_room_for;
+use crate::descriptors::{descriptor_limits, make_room_for};
 use crate::filters::Filters;
 use crate::foreign::ignore_broken_leases;
 use crate::quoting::{quoted, reason};
@@ -280,14 +280,13 @@ fn processors() -> usize {
 
 /// Allows as many descriptors as there may be; returns how many walks may keep.
 fn allowed_descriptors(targets: u64) -> u64 {
-    let limit = getrlimit(Resource::Nofile);
+    let (mut current, maximum) = descriptor_limits();
     let wanted = 2 * MOST_DESCRIPTORS + 2 * targets;
-    let most = limit.maximum.unwrap_or(u64::MAX).min(wanted);
-    let mut current = limit.current.unwrap_or(u64::MAX);
+    let most = maximum.min(wanted);
     if current < most {
         let raised = Rlimit {
             current: Some(most),
-            maximum: limit.maximum,
+            maximum: (maximum != u64::MAX).then_some(maximum),
         };
         if setrlimit(Resource::Nofile, raised).is_ok() {
             current = most;

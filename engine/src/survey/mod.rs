@@ -33,7 +33,7 @@ use std::thread;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{geteuid, getppid, getrlimit, Pid, Resource, Signal};
+use rustix::process::{geteuid, getppid, Pid, Signal};
 
 use self::output::Output;
 use self::pool::Pool;
@@ -42,6 +42,7 @@ use self::records::Batch;
 use self::request::Request;
 use self::shared::{Limits, Root, Shared};
 use self::walker::Walker;
+use crate::descriptors::descriptor_limits;
 use crate::identity::Identity;
 use crate::quoting::reason;
 
@@ -74,12 +75,13 @@ pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
 }
 
 /// Has the kernel kill this process when the one that started it ends, even while it is stopped.
+///
+/// Where a filter refuses that, the process ends when it writes its next message.
 fn end_with(parent: Option<i32>) -> Result<(), String> {
     let Some(parent) = parent else {
         return Ok(());
     };
-    let asked = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    asked.map_err(|why| format!("cannot watch the process that asks: {}.", reason(why)))?;
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if getppid().map(Pid::as_raw_pid) == Some(parent) {
         return Ok(());
     }
@@ -164,7 +166,6 @@ fn open_root(path: &Path, pin: Option<&Identity>) -> Result<Root, String> {
 }
 
 fn spare_descriptors(roots: usize) -> usize {
-    let limit = getrlimit(Resource::Nofile).current;
-    let limit = limit.map_or(usize::MAX, |limit| limit as usize);
-    limit.saturating_sub(roots + FURTHER_DESCRIPTORS)
+    let (limit, _) = descriptor_limits();
+    (limit as usize).saturating_sub(roots + FURTHER_DESCRIPTORS)
 }

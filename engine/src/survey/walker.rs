@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Access, AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
+use rustix::process::{getegid, geteuid, getgid, getuid};
 
 use super::pool::{Job, Place};
 use super::reading::{modified, Reading};
@@ -381,9 +382,17 @@ fn subvolume_flag(status: &Statx, is_mounted: bool) -> u32 {
 
 /// Asks the kernel what the effective user may do in a directory.
 fn may(directory: BorrowedFd<'_>, access: Access) -> bool {
-    // ENOSYS: before Linux 5.8, and the effective user is not the real one.
     match rustix::fs::accessat(directory, c".", access, AtFlags::EACCESS) {
+        // ENOSYS: before Linux 5.8, and the effective user is not the real one.
         Ok(()) | Err(Errno::NOSYS) => true,
+        // The answer may be that of a filter that does not know faccessat2.
+        Err(Errno::PERM | Errno::ACCESS) if is_real_user() => {
+            rustix::fs::accessat(directory, c".", access, AtFlags::empty()).is_ok()
+        }
         Err(_) => false,
     }
+}
+
+fn is_real_user() -> bool {
+    getuid() == geteuid() && getgid() == getegid()
 }
