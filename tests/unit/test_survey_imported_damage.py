@@ -1,7 +1,10 @@
 """Whatever is in a file that is imported does no harm."""
 
+import bz2
 import gzip
+import lzma
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.needs import needs_tool
 from tests.unit.import_files import DIRECTORY, last, listing, tree_file, written
 from tui_fs.model.errors import BadInput
 from tui_fs.model.survey import Ranking, Totals
@@ -88,6 +92,63 @@ DAMAGED = {
 def test_damaged_compression_and_other_formats(tmp_path: Path, what: str) -> None:
     with pytest.raises(BadInput):
         last(ImportedSurvey(written(tmp_path, DAMAGED[what])))
+
+
+TEXT = (DIRECTORY + ',{"name":"a"}]]').encode()
+
+OTHER_FORMATS = {
+    "zstd": (b"\x28\xb5\x2f\xfd" + b"\0" * 50, "compressed by zstd", "zstd -d"),
+    "xz": (lzma.compress(TEXT), "compressed by xz", "xz -dc"),
+    "bzip2": (bz2.compress(TEXT), "compressed by bzip2", "bzip2 -dc"),
+    "lz4": (b"\x04\x22\x4d\x18" + b"\0" * 50, "compressed by lz4", "lz4 -dc"),
+    "zip": (b"PK\x03\x04" + b"\0" * 50, "a zip archive", "unzip -p"),
+    "UTF-16": (TEXT.decode().encode("utf-16"), "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+    "UTF-16 BE": (b"\xfe\xff" + TEXT.decode().encode("utf-16-be"), "UTF-16", "iconv -f UTF-16"),
+    "a mark": (b"\xef\xbb\xbf" + TEXT, "byte order mark", "tail -c +4"),
+    "binary": (b"\xbfncduEX1" + b"\0" * 50, "ncdu's binary format", "ncdu -f"),
+    "empty": (b"", "is empty", "ncdu -o"),
+}
+
+
+@pytest.mark.parametrize("what", OTHER_FORMATS)
+def test_another_format_is_named_with_the_command_that_converts_it(
+    tmp_path: Path, what: str
+) -> None:
+    data, reason, command = OTHER_FORMATS[what]
+    path = written(tmp_path, data, name="its name.json")
+    with pytest.raises(BadInput) as told:
+        ImportedSurvey(path)
+    assert reason in str(told.value)
+    assert command in str(told.value)
+    assert f"'{path}'" in str(told.value)  # quoted for the shell
+
+
+@pytest.mark.parametrize("command", ("zstd -q -c", "xz -c", "bzip2 -c"))
+def test_the_command_that_is_named_makes_a_file_that_is_read(tmp_path: Path, command: str) -> None:
+    # Given a file that a usual tool has compressed
+    needs_tool(command.split()[0], command.split()[0].replace("xz", "xz-utils"))
+    plain, packed = written(tmp_path, TEXT), tmp_path / "its name"
+    packed.write_bytes(subprocess.run([*command.split(), plain], capture_output=True).stdout)
+    with pytest.raises(BadInput) as told:
+        ImportedSurvey(str(packed))
+    # When the command is run / Then its result is read
+    convert = str(told.value.advice).split(": ", 1)[1]
+    subprocess.run(["sh", "-c", convert], cwd=tmp_path, check=True)
+    assert last(ImportedSurvey(str(tmp_path / "NEW.json"))).totals.files == 1
+
+
+@pytest.mark.parametrize("what", ["directory", "fifo"])
+def test_what_is_no_regular_file_says_what_to_give_instead(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "file"
+    if what == "directory":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(BadInput) as told:
+        ImportedSurvey(str(path))
+    wanted = {"directory": "is a directory", "fifo": "is not a regular file"}
+    assert wanted[what] in told.value.sentence
+    assert "tui-fs survey" in told.value.advice if what == "directory" else told.value.advice
 
 
 @pytest.mark.parametrize("what", ["nothing", "directory", "fifo", "NUL"])

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, shell_quoted
 
 ENTRY_BYTES = 64 << 10
 """One entry may be this long; a name is at most 255 bytes, the path of the top a few thousand."""
@@ -25,7 +25,34 @@ _CHUNK_BYTES = 128 << 10
 
 _ENTRIES_AT_ONCE = 512
 _GZIP_MAGIC = b"\x1f\x8b"
-_BINARY_MAGIC = b"\xbfncduEX1"
+
+
+class _OtherFormat(NamedTuple):
+    """A format in which an export may be, and which is not read.
+
+    Attributes:
+        magic: how it begins.
+        what: of the sentence "FILE is …".
+        convert: the command that makes NEW.json of it; ``{}`` is the file.
+    """
+
+    magic: bytes
+    what: str
+    convert: str
+
+
+_OTHER_FORMATS = (
+    _OtherFormat(b"\xbfncduEX1", "in ncdu's binary format", "ncdu -f {} -o NEW.json"),
+    _OtherFormat(b"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -d -o NEW.json {}"),
+    _OtherFormat(b"\xfd7zXZ\0", "compressed by xz", "xz -dc {} > NEW.json"),
+    _OtherFormat(b"BZh", "compressed by bzip2", "bzip2 -dc {} > NEW.json"),
+    _OtherFormat(b"\x04\x22\x4d\x18", "compressed by lz4", "lz4 -dc {} > NEW.json"),
+    _OtherFormat(b"PK\x03\x04", "a zip archive", "unzip -p {} > NEW.json"),
+    _OtherFormat(b"\xff\xfe", "in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > NEW.json"),
+    _OtherFormat(b"\xfe\xff", "in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > NEW.json"),
+    _OtherFormat(b"\xef\xbb\xbf", "preceded by a byte order mark", "tail -c +4 {} > NEW.json"),
+)
+_MAGIC_BYTES = max(len(one.magic) for one in _OTHER_FORMATS)
 
 _SPACE = rb"[ \t\r\n]*"
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -92,15 +119,28 @@ class NcduFile:
             raise BadInput(f"{self.shown} cannot be read: {reason}.") from why
         except ValueError as why:
             raise BadInput(f"{self.shown} is not a path.") from why
-        if not stat.S_ISREG(status.st_mode):
-            raise BadInput(f"{self.shown} is not a regular file.")
-        magic = os.pread(self._descriptor, len(_BINARY_MAGIC), 0)
-        self._is_compressed = magic.startswith(_GZIP_MAGIC)
-        if magic == _BINARY_MAGIC:
+        if stat.S_ISDIR(status.st_mode):
             raise BadInput(
-                f"{self.shown} is in ncdu's binary format.",
-                "Convert it: ncdu -f FILE -o NEW.json",
+                f"{self.shown} is a directory, not a file in ncdu's format.",
+                f"To count it: tui-fs survey {shell_quoted((path,))}",
             )
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(
+                f"{self.shown} is not a regular file.", "Write the export to a file first."
+            )
+        magic = os.pread(self._descriptor, _MAGIC_BYTES, 0)
+        self._is_compressed = magic.startswith(_GZIP_MAGIC)
+        if not magic:
+            raise BadInput(
+                f"{self.shown} is empty.",
+                f"Export it anew: ncdu -o {shell_quoted((path,))} DIRECTORY",
+            )
+        for other in _OTHER_FORMATS:
+            if magic.startswith(other.magic):
+                raise BadInput(
+                    f"{self.shown} is {other.what}, which is not read.",
+                    f"Convert it: {other.convert.format(shell_quoted((path,)))}",
+                )
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
