@@ -3,19 +3,24 @@
 import os
 import pty
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 
 from tests.conftest import Cli, wait_until
 
 
 class Terminal:
-    """The program on a pseudo-terminal."""
+    """The program on a pseudo-terminal.
 
-    def __init__(self, cli: Cli, *arguments: str) -> None:
+    Args:
+        wrapper: a command that runs the program, before its path.
+    """
+
+    def __init__(self, cli: Cli, *arguments: str, wrapper: Sequence[str] = ()) -> None:
         self.seen = b""
         self._ours, theirs = pty.openpty()
         self._process = subprocess.Popen(
-            [cli.program, *arguments],
+            [*wrapper, cli.program, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -1,5 +1,6 @@
 """Where something that is always there is missing, commands end with one true sentence."""
 
+import json
 import os
 import shlex
 import signal
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, Finished, wait_until
+from tests.contracts.asking import Terminal
+from tests.matrix.ordinary_user import GID, UID, write_launcher
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
-from tests.seccomp import NUMBERS
 from tests.trees import many_directories
+from tui_fs.linux.engine import find_engine
 
 DEADLINE_S = 60.0
 FILES, DIRECTORIES = 6, 4
@@ -68,8 +71,29 @@ def under_filter(error: str, call: str) -> list[str]:
     return [sys.executable, "-c", script, error, call, "--"]
 
 
-@pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
-@pytest.mark.parametrize("call", [call for call in NUMBERS if call != "clone3"])
+UNUSED_CALLS = (
+    "bpf,fadvise64,inotify_init1,landlock_create_ruleset,listmount,memfd_create,"
+    "name_to_handle_at,pidfd_open,pidfd_send_signal,process_vm_readv,ptrace,quotactl,"
+    "sched_setaffinity,statmount"
+)
+READING_CALLS = (
+    "close_range",
+    "faccessat2",
+    "getrandom",
+    "openat2",
+    "perf_event_open",
+    "prctl",
+    "prlimit64",
+    "sched_getaffinity",
+    "statx",
+    UNUSED_CALLS,
+)
+REFUSALS = [(call, error) for call in READING_CALLS for error in ("ENOSYS", "EPERM", "EACCES")]
+REFUSALS.remove(("getrandom", "EACCES"))  # Python itself does not start
+REFUSALS.append(("getdents64>32768", "EINVAL"))
+
+
+@pytest.mark.parametrize("call, error", REFUSALS)
 def test_a_system_call_that_is_refused_changes_no_figure(
     cli: Cli, target: Path, call: str, error: str
 ) -> None:
@@ -87,6 +111,153 @@ def test_a_system_call_that_is_refused_changes_no_figure(
         if arguments[0] == "delete":
             totals = finished.object()["expected"]["totals"]
             assert (totals["files"], totals["directories"]) == (FILES, DIRECTORIES)
+
+
+@pytest.fixture
+def ordinary(cli: Cli, tmp_path: Path) -> tuple[Cli, Path]:
+    """Give the program as an ordinary user runs it, and a tree of that user's."""
+    needs_root("becoming an ordinary user")
+    place, state_home = tmp_path / "place", cli.jobs_directory.parent.parent
+    place.mkdir()
+    many_directories(place / "target", 3, 2)
+    state_home.mkdir(exist_ok=True)
+    for path in (place, state_home, *place.rglob("*")):
+        os.chown(path, UID, GID)
+    needed = (sys.base_prefix, sys.prefix, Path(__file__).parents[2], place, state_home)
+    program = write_launcher(tmp_path / "as-ordinary-user", cli.program, needed)
+    return Cli(str(program), state_home), place / "target"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("error", ("ENOSYS", "EPERM", "EACCES"))
+@pytest.mark.parametrize("calls", ("faccessat2", "faccessat2,statx", "openat2"))
+def test_an_ordinary_user_counts_the_same_under_a_filter(
+    ordinary: tuple[Cli, Path], calls: str, error: str
+) -> None:
+    # Given an ordinary user, for whom it is asked what may be done in each directory
+    cli, target = ordinary
+    needs_engine()
+    # When a container refuses the call that answers (without statx, Python walkers count)
+    wrapper = under_filter(error, calls)
+    counted = run_in(wrapper, cli, "survey", "--json", str(target)).expect(0).object()
+    # Then nothing is called unreadable or protected
+    assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
+    assert counted["complete"] is True
+    assert not {one["kind"] for one in counted["pathologies"]} - {"deleted-but-open"}
+    arguments = ("delete", "--strategy", "parallel", "--yes", "--json", str(target))
+    assert run_in(wrapper, cli, *arguments).expect(0).report()["outcome"] == "done"
+
+
+@pytest.mark.parametrize("error", ("ENOSYS", "EPERM", "EACCES"))
+def test_every_strategy_deletes_the_same_under_filters(
+    cli: Cli, target: Path, strategy: str, error: str
+) -> None:
+    # Given a container that refuses all that a deletion can do without
+    calls = {call for call, answer in REFUSALS if answer == error} - {"prctl"} | {"kcmp", "unshare"}
+    wrapper = under_filter(error, ",".join(sorted(calls)))
+    # When a strategy deletes there
+    arguments = ("delete", "--strategy", strategy, "--yes", "--json", str(target))
+    report = run_in(wrapper, cli, *arguments).expect(0).report()
+    # Then its report has the numbers of what was there
+    assert report["outcome"] == "done"
+    assert report["expected"]["totals"]["files"] == FILES
+    assert (report["deleted_files"], report["deleted_directories"]) == (FILES, DIRECTORIES)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "call, error",
+    [(call, error) for call, error in REFUSALS if call != UNUSED_CALLS],
+)
+def test_the_engine_alone_deletes_the_same_under_a_filter(
+    target: Path, call: str, error: str
+) -> None:
+    needs_engine()
+    status = target.stat()
+    engine = find_engine()
+    assert engine is not None
+    pin = f"{status.st_dev}:{status.st_ino}:0"
+    ended = subprocess.run(
+        [*under_filter(error, call), engine, "delete", "--pin", pin, "--", str(target)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    counts = json.loads(ended.stdout.splitlines()[-1])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (counts["removed"], counts["directories"]) == (FILES + DIRECTORIES, DIRECTORIES)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("error", ("ENOSYS", "EPERM", "EACCES"))
+def test_a_large_directory_is_confirmed_by_its_name_without_statx(
+    cli: Cli, tmp_path: Path, target: Path, error: str
+) -> None:
+    # Given a limit above which the name is typed, and a filter that takes statx away
+    policy = tmp_path / "config" / "tui-fs" / "policy.toml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("type_name_above_entries = 5\n")
+    wrapper = under_filter(error, "statx,openat2")
+    arguments = ("delete", "--strategy", "rm", str(target))
+    # When asked, and answered by no more than yes / Then nothing is deleted
+    with Terminal(cli, *arguments, wrapper=wrapper) as terminal:
+        terminal.wait_for(b"type its name")
+        terminal.answer(b"yes\n")
+        assert terminal.wait() == 3, terminal.seen
+    assert target.exists()
+    # And the name deletes it
+    with Terminal(cli, *arguments, wrapper=wrapper) as terminal:
+        terminal.wait_for(b"type its name")
+        terminal.answer(b"target\n")
+        assert terminal.wait() == 0, terminal.seen
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("error", ("ENOSYS", "EPERM"))
+@pytest.mark.parametrize(
+    "call, options, named",
+    (
+        ("setpriority", ("--nice=5",), "--nice"),
+        ("setpriority", ("--gentle",), "--gentle"),
+        ("ioprio_set", ("--ionice=idle",), "--ionice"),
+        ("prctl", (), "prctl"),
+    ),
+)
+def test_a_call_that_a_job_needs_is_named_and_nothing_is_deleted(
+    cli: Cli, target: Path, call: str, options: tuple[str, ...], named: str, error: str
+) -> None:
+    wrapper = under_filter(error, call)
+    arguments = ("delete", "--strategy", "rm", "--yes", *options, str(target))
+    finished = run_in(wrapper, cli, *arguments).expect(4)
+    printed = finished.stdout.decode() + finished.stderr
+    assert named in printed and "seccomp" in printed
+    assert len(list(target.rglob("*"))) == FILES + DIRECTORIES - 1
+
+
+@pytest.mark.parametrize("error", ("ENOSYS", "EPERM"))
+def test_priorities_that_nobody_asks_for_are_not_needed(cli: Cli, target: Path, error: str) -> None:
+    wrapper = under_filter(error, "setpriority,ioprio_set")
+    arguments = ("delete", "--strategy", "rm", "--yes", "--json", str(target))
+    assert run_in(wrapper, cli, *arguments).expect(0).report()["outcome"] == "done"
+
+
+@pytest.mark.parametrize("error", ("ENOSYS", "EPERM", "EACCES"))
+@pytest.mark.parametrize("command", (("aside",), ("aside", "--twin"), ("recreate",)))
+def test_without_renameat2_nothing_is_renamed_and_the_call_is_named(
+    cli: Cli, target: Path, error: str, command: tuple[str, ...]
+) -> None:
+    place = target
+    if command == ("recreate",):
+        place = target / "empty"
+        place.mkdir()
+    before = sorted(target.parent.rglob("*"))
+    wrapper = under_filter(error, "renameat2")
+    finished = run_in(wrapper, cli, *command, "--yes", str(place)).expect(4)
+    assert "renameat2" in finished.stderr
+    assert sorted(one for one in target.parent.rglob("*") if "state" not in str(one)) == [
+        one for one in before if "state" not in str(one)
+    ]
 
 
 def test_a_filter_that_refuses_threads_takes_no_count_away(cli: Cli, target: Path) -> None:

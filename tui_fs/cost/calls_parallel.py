@@ -8,11 +8,11 @@ way to them; its start (`calls_of_start`) is seen by the other sources only.
 """
 
 import math
-import os
 from collections import Counter
 
 from tui_fs.cost.calls_rm_find import Calls
 from tui_fs.cost.heap import mean_name_bytes
+from tui_fs.linux.limits import processors
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
 
@@ -144,7 +144,7 @@ def closed_on(way: int) -> int:
 
 def threads_of(options: Options) -> int:
     """Return how many threads the engine starts."""
-    return options.pace.threads or min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+    return options.pace.threads or min(_MOST_THREADS, processors())
 
 
 def calls_of_start(options: Options) -> Calls:

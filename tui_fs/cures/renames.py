@@ -11,6 +11,8 @@ MAX_NAME_BYTES = 255
 """NAME_MAX, linux/limits.h."""
 
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h
+_NO_FLAG = 1 << 30
+_RENAMEAT2_NUMBERS = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,7 +43,7 @@ def rename_new(source: Spot, goal: Spot) -> None:
 
     Raises:
         OSError: as rename(2).
-        Missing: the C library lacks renameat2.
+        Missing: the C library, the kernel or a seccomp filter takes renameat2 away.
         Refused: the file system cannot do this.
     """
     _renameat2(source, goal, _NOREPLACE, "rename without replacing")
@@ -96,6 +98,29 @@ def _renameat2(source: Spot, goal: Spot, flag: int, what: str) -> None:
     if function(source.directory, names[0], goal.directory, names[1], flag) == 0:
         return
     number = ctypes.get_errno()
+    refusal = _refusal_of_call()
+    if refusal is not None:
+        raise Missing(
+            f"The kernel or a seccomp filter refuses renameat2 ({os.strerror(refusal)}).",
+            "Run tui-fs outside the container, or allow renameat2 in its seccomp profile.",
+        )
     if number in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
         raise Refused(f"The file system cannot {what} (renameat2).", rule="no-exchange")
     raise OSError(number, os.strerror(number))
+
+
+def _refusal_of_call() -> int | None:
+    """Return the errno with which the call itself is refused, whatever it is to rename.
+
+    The kernel rejects a flag that does not exist, and nothing else does. The C library's function
+    is of no use here: glibc reports a missing renameat2 as EINVAL, too. On a machine whose number
+    of the call is not known it is taken to be there.
+    """
+    number = _RENAMEAT2_NUMBERS.get(os.uname().machine)
+    if number is None:
+        return None
+    nowhere = ctypes.c_long(-1)
+    call, flag = ctypes.c_long(number), ctypes.c_long(_NO_FLAG)
+    _LIBC.syscall(call, nowhere, b"", nowhere, b"", flag)
+    answer = ctypes.get_errno()
+    return None if answer == errno.EINVAL else answer

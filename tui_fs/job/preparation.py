@@ -22,12 +22,13 @@ from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.executables import why_untrusted
 from tui_fs.linux.limits import cause_of, is_limit
+from tui_fs.linux.priority import rank_refusal
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import JobStarted
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import flatten
+from tui_fs.model.strategy import IoPriority, flatten
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.ladder import open_source
 from tui_fs.tracing.perf import allow_more_descriptors
@@ -59,6 +60,18 @@ def check_tools(paths: Iterable[str]) -> None:
         untrusted = None if path == sys.executable else why_untrusted(path)
         if untrusted is not None:
             raise Missing(f"{untrusted}.", "Plan the job again.")
+
+
+def check_ranks(nice: int, io_priority: IoPriority) -> None:
+    """Raise Missing if the tools cannot have the niceness and the disk rank that are asked for."""
+    refusal = rank_refusal(nice, io_priority)
+    if refusal is not None:
+        raise Missing(
+            f"The tools cannot be given niceness {nice} and the disk rank {io_priority}: "
+            f"{refusal.lower()}.",
+            "Run without --nice, --ionice, --gentle and --rate, or allow setpriority and "
+            "ioprio_set in the seccomp profile of the container or service.",
+        )
 
 
 def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
@@ -95,9 +108,10 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     check_tools(plan.tools.values())
     allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
     pinned = [open_pinned(target) for target in plan.targets]
+    ranks = ranks_of(plan.options.pace, own_nice)
+    check_ranks(*ranks)
     source, staged = _stage(plan, empty_directory)
     directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
-    ranks = ranks_of(plan.options.pace, own_nice)
     launcher = Launcher(
         tuple(one.step for one in staged),
         directories,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import is_private, made_private, state_directory
+from tui_fs.linux.access import may
 from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.host import current_host
@@ -68,7 +69,7 @@ def _is_safe(place: str) -> bool:
     uid, status = os.geteuid(), os.lstat(place)
     if place != "/" and replaceable_part(place, uid) is not None:
         return False
-    is_writable = os.access(place, os.W_OK | os.X_OK, effective_ids=True)
+    is_writable = may(place, os.W_OK | os.X_OK)
     return is_writable and keeps_what_is_made(status, uid, place)
 
 

@@ -18,6 +18,7 @@ from tui_fs.lab.room import Needs, needs_of, refuse_without_room
 from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.caches import DROP_CACHES
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.limits import processors
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.tools import find_tool
 from tui_fs.linux.ways import resolve
@@ -74,8 +75,8 @@ def prepare(
         raise BadInput(f"{experiment.name} takes no directory of one's own.")
     place = _place(directory)
     found = _found(experiment.finds_tools)
-    is_root, processors = os.geteuid() == 0, len(os.sched_getaffinity(0))
-    setting = Setting({name: one[0] for name, one in found.items()}, is_root, processors, target)
+    names = {name: one[0] for name, one in found.items()}
+    setting = Setting(names, os.geteuid() == 0, processors(), target)
     trials = experiment.trials(scale, setting)
     found |= _found({name for trial in trials for step in trial.steps for name in _names(step)})
     tools = {name: one[0] for name, one in found.items()}
@@ -254,7 +255,7 @@ def _machine(tools: dict[str, str]) -> Machine:
     return Machine(
         kernel=f"{kernel.sysname} {kernel.release}",
         processor=_processor() or kernel.machine,
-        processors=len(os.sched_getaffinity(0)),
+        processors=processors(),
         memory_bytes=psutil.virtual_memory().total,
         distribution=distribution,
         tools=tools,

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,6 +17,9 @@ _THREAD_REFUSED = "can't start new thread"
 _RESERVE_BYTES = 16 << 20
 _PROBE_BYTES = 2 << 20
 """More than the interpreter asks the kernel for at once (an arena has 1 MiB)."""
+
+_USUAL_DESCRIPTORS = 1024
+"""What every process is given at first (INR_OPEN_CUR in linux/fs.h)."""
 
 _CAUSES = {
     errno.EAGAIN: (
@@ -32,6 +36,25 @@ _CAUSES = {
         "Free memory, or raise memory.max of the control group or ulimit -v.",
     ),
 }
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except OSError:  # refused by a seccomp filter
+        return os.cpu_count() or 1
+
+
+def descriptor_limits() -> tuple[int, int]:
+    """Return how many files this process may open now, and how many it may allow itself.
+
+    Either may be resource.RLIM_INFINITY. The usual number where a seccomp filter refuses the call.
+    """
+    try:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:
+        return _USUAL_DESCRIPTORS, _USUAL_DESCRIPTORS
 
 
 def is_limit(error: BaseException | None) -> bool:

@@ -25,7 +25,7 @@ def rank_above_the_tools() -> int:
     Whoever is to stop others in time must not wait behind them.
     """
     nice = os.getpriority(os.PRIO_PROCESS, 0)
-    with contextlib.suppress(PermissionError):
+    with contextlib.suppress(OSError):  # not root, or a seccomp filter
         os.setpriority(os.PRIO_PROCESS, 0, min(nice, _WATCHER_NICE))
     return nice
 
@@ -36,6 +36,25 @@ def rank_process(nice: int, io_priority: IoPriority) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, nice)
     if io_priority is not IoPriority.NORMAL:
         _set_io_priority(_WHO_PROCESS, 0, io_priority)
+
+
+def rank_refusal(nice: int, io_priority: IoPriority) -> str | None:
+    """Return why a process started here cannot have these ranks; None if it can.
+
+    A forked child tries them, because this process may not get back a rank that it gave up.
+    """
+    pid = os.fork()
+    if pid == 0:
+        code = 0
+        try:
+            rank_process(nice, io_priority)
+        except OSError as error:
+            code = error.errno or errno.EIO
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return os.strerror(code) if code > 0 else None
 
 
 def rank_group(group: int, nice: int, io_priority: IoPriority) -> None:

@@ -11,7 +11,6 @@ _AT_EMPTY_PATH, _AT_STATX_DONT_SYNC = 0x1000, 0x4000
 _AT_SYMLINK_NOFOLLOW, _AT_NO_AUTOMOUNT = 0x100, 0x800
 _STATX_NLINK, _STATX_BTIME, _STATX_MNT_ID = 0x4, 0x800, 0x1000
 _STATX_BYTES = 256
-_AT_FDCWD = -100
 _STATX_NUMBERS = {"x86_64": 332, "aarch64": 291, "riscv64": 291, "ppc64le": 383, "s390x": 379}
 # Offsets in struct statx: stx_mask, stx_nlink, stx_btime (seconds and nanoseconds), stx_mnt_id.
 _MASK_AT, _NLINK_AT, _BTIME_AT, _MNT_ID_AT = 0, 0x10, 0x50, 0x90
@@ -19,8 +18,6 @@ _ATTRIBUTES_AT, _ATTRIBUTES_MASK_AT = 0x8, 0x38
 _STATFS_BYTES = 256
 _OVERLAYFS_MAGIC = 0x794C7630  # linux/magic.h
 _DELETED = " (deleted)"  # d_path in fs/d_path.c
-_NOT_AVAILABLE = (errno.ENOSYS, errno.EPERM)
-"""Kernels before 4.11, and seccomp filters of older container runtimes."""
 
 IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
 """STATX_ATTR_* of linux/stat.h."""
@@ -93,7 +90,7 @@ def _statx_into(
     if function(directory, name, flags, wanted, buffer) == 0:
         return True
     number = ctypes.get_errno()
-    if number in _NOT_AVAILABLE:
+    if not has_statx():
         return False
     raise OSError(number, os.strerror(number))
 
@@ -102,17 +99,16 @@ def _statx_into(
 def has_statx() -> bool:
     """Return whether the kernel answers statx; a seccomp filter or a kernel before 4.11 does not.
 
-    The C library's own function is of no use here: glibc emulates a missing statx by fstatat. On a
-    machine whose number of the call is not known it is taken to be there.
+    Only the call itself reports an address that cannot be read (EFAULT); a filter answers with an
+    errno of its own choice. The C library's function is of no use here: glibc emulates a missing
+    statx by fstatat. On a machine whose number of the call is not known it is taken to be there.
     """
     number = _STATX_NUMBERS.get(os.uname().machine)
     if number is None:
         return True
-    buffer = ctypes.create_string_buffer(_STATX_BYTES)
     zero = ctypes.c_long(0)
-    directory = ctypes.c_long(_AT_FDCWD)
-    answer = _LIBC.syscall(ctypes.c_long(number), directory, b"/", zero, zero, buffer)
-    return answer == 0 or ctypes.get_errno() not in _NOT_AVAILABLE
+    _LIBC.syscall(ctypes.c_long(number), zero, None, zero, zero, None)
+    return ctypes.get_errno() == errno.EFAULT
 
 
 def cached_links(descriptor: int) -> int | None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tui_fs.linux.limits import processors
 from tui_fs.linux.parent import end_with_parent
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.survey.messages import LENGTH, Inbox
 from tui_fs.survey.records import Batch, Task
 from tui_fs.survey.tally import Predicate
@@ -71,7 +72,7 @@ class Crew:
         self._members: list[_Member] = []
         self._tasks = [Task(index) for index in range(len(roots))]
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
-        wanted = number or min(WALKERS_AT_MOST, len(os.sched_getaffinity(0)))
+        wanted = number or min(WALKERS_AT_MOST, processors())
         asked = _Asked(roots, mounts, matches, with_inodes)
         try:
             for index in range(wanted):
@@ -203,7 +204,8 @@ def _fork(work: Callable[[int, int], None], roots: Sequence[OpenRoot]) -> _Membe
 
 def _become_walker(parent: int, kept: Collection[int]) -> None:
     """Let go of everything that belongs to the parent, and end with it."""
-    end_with_parent()
+    with contextlib.suppress(Missing):  # it ends when it next writes to its pipe
+        end_with_parent()
     if os.getppid() != parent:
         os._exit(1)  # it had ended before the kernel was asked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any
 
+from tui_fs.linux.access import may
 from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.survey.records import INODE_GROUP, DirectoryFlag, Piece, place_of
@@ -161,7 +162,7 @@ class Reader:
         if self._uid != 0:
             if status.st_mode & stat.S_ISVTX and status.st_uid != self._uid:
                 flags |= DirectoryFlag.STICKY
-            if not os.access(".", os.W_OK | os.X_OK, effective_ids=True):
+            if not may(".", os.W_OK | os.X_OK):
                 flags |= DirectoryFlag.UNWRITABLE
         return flags
 

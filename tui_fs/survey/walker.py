@@ -7,7 +7,6 @@ is walked with a bounded number of descriptors and in a time that grows with its
 
 import errno
 import os
-import resource
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from operator import attrgetter
 from typing import Any, Protocol
 from zlib import crc32
 
+from tui_fs.linux.limits import descriptor_limits
 from tui_fs.survey.reading import Directory, Reader, Reading, Steps, closed_piece
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece, Task
 from tui_fs.survey.tally import Predicate
@@ -97,7 +97,7 @@ class Walker:
         self._reader = Reader(mounts, matches, with_inodes)
         self._clock = clock
         self._told_s = clock()
-        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        allowed, _ = descriptor_limits()
         spare = allowed - len(roots) - _FURTHER_DESCRIPTORS
         self._open_limit = max(2, min(OPEN_LIMIT, spare))
         self._stack: list[Directory] = []

@@ -19,7 +19,7 @@ from functools import partial
 from tui_fs.linux.background_call import BackgroundCall
 from tui_fs.linux.parent import end_with_parent
 from tui_fs.linux.readable import is_readable
-from tui_fs.model.errors import TuiFsError, cannot_examine
+from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey
 from tui_fs.model.target import common_directory
@@ -137,7 +137,8 @@ def _read_line() -> bytes:
 def main() -> None:
     """Survey what the first question names."""
     # Paused it would not even notice that nobody asks any more; so the kernel ends it too.
-    end_with_parent()
+    with contextlib.suppress(Missing):  # it ends when its input does
+        end_with_parent()
     asked = json.loads(_read_line())
     paths = [from_base64(path) for path in asked["paths"]]
     try:

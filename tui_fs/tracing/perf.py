@@ -14,7 +14,7 @@ import resource
 import socket
 import struct
 
-from tui_fs.linux.limits import cause_of
+from tui_fs.linux.limits import cause_of, descriptor_limits
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
@@ -76,7 +76,7 @@ class PerfCounters:
 
     def probe(self) -> None:
         """Open and close one counter on this process, once; Missing if that is not permitted."""
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        _, hard = descriptor_limits()
         needed = len(os.listdir("/proc/self/fd")) + self._descriptors_needed
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise Missing(*why_not(OSError(errno.EMFILE, "")))
@@ -239,7 +239,7 @@ def _sum(descriptors: list[int]) -> int:
 
 def allow_more_descriptors(number: int) -> None:
     """Raise this process's limit so that it may open so many more, as far as that is permitted."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = descriptor_limits()
     try:
         wanted = len(os.listdir("/proc/self/fd")) + number
     except FileNotFoundError:  # /proc is not mounted
@@ -254,7 +254,7 @@ def above_the_counters(connection: socket.socket, processes: int) -> socket.sock
     A dying process gives up its highest descriptors first, and each perf counter takes the
     kernel some ten milliseconds: with the socket below them the tools would go on for seconds.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = descriptor_limits()
     lowest = len(os.listdir("/proc/self/fd")) + (
         max(_FEWEST_PROCESSES, processes) * COUNTERS_PER_PROCESS
     )
