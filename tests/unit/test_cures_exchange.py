@@ -230,6 +230,8 @@ def test_a_file_system_without_exchange_is_told(
             ctypes.set_errno(errno.EINVAL)
             return -1
 
+        syscall = renameat2
+
     monkeypatch.setattr("tui_fs.cures.renames._LIBC", Libc)
 
     with pytest.raises(Refused, match="cannot exchange two names") as refused:
