@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import psutil
-
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.store import cache_directory, made_private
 from tui_fs.lab.experiment import PIN, Experiment, Pipeline, Place, Scale, Setting, Step, Trial
@@ -256,7 +254,7 @@ def _machine(tools: dict[str, str]) -> Machine:
         kernel=f"{kernel.sysname} {kernel.release}",
         processor=_processor() or kernel.machine,
         processors=processors(),
-        memory_bytes=psutil.virtual_memory().total,
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         distribution=distribution,
         tools=tools,
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 _KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD (linux/sched.h)
 _FDINFO_BYTES = 512  # flags and mnt_id stand in the first lines; locks may follow
 _STILL = (b"T", b"t", b"Z", b"X")  # proc(5)
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 
@@ -39,6 +41,60 @@ def state_of(folder: str) -> ProcessState:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessTimes:
+    """What a process has used.
+
+    Attributes:
+        command: as the process named itself: show it through `displayable` only.
+        user_s, system_s: of its own threads.
+        children_user_s, children_system_s: of those that have ended and were waited for.
+        started_ticks: when it started; with its number it identifies the process.
+        rss_bytes: resident memory now.
+    """
+
+    command: str
+    user_s: float
+    system_s: float
+    children_user_s: float
+    children_system_s: float
+    started_ticks: int
+    rss_bytes: int
+
+
+def times_of(folder: str) -> ProcessTimes:
+    """Return what the process with this folder in /proc has used.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended.
+    """
+    head, _, rest = _read(f"{folder}/stat").rpartition(b")")
+    fields = rest.split()
+    user_s, system_s, children_user_s, children_system_s = (
+        int(ticks) / _TICKS_PER_S for ticks in fields[11:15]
+    )
+    return ProcessTimes(
+        command=os.fsdecode(head.partition(b"(")[2]),
+        user_s=user_s,
+        system_s=system_s,
+        children_user_s=children_user_s,
+        children_system_s=children_system_s,
+        started_ticks=int(fields[19]),
+        rss_bytes=int(fields[21]) * _PAGE_BYTES,
+    )
+
+
+def bytes_moved(folder: str) -> tuple[int, int]:
+    """Return the bytes that a process has read from and written to disks.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended, or the kernel does not account them.
+        PermissionError: it is another user's.
+    """
+    lines = dict(line.split(b": ", 1) for line in _read(f"{folder}/io").splitlines())
+    return int(lines[b"read_bytes"]), int(lines[b"write_bytes"])
+
+
 def name_and_user(folder: str) -> tuple[str, int]:
     """Return what a process calls itself (any characters), and its effective user.
 
@@ -51,13 +107,13 @@ def name_and_user(folder: str) -> tuple[str, int]:
 
 
 def ancestry(proc: str, pid: int) -> frozenset[int]:
-    """Return a process and all it descends from."""
+    """Return a process and all it descends from, up to one that /proc hides."""
     pids: set[int] = set()
     while pid > 0:
         pids.add(pid)
         try:
             pid = state_of(f"{proc}/{pid}").parent_pid
-        except _GONE:
+        except (*_GONE, PermissionError):
             break
     return frozenset(pids)
 

@@ -5,12 +5,28 @@ import os
 import time
 from collections.abc import Callable
 
-import psutil
-
-from tui_fs.linux.process_files import state_of
+from tui_fs.linux.process_files import ProcessTimes, bytes_moved, state_of, times_of
 from tui_fs.model.events import Usage
 
 _CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(root_pid: int) -> tuple[int, ...]:
+    """Return the living descendants of a process.
+
+    Raises:
+        OSError: /proc cannot be read now.
+    """
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        # It has ended meanwhile, or is another user's in a /proc that hides these.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            parent = state_of(f"/proc/{name}").parent_pid
+            children.setdefault(parent, []).append(int(name))
+    found = children.get(root_pid, [])
+    for pid in found:
+        found += children.get(pid, [])
+    return tuple(found)
 
 
 def all_stopped(root_pid: int) -> bool:
@@ -18,11 +34,7 @@ def all_stopped(root_pid: int) -> bool:
 
     A thread that is in a system call when the others stop goes on to the end of that call.
     """
-    try:
-        children = psutil.Process(root_pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return True
-    return all(_is_stopped(child.pid) for child in children)
+    return all(map(_is_stopped, descendants(root_pid)))
 
 
 def none_continued(root_pid: int) -> bool:
@@ -59,15 +71,16 @@ def _is_stopped(pid: int) -> bool:
 class UsageMeter:
     """Measures all descendants of one process, that process itself left out.
 
+    It reads the files of the processes alone: in a container the rest of /proc may be hidden.
+
     CPU time of descendants that have ended is in their parents' ``children`` times, so the
     sums never fall. Bytes read and written by ended processes are kept as last seen.
     """
 
     def __init__(self, root_pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._root_pid = root_pid
-        self._root: psutil.Process | None = None
         self._clock = clock
-        self._io: dict[tuple[int, float], tuple[int, int]] = {}
+        self._io: dict[tuple[int, int], tuple[int, int]] = {}
         self._last: tuple[float, float] | None = None
 
     def measure(self) -> Usage | None:
@@ -77,44 +90,35 @@ class UsageMeter:
             OSError: the processes cannot be read now.
         """
         try:
-            self._root = self._root or psutil.Process(self._root_pid)
-            ended = self._root.cpu_times()
-            children = self._root.children(recursive=True)
-        except psutil.Error:
+            root = times_of(f"/proc/{self._root_pid}")
+        except (FileNotFoundError, ProcessLookupError):
             return None
-        user, system, rss = ended.children_user, ended.children_system, 0
-        busiest, busiest_s = "", -1.0
-        for child in children:
-            try:
-                with child.oneshot():
-                    times = child.cpu_times()
-                    rss += child.memory_info().rss
-                    own = times.user + times.system
-                    if own > busiest_s:
-                        busiest, busiest_s = f"{child.name()} {child.pid}", own
-                    user += times.user + times.children_user
-                    system += times.system + times.children_system
-                self._note_io(child)
-            except psutil.Error:
-                continue  # it ended between listing and looking: its parent has its times
+        living: list[tuple[int, ProcessTimes]] = []
+        for pid in descendants(self._root_pid):
+            # One that ended between listing and reading: its parent has its times.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                times = times_of(f"/proc/{pid}")
+                living.append((pid, times))
+                self._note_io(pid, times)
+        busiest = max(living, key=lambda one: one[1].user_s + one[1].system_s, default=None)
+        system_s = root.children_system_s
+        system_s += sum(one.system_s + one.children_system_s for _, one in living)
+        user_s = root.children_user_s
+        user_s += sum(one.user_s + one.children_user_s for _, one in living)
         return Usage(
-            cpu_s=user + system,
-            system_s=system,
-            cpu_percent=self._percent(user + system),
-            rss_bytes=rss,
-            read_bytes=sum(read for read, _ in self._io.values()),
-            written_bytes=sum(written for _, written in self._io.values()),
-            processes=len(children),
-            busiest=busiest,
+            cpu_s=user_s + system_s,
+            system_s=system_s,
+            cpu_percent=self._percent(user_s + system_s),
+            rss_bytes=sum(one.rss_bytes for _, one in living),
+            read_bytes=sum(read for read, _ in self._io.values()) if self._io else None,
+            written_bytes=sum(written for _, written in self._io.values()) if self._io else None,
+            processes=len(living),
+            busiest=f"{busiest[1].command} {busiest[0]}" if busiest else "",
         )
 
-    def _note_io(self, child: psutil.Process) -> None:
-        try:
-            counters = child.io_counters()
-        except psutil.AccessDenied:
-            return  # another user's process: its bytes are not ours to see
-        key = (child.pid, child.create_time())
-        self._io[key] = (counters.read_bytes, counters.write_bytes)
+    def _note_io(self, pid: int, times: ProcessTimes) -> None:
+        with contextlib.suppress(PermissionError):  # another user's: its bytes are not ours to see
+            self._io[pid, times.started_ticks] = bytes_moved(f"/proc/{pid}")
 
     def _percent(self, cpu_s: float) -> float | None:
         now = self._clock()

@@ -48,8 +48,8 @@ def _mapped_directories() -> set[str]:
 
 
 def _libraries() -> set[str]:
-    """Return where the libraries lie: it is looked for one of them, for loading it takes 20 ms."""
-    found = find_spec("psutil")
+    """Return where the libraries lie: it is looked for one of them, for loading it takes long."""
+    found = find_spec("textual")
     if found is None or found.origin is None:
         return set()
     return {os.path.dirname(os.path.dirname(os.path.abspath(found.origin)))}
