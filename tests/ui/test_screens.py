@@ -42,6 +42,8 @@ from tui_fs.job.planning import forecast
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
+from tui_fs.model.events import Sampled
+from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.glance import Interval
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
@@ -299,6 +301,31 @@ async def test_run_before_the_first_entry_falls(picture: SnapshotAssertion) -> N
     assert await look(screen, shows("deleting")) == picture
 
 
+HIDDEN = MissingFigure(Figure.PRESSURE, "/proc/pressure/io is masked")
+NO_SWAPS = MissingFigure(Figure.SWAP, "/proc/swaps is missing")
+
+
+@pytest.mark.usefixtures("alive")
+@pytest.mark.parametrize("size", (SMALL, LARGE))
+async def test_run_names_a_figure_that_is_missing_and_why(size: tuple[int, int]) -> None:
+    events = [replace(STARTED, missing_figures=(HIDDEN,)), *RUNNING[1:]]
+    events = [
+        replace(one, io_pressure_percent=None) if isinstance(one, Sampled) else one
+        for one in events
+    ]
+    shown = await look(RunScreen(record(events), Settings()), shows("Not known: disk"), size)
+    assert HIDDEN.sentence in shown
+    assert "io pressure" not in shown
+
+
+async def test_preview_names_a_figure_that_is_missing_and_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui_fs.job.planning.missing_figures", lambda _: (NO_SWAPS,))
+    shown = await look(preview(), counted(maildrop_survey()), LARGE)
+    assert NO_SWAPS.sentence in shown
+
+
 @pytest.mark.usefixtures("alive")
 async def test_run_running(picture: SnapshotAssertion) -> None:
     screen = RunScreen(record(RUNNING), Settings())
@@ -380,6 +407,7 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         jobs=PathStr("/home/me/.local/state/tui-fs/jobs"),
         logout="a job goes on after logging out",
         policy="no policy file",
+        missing_figures=(HIDDEN,),
     )
     monkeypatch.setattr("tui_fs.screens.doctor.examine", lambda: found)
     assert await look(DoctorScreen(Settings()), shows("rsync")) == picture

@@ -15,8 +15,10 @@ from tui_fs.job.cures import Prospect, look, put_aside, recreate_directory
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.job.races import keep_open
 from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_command
+from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.model.codec import argv_fields, path_fields
 from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.figures import Figure
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.units import bytes_iec, counted
 
@@ -193,6 +195,8 @@ def _warn(prospect: Prospect) -> None:
     if unseen:
         processes = counted(unseen, "process", "processes")
         note(f"tui-fs: {processes} could not be looked into, and may stand in it.")
+    for missing in missing_figures({Figure.PROCESSES}):
+        note(f"tui-fs: {missing.sentence}")
 
 
 def _note_warning(warning: str) -> None:

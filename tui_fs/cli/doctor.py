@@ -60,5 +60,10 @@ def _as_text(examination: Examination) -> str:
         f"jobs are kept in {displayable(examination.jobs)}",
         examination.logout,
         f"policy: {examination.policy}",
+        "",
+        "figures",
+        *(one.sentence for one in examination.missing_figures),
     ]
+    if not examination.missing_figures:
+        lines.append("all can be measured")
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
+from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
@@ -52,6 +53,7 @@ def run(parsed: argparse.Namespace) -> int:
                 "strategies": [estimate_as_json(one) for one in found.estimates],
                 "recommended": None if refused else found.recommended,
                 "refused": refused or None,
+                "missing_figures": encode(found.missing_figures),
             }
         )
     else:
@@ -91,6 +93,7 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
                 "strategies": [estimate_as_json(one) for one in found.estimates],
                 "recommended": None if refused else found.recommended,
                 "refused": refused or None,
+                "missing_figures": encode(found.missing_figures),
             }
         )
     else:
@@ -157,4 +160,5 @@ def estimates_as_text(found: Forecast, refused: str) -> str:
     for one in found.estimates:
         lines += [f"$ {line}" for line in command_lines(one.command)]
     lines += ["", f"Times rest on {found.estimates[0].rests_on}."]
+    lines += [one.sentence for one in found.missing_figures]
     return "\n".join(lines)

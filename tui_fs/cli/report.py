@@ -5,6 +5,7 @@ from typing import Any
 from tui_fs.cli.output import columns
 from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_texts
 from tui_fs.model.codec import shown_failure, shown_path
+from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
@@ -31,6 +32,7 @@ def report_as_text(report: dict[str, Any]) -> str:
     ]
     lines.append(columns(rows, frozenset()))
     lines += _targets(report["targets"])
+    lines += [MissingFigure(**one).sentence for one in report.get("missing_figures", [])]
     for cause in report["space_causes"]:
         lines += ["", f"space: {cause['sentence']}", f"  {cause['advice']}"]
     if report["syscalls"]:

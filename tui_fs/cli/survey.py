@@ -13,8 +13,10 @@ from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, note, print_json, print_text
 from tui_fs.cli.survey_shape import survey_as_json, survey_as_text
-from tui_fs.model.codec import path_fields
+from tui_fs.linux.missing_figures import missing_figures
+from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.errors import BadInput
+from tui_fs.model.figures import FOR_SURVEY
 from tui_fs.model.paths import displayable
 from tui_fs.model.survey import Survey
 from tui_fs.model.units import counted
@@ -40,10 +42,14 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.format is not None or parsed.force:
         raise BadInput("--format and --force belong to --export.", "Name a file to write.")
     survey, collector = _counted(parsed)
+    missing = missing_figures(FOR_SURVEY) if survey.backend != IMPORTED else ()
     if parsed.json:
-        print_json(survey_as_json(survey, collector, parsed.top))
+        shape = survey_as_json(survey, collector, parsed.top)
+        print_json({**shape, "missing_figures": encode(missing)})
     else:
         print_text(survey_as_text(survey, collector, parsed.top))
+        for one in missing:
+            note(f"tui-fs: {one.sentence}")
     return _end(survey.unreadable, survey.backend)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import jobs_directory
 from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
+from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing
+from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
@@ -92,6 +94,7 @@ class Examination:
     jobs: str
     logout: str
     policy: str
+    missing_figures: tuple[MissingFigure, ...]
 
 
 def examine() -> Examination:
@@ -106,6 +109,7 @@ def examine() -> Examination:
         jobs=jobs_directory(),
         logout=ends_at_logout() or "a job goes on after logging out",
         policy=_policy(),
+        missing_figures=missing_figures(),
     )
 
 

@@ -23,11 +23,13 @@ from tui_fs.job.races import (
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.memory import memory_room
+from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
+from tui_fs.model.figures import FOR_ESTIMATE, MissingFigure
 from tui_fs.model.glance import Glance
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
@@ -47,12 +49,14 @@ class Forecast:
     Attributes:
         directories: the targets whose tools run in them; command lines name the others in full.
         expected: what will be deleted, and come back.
+        missing_figures: what could not be taken into account.
     """
 
     estimates: tuple[Estimate, ...]
     recommended: StrategyName | None
     directories: tuple[PathStr, ...]
     expected: Expected
+    missing_figures: tuple[MissingFigure, ...] = ()
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
@@ -124,7 +128,8 @@ def forecast(
     estimates = estimate_all(survey, options, basis, candidates)
     if not keeps:
         estimates = tuple(with_rmdir(estimate, len(inside)) for estimate in estimates)
-    return Forecast(estimates, recommended(estimates), inside, expected)
+    missing = missing_figures(FOR_ESTIMATE)
+    return Forecast(estimates, recommended(estimates), inside, expected, missing)
 
 
 def forecast_at_a_glance(

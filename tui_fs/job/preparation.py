@@ -22,10 +22,12 @@ from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.executables import why_untrusted
 from tui_fs.linux.limits import cause_of, is_limit
+from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.priority import rank_refusal
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import JobStarted
+from tui_fs.model.figures import FOR_JOB
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import IoPriority, flatten
@@ -151,6 +153,7 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         predicted_peak_memory_bytes=predicted.peak_memory_bytes if predicted else None,
         predicted_processes=predicted.processes if predicted else None,
         uncounted_calls=dict(calls_of_start(plan.options)) if counts_itself else {},
+        missing_figures=missing_figures(FOR_JOB),
     )
 
 

@@ -93,6 +93,7 @@ def report_of(
         "syscalls": encode(snapshot.calls),
         "trace_source": started.source.value if started else None,
         "trace_note": started.source_note if started else None,
+        "missing_figures": encode(started.missing_figures) if started else [],
         "freed_bytes": freed_bytes,
         "freed_inodes": freed_inodes,
         "space_before": encode(before),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.codec import Json, decode, encode
 from tui_fs.model.errors import BadInput
+from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected
@@ -24,7 +25,8 @@ class Usage:
         cpu_s, system_s: user plus kernel time, and kernel time alone, since the start.
         cpu_percent: since the last sample, 100 is one core; None for the first sample.
         rss_bytes: resident memory now.
-        read_bytes, written_bytes: since the start, as the kernel accounts to processes.
+        read_bytes, written_bytes: since the start, as the kernel accounts to processes; None where
+            it does not.
         busiest: name and number of the process that uses the most CPU.
     """
 
@@ -32,8 +34,8 @@ class Usage:
     system_s: float
     cpu_percent: float | None
     rss_bytes: int
-    read_bytes: int
-    written_bytes: int
+    read_bytes: int | None
+    written_bytes: int | None
     processes: int
     busiest: str
 
@@ -45,6 +47,7 @@ class JobStarted:
     Attributes:
         boot_id: which run of the kernel it is (proc_sys_kernel(5)).
         uncounted_calls: those of the predicted ones that this source of counts does not see.
+        missing_figures: what cannot be measured while it runs.
     """
 
     at_s: float
@@ -66,6 +69,7 @@ class JobStarted:
     predicted_peak_memory_bytes: int | None = None
     predicted_processes: int | None = None
     uncounted_calls: dict[str, int] = field(default_factory=dict)
+    missing_figures: tuple[MissingFigure, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a start of nothing."""

@@ -19,7 +19,9 @@ from tui_fs.job.cure_standing import Standing, records
 from tui_fs.job.cures import Prospect, look
 from tui_fs.job.permission import read_only_reason
 from tui_fs.job.set_aside import Record
+from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, counted
 from tui_fs.screens.frame import FramedScreen, Settings, muted
@@ -241,10 +243,11 @@ def _act_on(seen: Prospect, command: str, *options: str) -> str:
 
 
 def _unseen(occupants: Occupants) -> tuple[str, ...]:
+    hidden = tuple(one.sentence for one in missing_figures({Figure.PROCESSES}))
     if not occupants.unseen:
-        return ()
+        return hidden
     processes = counted(occupants.unseen, "process", "processes")
-    return (f"{processes} could not be looked into, and may stand in it.",)
+    return (f"{processes} could not be looked into, and may stand in it.", *hidden)
 
 
 def _who(occupants: Occupants) -> str:

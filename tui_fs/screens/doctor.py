@@ -69,4 +69,9 @@ def _as_text(found: Examination) -> Text:
     text.append(f" kept in {displayable(found.jobs)}\n {found.logout}\n")
     text.append("\npolicy\n", "bold")
     text.append(f" {found.policy}\n")
+    text.append("\nfigures\n", "bold")
+    for one in found.missing_figures:
+        text.append(f" ! {one.sentence}\n")
+    if not found.missing_figures:
+        text.append(" all can be measured\n")
     return text

@@ -128,6 +128,8 @@ def about_command(estimate: Estimate, found: Forecast) -> Text:
     if estimate.feasible:
         text.append(f"{estimate.advice}\n")
     text.append(f"time rests on {estimate.rests_on}", "dim")
+    for one in found.missing_figures:
+        text.append(f"\n{one.sentence}", "dim")
     return text
 
 

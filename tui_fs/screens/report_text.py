@@ -6,6 +6,7 @@ from rich.text import Text
 
 from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_texts
 from tui_fs.model.codec import shown_failure, shown_path
+from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
@@ -61,6 +62,8 @@ def details(report: dict[str, Any]) -> Text:
     )
     _line(text, "space", _space(report))
     _line(text, "inodes", _inodes(report))
+    for missing in report.get("missing_figures", []):
+        text.append(f"{MissingFigure(**missing).sentence}\n", "dim")
     for cause in report["space_causes"]:
         text.append(f"\n{cause['sentence']}\n", "bold")
         text.append(f"   {cause['advice']}\n", "dim")

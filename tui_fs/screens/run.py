@@ -30,6 +30,7 @@ from tui_fs.screens.run_text import (
     call_rows,
     call_title,
     figures_of,
+    missing_lines,
     more_figures_of,
     place_of,
     progress_caption,
@@ -96,6 +97,7 @@ class RunScreen(FramedScreen):
         yield RateGraph(id="rate")
         yield CallTable(id="calls")
         yield Static(Text(""), id="usage")
+        yield Static(Text(""), id="missing")
 
     def on_mount(self) -> None:
         """Begin to follow the journal."""
@@ -154,6 +156,9 @@ class RunScreen(FramedScreen):
         table.rows = call_rows(snapshot)
         table.footer = call_footer(snapshot)
         self.query_one("#usage", Static).update(usage_line(snapshot))
+        missing = missing_lines(snapshot)
+        self.query_one("#missing", Static).update(missing)
+        self.query_one("#missing").display = bool(missing)
 
     def on_failed(self, message: Failed) -> None:
         """Say what went wrong with the view or a command."""

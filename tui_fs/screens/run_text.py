@@ -177,6 +177,7 @@ def usage_line(snapshot: Snapshot) -> Text:
     usage = snapshot.usage
     text = Text(no_wrap=True, overflow="ellipsis")
     if usage is None:
+        text.append("processes not measured yet" if snapshot.started else "", "dim")
         return text
     plural = "process" if usage.processes == 1 else "processes"
     text.append(f"{usage.processes} {plural}")
@@ -188,8 +189,15 @@ def usage_line(snapshot: Snapshot) -> Text:
     text.append(f" · {bytes_iec(usage.rss_bytes)}")
     if snapshot.io_pressure_percent is not None:
         text.append(f" · io pressure {snapshot.io_pressure_percent:.0f} %")
-    text.append(f" · r {bytes_iec(usage.read_bytes)} w {bytes_iec(usage.written_bytes)}")
+    if usage.read_bytes is not None and usage.written_bytes is not None:
+        text.append(f" · r {bytes_iec(usage.read_bytes)} w {bytes_iec(usage.written_bytes)}")
     return text
+
+
+def missing_lines(snapshot: Snapshot) -> Text:
+    """Return a line for each figure that cannot be measured, with the reason."""
+    missing = snapshot.started.missing_figures if snapshot.started else ()
+    return Text("\n".join(one.sentence for one in missing), style="dim")
 
 
 def _freed(snapshot: Snapshot) -> int | None:

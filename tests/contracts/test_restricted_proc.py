@@ -1,0 +1,153 @@
+"""A /proc of which a container hides parts: jobs run, and missing figures are named."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli, Finished
+from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.needs import needs_engine, needs_root
+from tests.trees import many_directories
+
+pytestmark = pytest.mark.root
+
+DEADLINE_S = 60.0
+FILES, DIRECTORIES = 6, 4
+
+PRESSURE, DISK_BYTES = "disk and processor pressure", "bytes that processes read and write"
+MEMORY, PROCESSES = "free memory", "processes of other users"
+SWAP, BOOT = "swap files", "boot id"
+
+
+def _masked(*names: str) -> str:
+    return " && ".join(f"mount --bind /dev/null /proc/{name}" for name in names)
+
+
+RESTRICTIONS = {
+    "subset=pid": ("mount -t proc -o subset=pid proc /proc", {PRESSURE, MEMORY, SWAP, BOOT}),
+    "stat masked": (_masked("stat", "uptime", "loadavg"), set[str]()),
+    "pressure masked": (_masked("pressure/io", "pressure/cpu"), {PRESSURE}),
+    "no pressure": ("mount -t tmpfs none /proc/pressure", {PRESSURE}),
+    "memory masked": (_masked("meminfo"), {MEMORY}),
+    "swaps masked": (_masked("swaps"), {SWAP}),
+    "sys masked": ("mount -t tmpfs none /proc/sys", {BOOT}),
+}
+"""What a container does to /proc, and the figures that are missing then."""
+FOR_SURVEY, FOR_JOB = {PROCESSES, SWAP}, {PRESSURE, BOOT, DISK_BYTES}
+FOR_ESTIMATE = FOR_SURVEY | {MEMORY}
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Give a tree."""
+    needs_root("mounts of its own")
+    many_directories(tmp_path / "target", 3, 2)
+    return tmp_path / "target"
+
+
+def run_with(script: str, cli: Cli, *arguments: str) -> Finished:
+    """Run the program in mounts of its own that a shell line has changed."""
+    namespace = ["unshare", "--mount", "--propagation", "private"]
+    ended = subprocess.run(
+        [*namespace, "sh", "-c", f'{script} && exec "$0" "$@"', cli.program, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    stderr = ended.stderr.decode(errors="backslashreplace")
+    return Finished(arguments, ended.returncode, ended.stdout, stderr)
+
+
+def assert_named(missing: object, expected: set[str]) -> None:
+    """Fail unless just these figures are missing, each with the file that does not report it."""
+    assert isinstance(missing, list)
+    assert {one["figure"] for one in missing} == expected
+    for one in missing:
+        assert "/proc" in one["reason"], one
+
+
+@pytest.mark.parametrize("kind", RESTRICTIONS)
+@pytest.mark.parametrize("tool", ("rm", "parallel"))
+def test_jobs_are_done_and_name_the_missing_figures(
+    cli: Cli, target: Path, kind: str, tool: str
+) -> None:
+    needs_engine()
+    script, missing = RESTRICTIONS[kind]
+    options = ("--strategy", tool, "--yes", "--rate", "100", "--gentle")
+    finished = run_with(script, cli, "delete", *options, "--json", str(target)).expect(0)
+    report = finished.report()
+    assert report["outcome"] == "done"
+    assert (report["deleted_files"], report["deleted_directories"]) == (FILES, DIRECTORIES)
+    assert_named(report["missing_figures"], missing & FOR_JOB)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("kind", ("subset=pid", "stat masked"))
+def test_a_job_measures_its_tools_in_their_own_files(cli: Cli, target: Path, kind: str) -> None:
+    script, _ = RESTRICTIONS[kind]
+    options = ("--strategy", "rm", "--yes", "--rate", "5", "--json")
+    finished = run_with(script, cli, "delete", *options, str(target)).expect(0)
+    usages = [event["usage"] for event in finished.stream() if event.get("usage")]
+    assert any(usage["busiest"].startswith("rm ") for usage in usages), usages
+    assert any(usage["rss_bytes"] > 0 for usage in usages), usages
+
+
+@pytest.mark.parametrize("kind", RESTRICTIONS)
+def test_survey_estimate_and_doctor_name_the_missing_figures(
+    cli: Cli, target: Path, kind: str
+) -> None:
+    script, missing = RESTRICTIONS[kind]
+    survey = run_with(script, cli, "survey", "--json", str(target)).expect(0).object()
+    assert (survey["files"], survey["directories"]) == (FILES, DIRECTORIES)
+    assert_named(survey["missing_figures"], missing & FOR_SURVEY)
+    estimate = run_with(script, cli, "estimate", "--json", str(target)).expect(0).object()
+    assert estimate["entries"] == FILES + DIRECTORIES
+    assert_named(estimate["missing_figures"], missing & FOR_ESTIMATE)
+    doctor = run_with(script, cli, "doctor", "--json").expect(0).object()
+    assert_named(doctor["missing_figures"], missing)
+
+
+def test_texts_name_the_missing_figures(cli: Cli, target: Path) -> None:
+    script, _ = RESTRICTIONS["subset=pid"]
+    swap = "Not known: swap files (subset=pid hides /proc/swaps)."
+    assert swap in run_with(script, cli, "survey", str(target)).expect(0).stderr
+    assert swap in run_with(script, cli, "estimate", str(target)).expect(0).stdout.decode()
+    assert swap in run_with(script, cli, "doctor").expect(0).stdout.decode()
+    options = ("--strategy", "rm", "--yes")
+    report = run_with(script, cli, "delete", *options, str(target)).expect(0).stdout.decode()
+    assert "Not known: disk and processor pressure (subset=pid hides /proc/pressure/io)." in report
+
+
+def test_a_whole_proc_has_all_figures(cli: Cli) -> None:
+    doctor = cli.run("doctor", "--json").expect(0).object()
+    hidden = {one["figure"] for one in doctor["missing_figures"]}
+    assert not hidden & {MEMORY, PROCESSES, SWAP, BOOT}
+
+
+@pytest.mark.parametrize("hidepid", ("noaccess", "invisible"))
+def test_processes_that_proc_hides_are_named(cli: Cli, tmp_path: Path, hidepid: str) -> None:
+    # Given an ordinary user, from whom /proc hides the processes of others
+    needs_root("mounts of its own")
+    place, state_home = tmp_path / "place", cli.jobs_directory.parent.parent
+    place.mkdir()
+    many_directories(place / "target", 3, 2)
+    state_home.mkdir(exist_ok=True)
+    for path in (place, state_home, *place.rglob("*")):
+        os.chown(path, UID, GID)
+    needed = (sys.base_prefix, sys.prefix, Path(__file__).parents[2], place, state_home)
+    user = Cli(str(write_launcher(tmp_path / "as-user", cli.program, needed)), state_home)
+    script, target = f"mount -t proc -o hidepid={hidepid} proc /proc", str(place / "target")
+    # When that user counts and deletes / Then the hidden processes are named
+    survey = run_with(script, user, "survey", "--json", target).expect(0).object()
+    assert_named(survey["missing_figures"], {PROCESSES})
+    estimate = run_with(script, user, "estimate", "--json", target).expect(0).object()
+    assert_named(estimate["missing_figures"], {PROCESSES})
+    options = ("--strategy", "rm", "--yes", "--rate", "100")
+    finished = run_with(script, user, "delete", *options, "--json", target).expect(0)
+    # And the job is done, and measures its own tools
+    assert finished.report()["outcome"] == "done"
+    assert not (place / "target").exists()

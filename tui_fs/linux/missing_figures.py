@@ -1,0 +1,66 @@
+"""Which figures this machine does not report: containers hide parts of /proc (proc(5))."""
+
+import errno
+import os
+import re
+from collections.abc import Collection, Iterator
+
+from tui_fs.linux.memory import memory_room
+from tui_fs.linux.pressure import io_pressure_percent
+from tui_fs.model.figures import Figure, MissingFigure
+
+_FIRST_BYTES = 4096
+_DISK_BYTES = re.compile(rb"^read_bytes: \d+$", re.MULTILINE)
+_HEADING = b"Filename"  # of /proc/swaps
+
+
+def missing_figures(
+    wanted: Collection[Figure] = frozenset(Figure), proc: str = "/proc"
+) -> tuple[MissingFigure, ...]:
+    """Return those of the wanted figures that cannot be measured here."""
+    missing = (MissingFigure(figure, reason) for figure, reason in _reasons(proc))
+    return tuple(one for one in missing if one.figure in wanted)
+
+
+def _reasons(proc: str) -> Iterator[tuple[Figure, str]]:
+    for name in ("io", "cpu"):
+        path = f"{proc}/pressure/{name}"
+        if io_pressure_percent(path) is None:
+            yield Figure.PRESSURE, _reason(path, proc)
+            break
+    if _DISK_BYTES.search(_content(f"{proc}/self/io")) is None:
+        yield Figure.DISK_BYTES, _reason(f"{proc}/self/io", proc)
+    if memory_room(f"{proc}/meminfo", f"{proc}/self/cgroup") is None:
+        yield Figure.MEMORY, _reason(f"{proc}/meminfo", proc)
+    first = f"{proc}/1/stat"  # the first process of a PID namespace is always there
+    if not _content(first):
+        yield Figure.PROCESSES, f"{proc} is mounted with hidepid"
+    if not _content(f"{proc}/swaps").startswith(_HEADING):
+        yield Figure.SWAP, _reason(f"{proc}/swaps", proc)
+    boot = f"{proc}/sys/kernel/random/boot_id"
+    if not _content(boot).strip():
+        yield Figure.BOOT, _reason(boot, proc)
+
+
+def _reason(path: str, proc: str) -> str:
+    """Return why a file does not have what it is read for."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_FIRST_BYTES)
+    except FileNotFoundError:
+        if not os.path.lexists(f"{proc}/sys"):
+            return f"subset=pid hides {path}"
+        return f"{path} is missing"
+    except OSError as error:
+        if error.errno == errno.EOPNOTSUPP:
+            return "the kernel was started without psi=1"
+        return f"{path} cannot be read: {os.strerror(error.errno or 0)}"
+    return f"{path} has other content" if content else f"{path} is masked"
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_FIRST_BYTES)
+    except OSError:
+        return b""  # `_reason` says why

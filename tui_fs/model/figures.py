@@ -1,0 +1,37 @@
+"""Figures that cannot be measured on a machine, each with the reason."""
+
+import enum
+from dataclasses import dataclass
+
+
+class Figure(enum.StrEnum):
+    """A figure that the kernel may hide, in words."""
+
+    PRESSURE = "disk and processor pressure"
+    DISK_BYTES = "bytes that processes read and write"
+    MEMORY = "free memory"
+    PROCESSES = "processes of other users"
+    SWAP = "swap files"
+    BOOT = "boot id"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFigure:
+    """A figure that cannot be measured here.
+
+    Attributes:
+        reason: in a few words, so that a sentence has room in a line of a terminal.
+    """
+
+    figure: Figure
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """Say what is not known, and why."""
+        return f"Not known: {self.figure} ({self.reason})."
+
+
+FOR_SURVEY = frozenset({Figure.PROCESSES, Figure.SWAP})
+FOR_ESTIMATE = FOR_SURVEY | {Figure.MEMORY}
+FOR_JOB = frozenset({Figure.PRESSURE, Figure.DISK_BYTES, Figure.BOOT})
