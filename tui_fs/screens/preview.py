@@ -338,7 +338,8 @@ class PreviewScreen(CountingScreen):
         except TuiFsError as why:
             self._refuse(why)
             return
-        if not self.is_current or targets is not self._targets or choices is not self._choices:
+        is_shown = self.is_attached and self.app.screen is self
+        if not is_shown or targets is not self._targets or choices is not self._choices:
             return  # the person has gone on
         if not survey.finished:
             reason = "it has not been counted to the end"
