@@ -12,7 +12,6 @@ from tests.contracts.deleting import Deleted, delete
 from tests.filesystems import kind_of
 from tests.needs import lacks, needs_kernel_counters, needs_tool
 from tests.trees import chain, flat, many_directories
-from tests.unit.survey_trees import surveyed
 from tui_fs.cost.calls import RMDIR_CALLS, predicted_calls, processes_started
 from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
 from tui_fs.cost.memory import peak_memory_bytes
@@ -24,6 +23,7 @@ from tui_fs.model.strategy import Options, Pace, StrategyName
 # What threads say to each other comes as chance has it.
 ALONE = Pace(threads=1)
 NEAR_SHARE, NEAR_CALLS = 0.03, 20
+PREDICTED = REMOVING_CALLS | {"openat", "openat2", "getdents64", "newfstatat", "statx", "execve"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -105,7 +105,7 @@ def predicted(
 
 def differing(told: dict[str, int], counted: dict[str, int]) -> dict[str, tuple[int, int]]:
     """Give the calls that are further off than promised: what was predicted, and counted."""
-    pairs = {name: (told.get(name, 0), counted.get(name, 0)) for name in {*told, *counted}}
+    pairs = {name: (told.get(name, 0), counted.get(name, 0)) for name in PREDICTED}
     return {
         name: (expected, actual)
         for name, (expected, actual) in pairs.items()
@@ -128,14 +128,9 @@ def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -
         deleted = delete(target, name, options, empty, is_inside=is_inside)
         if options.keep_root:
             target.rmdir()
-        # Then what removes is exact, and the rest is near, each call and all together
+        # Then what removes is exact, and opens, reads, stats and process starts are near
         told, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
         assert of_the_tools(name, differing(told, deleted.calls)) == {}, (shape, options)
-        total = sum(deleted.calls.values())
-        # CPython starts with some dozens of calls more or less from one build to another, and
-        # threads wait for each other by some dozens
-        near = NEAR_CALLS * (3 if name in (StrategyName.RMTREE, StrategyName.PARALLEL) else 1)
-        assert abs(sum(told.values()) - total) <= max(near, NEAR_SHARE * total), shape
         assert processes == deleted.processes, (shape, options)
 
 
@@ -153,36 +148,6 @@ def test_batches_of_paths_of_all_lengths_are_as_predicted(tmpfs: Path) -> None:
     # Then it starts as many rm as was predicted
     _, processes = predicted(deleted, StrategyName.XARGS, options, "tmpfs", is_inside=False)
     assert abs(processes - deleted.processes) <= 0.02 * deleted.processes
-
-
-@pytest.mark.parametrize("strategy", ["rm", "find", "rsync"])
-def test_a_tool_keeps_its_heap_for_the_next_directory(tmpfs: Path, strategy: str) -> None:
-    # Given directories for each of which the heap would be given back and taken again
-    many_directories(tmpfs / "target", directories=40, files_each=1_000)
-    (tmpfs / "empty").mkdir()
-    # When they are deleted
-    deleted = delete(tmpfs / "target", StrategyName(strategy), Options(), tmpfs / "empty")
-    # Then it grew for the first one only
-    assert deleted.calls["brk"] < 30
-
-
-def test_rsync_fills_the_lists_of_a_way_down_from_beside_it(tmpfs: Path) -> None:
-    # Given 100 levels with a directory of 2,000 names beside each
-    at = tmpfs / "target"
-    for _ in range(100):
-        at.mkdir()
-        flat(at / "beside", 2_000)
-        at /= "way"
-    (tmpfs / "empty").mkdir()
-    survey = surveyed(tmpfs / "target", looks_around=True)
-    # When rsync deletes them
-    deleted = delete(tmpfs / "target", StrategyName.RSYNC, Options(), tmpfs / "empty")
-    # Then its heap grew as for the way, and holds as much as of each level was largest
-    calls = predicted_calls(survey, StrategyName.RSYNC, Options(), filesystem="tmpfs")
-    assert abs(calls["brk"] - deleted.calls["brk"]) <= NEAR_CALLS
-    told = peak_memory_bytes(survey, StrategyName.RSYNC, Options(), "tmpfs")
-    actual = deleted.peak_memory_bytes
-    assert abs(told - actual) <= max(5_000_000, actual // 4), (told, actual)
 
 
 def of_the_tools(
@@ -273,5 +238,4 @@ def test_counting_tiny_trees_is_as_good_as_a_formula(
         told, counted = model.predicted(deleted.survey, options), deleted.calls
         for removing in REMOVING_CALLS:
             assert told.get(removing, 0) == counted.get(removing, 0), (shape, removing)
-        total = sum(counted.values())
-        assert abs(sum(told.values()) - total) <= max(NEAR_CALLS, NEAR_SHARE * total), shape
+        assert of_the_tools(name, differing(told, counted)) == {}, shape

@@ -51,6 +51,19 @@ def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) ->
     assert os.listdir(tmp_path) == ["made"]
 
 
+def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
+    directory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given variables that change what tools do
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=4096")
+    monkeypatch.setenv("RSYNC_RSH", "false")
+    # When a tool prints its environment
+    ended = run_steps((((tool("env"),),),), directory, open_source(TraceSource.OFF))
+    # Then it runs as from a shell with the C locale
+    variables = {line.partition(b"=")[0] for line in ended.output.splitlines()}
+    assert variables == {b"LC_ALL", b"PATH"} and b"LC_ALL=C\n" in ended.output
+
+
 def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
     directory: int, tmp_path: Path
 ) -> None:

@@ -79,12 +79,12 @@ LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
         (
             "rsync",
             Options(),
-            ["/bin/rsync -r --delete -x --protocol=28 /jobs/1/empty/ T/", "/bin/rmdir -- T"],
+            ["/bin/rsync -r --delete -x /jobs/1/empty/ T/", "/bin/rmdir -- T"],
         ),
         (
             "rsync",
             Options(keep_root=True),
-            ["/bin/rsync -r --delete -x --protocol=28 /jobs/1/empty/ T/"],
+            ["/bin/rsync -r --delete -x /jobs/1/empty/ T/"],
         ),
         ("rmtree", Options(), [f"/bin/python -I -S {rmtree_child.__file__} -- T"]),
         (
@@ -144,7 +144,7 @@ def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> 
         (
             "rsync",
             [
-                "/bin/rsync -r --delete -x --protocol=28 --info=del /jobs/1/empty/ T/",
+                "/bin/rsync -r --delete -x --info=del /jobs/1/empty/ T/",
                 "/bin/rmdir -- T",
             ],
         ),

@@ -36,17 +36,10 @@ from tui_fs.tracing.perf import above_the_counters
 
 _MESSAGE_BYTES = 1 << 16
 ENVIRONMENT = {
-    "GLIBC_TUNABLES": (
-        "glibc.malloc.trim_threshold=1099511627776:glibc.malloc.mmap_threshold=1048576"
-    ),
     "LC_ALL": "C",
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
-"""All that a tool sees: no variable of the person's may change what it does.
-
-Its heap grows and is kept (docs/decisions/0020): else where the heap happens to end would decide
-whether it is given back and taken again for every directory.
-"""
+"""All that a tool sees: no variable of the person's may change what it does."""
 
 _SEND_PATIENCE_S = 1.0
 """How long a message to the launcher waits for memory of the kernel."""

@@ -20,13 +20,9 @@ _NOT_EMPTY = b"cannot delete non-empty directory: "
 _ESCAPE = re.compile(rb"\\#([0-3][0-7]{2})")
 _ENOTEMPTY = 39
 
-_PROTOCOL = "--protocol=28"
-"""Of later ones the deleting process tells the first of each entry that is gone, which keeps the
-paths of all until the end and prints none of them (log.c): docs/decisions/0021."""
-
 
 class Rsync:
-    """``rsync -r --delete -x --protocol=28 EMPTY/ TARGET/``, then rmdir unless the target is kept.
+    """``rsync -r --delete -x EMPTY/ TARGET/``, then rmdir unless the target is kept.
 
     -r and not -a: with -a rsync would give the target the owner, mode and time of the
     empty directory.
@@ -86,7 +82,7 @@ class Rsync:
         rsync_flags: tuple[str, ...],
     ) -> tuple[Step, ...]:
         (target,) = targets
-        sync = (tools["rsync"], "-r", "--delete", "-x", _PROTOCOL, *rsync_flags)
+        sync = (tools["rsync"], "-r", "--delete", "-x", *rsync_flags)
         first: Step = ((*sync, f"{empty_directory.rstrip('/')}/", f"{target}/"),)
         if options.keep_root:
             return (first,)
