@@ -48,7 +48,6 @@ def told_by(
     assert survey.backend == backend
     collector = counting.collector
     plain = replace(survey, elapsed_s=0.0, backend="", largest=(), findings=(), groups=())
-    plain = replace(plain, names_held=None)  # of ways with as many names any may be looked at
     return Comparable(
         plain,
         _rows(collector.table, has_links=collector.names_of_links > 0),

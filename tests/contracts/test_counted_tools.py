@@ -1,4 +1,4 @@
-"""Tools of versions without a formula: their calls are counted on tiny trees."""
+"""Tools of versions without a table of calls: their calls are counted on tiny trees."""
 
 import math
 import os
@@ -10,22 +10,23 @@ from typing import Any
 import pytest
 
 from tests.needs import needs_root
-from tests.unit.test_cost_counted import OTHER
+from tests.unit.test_cost_fitted_calls import OTHER
 from tui_fs.cost.calibration import Shape
-from tui_fs.cost.calls import predicted_calls
-from tui_fs.cost.counted import CallModel
+from tui_fs.cost.fitted_calls import predicted_with
 from tui_fs.job import small_trees
 from tui_fs.job.small_trees import SmallTrees
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.prediction import Work
+from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.perf import allow_more_descriptors
 
 
-def test_what_is_counted_is_what_the_formulas_say(
+def test_what_is_counted_is_what_the_tables_say(
     tmpfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given that no formula is known for the tools that are installed
+    # Given that no table is for the tools that are installed
     needs_root("counting with the kernel's counters")
-    monkeypatch.setattr(small_trees, "formulas_hold", lambda name, _: name is not StrategyName.RM)
+    monkeypatch.setattr(small_trees, "is_measured", lambda one, _: one.name != "rm")
     allow_more_descriptors(2_000)
     scratch = tmpfs / "scratch"
     scratch.mkdir(mode=0o700)
@@ -35,13 +36,12 @@ def test_what_is_counted_is_what_the_formulas_say(
         counted = SmallTrees(descriptor, str(scratch), lambda: True).counted()
     finally:
         os.close(descriptor)
-    # Then that tells of a larger tree what the formulas tell, for these are of the same tools
+    # Then that predicts of a larger tree what the tables predict, for these are of the same tools
     assert set(counted) == {"rm"}
-    model = CallModel(StrategyName.RM, keep_root=False, shares=counted["rm"].shares)
-    told = model.predicted(OTHER, Options())
-    formula = predicted_calls(OTHER, StrategyName.RM, Options(), filesystem="tmpfs")
-    assert told["unlinkat"] == formula["unlinkat"] == OTHER.totals.entries
-    assert sum(told.values()) == pytest.approx(sum(formula.values()), rel=0.03)
+    rm, work = STRATEGIES[StrategyName.RM], Work(OTHER, filesystem="tmpfs")
+    told, table = predicted_with(counted["rm"].shares, rm, work), rm.predicted_calls(work)
+    assert told.calls["unlinkat"] == table.calls["unlinkat"] == OTHER.totals.entries
+    assert sum(told.calls.values()) == pytest.approx(sum(table.calls.values()), rel=0.03)
     assert counted["rm"].versions
     assert [path.name for path in scratch.iterdir()] == ["empty"]
 

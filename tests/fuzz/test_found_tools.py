@@ -39,8 +39,8 @@ from tui_fs.tracing.strace import StraceParser
 def test_impossible_numbers_in_messages_of_rsync_break_nothing(line: bytes) -> None:
     # Given an error number or an escape that no rsync writes / When read / Then nothing is raised
     rsync = STRATEGIES[StrategyName.RSYNC]
-    rsync.failure(line)
-    rsync.read_output(line)
+    rsync.parse_error(line)
+    rsync.parse_output(line)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_impossible_numbers_in_messages_of_rsync_break_nothing(line: bytes) -> N
 )
 def test_a_torn_message_names_no_entry(name: str, line: bytes) -> None:
     # Given what two tools wrote into one line / When read / Then no name is made up from it
-    assert STRATEGIES[StrategyName(name)].failure(line) is None
+    assert STRATEGIES[StrategyName(name)].parse_error(line) is None
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 7])

@@ -46,7 +46,7 @@ def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> N
     strategy = STRATEGIES[name]
     with tried():
         # When read as the message of each / Then a failure of a possible number, or none
-        for found in (strategy.failure(line), strategy.read_output(line)):
+        for found in (strategy.parse_error(line), strategy.parse_output(line)):
             if isinstance(found, Failure):
                 assert 0 <= found.error < 10_000
                 assert found.operation.isascii()
@@ -123,7 +123,7 @@ def test_what_several_rm_write_into_one_pipe_makes_up_no_name(
     # When read / Then whatever is taken for a failure is one of theirs
     with tried():
         for line in text.split(b"\n"):
-            found = xargs.failure(line)
+            found = xargs.parse_error(line)
             if found is not None:
                 assert os.fsencode(found.path) in {name for _, name, _ in them}
                 assert found.error in {0, *(REASONS[reason] for _, _, reason in them)}

@@ -93,7 +93,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter(()))
     monkeypatch.setattr("tui_fs.screens.preview.needs_measuring", lambda *_: False)
     monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda *_, **__: TraceSource.OFF)
-    monkeypatch.setattr("tui_fs.cost.calls_parallel.threads_of", lambda _: 2)
+    monkeypatch.setattr("tui_fs.strategies.parallel.threads_of", lambda _: 2)
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
     monkeypatch.setattr("tui_fs.job.planning.installed_versions", dict)
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tui_fs.cost.advice import SAFEST_FIRST, advice, recommended
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.fts import FTS_SORTED_ABOVE
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey, Totals
+from tui_fs.strategies.fts import FTS_SORTED_ABOVE
 
 RM, FIND, XARGS, RSYNC, RMTREE, PARALLEL = (
     StrategyName.RM,
@@ -37,6 +37,7 @@ def estimate(name: StrategyName, seconds: float = 10.0, reason: str = "") -> Est
         seconds=seconds,
         seconds_high=seconds * 2,
         syscalls={"unlinkat": 10},
+        other_calls=30,
         processes=1234,
         peak_memory_bytes=1,
         feasible=not reason,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.test_cost_calls import EMPTY, TEN_TIMES_100
+from tests.unit.test_strategies_prediction import EMPTY, TEN_TIMES_100
 from tui_fs.cost.advice import advice, recommended
 from tui_fs.cost.calibration import Counted, Experience
 from tui_fs.cost.estimate import Basis, Candidate, estimate_all
@@ -12,8 +12,9 @@ from tui_fs.cost.time import predicted_seconds, typical
 from tui_fs.cost.versions import versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.strategy import Guarantees, Options, Pace, StrategyName
-from tui_fs.model.survey import Survey, Totals
+from tui_fs.model.strategy import Guarantees, Options, StrategyName
+from tui_fs.model.survey import Survey
+from tui_fs.strategies.registry import STRATEGIES
 
 SAFE = Guarantees(True, True, any_depth=True, takes_filters=True)
 BY_PATH = Guarantees(False, True, any_depth=False, takes_filters=True)
@@ -55,19 +56,27 @@ def test_each_candidate_is_estimated_in_order() -> None:
     assert found[StrategyName.XARGS].command == (("find",), ("xargs",))
 
 
-@pytest.mark.parametrize(("files", "kept"), [(100_000, 86_400), (1_000, 0)])
-def test_what_threads_call_together_is_added_to_what_was_counted(files: int, kept: int) -> None:
-    # Given a directory on ext4, and a share of calls counted with versions without a formula
-    survey = replace(EMPTY, totals=Totals(files=files), max_entries_in_directory=files)
-    name, options = StrategyName.PARALLEL, Options(pace=Pace(threads=2))
-    counted = Counted(versions_used(name, {}), {"close": {"start": 10.0}})
-    basis = replace(UNMEASURED, calibration=replace(typical("ext4"), counted={name.value: counted}))
-    # When estimated
-    one = estimates(survey, options, basis=basis)[name]
-    # Then names that are kept are opened and closed besides, where some are
+def test_calls_that_were_counted_with_the_tools_here_are_taken() -> None:
+    # Given a share of calls counted with versions that no table is for
+    strategy = STRATEGIES[StrategyName.FIND]
+    counted = Counted(versions_used(strategy, {}), {"openat": {"start": 10.0, "directories": 3.0}})
+    calibration = replace(typical("ext4"), counted={"find": counted})
+    # When estimated / Then they are what was counted, and the removals exact
+    one = estimates(basis=replace(UNMEASURED, calibration=calibration))[StrategyName.FIND]
     assert one.calls_rest_on == "small trees deleted under counters with the tools here"
-    assert (one.syscalls.get("openat"), one.syscalls["close"] >= 10 + kept) == (kept or None, True)
-    assert all(one.syscalls.values())
+    assert one.syscalls["openat"] == 10 + 3 * TEN_TIMES_100.totals.directories
+
+
+def test_much_memory_has_a_reason() -> None:
+    # Given directories of ever more entries / When estimated / Then a reason where it is much
+    def reason(entries: int, strategy: StrategyName) -> str:
+        totals = replace(TEN_TIMES_100.totals, files=entries)
+        survey = replace(TEN_TIMES_100, totals=totals, max_entries_in_directory=entries)
+        return estimates(survey)[strategy].memory_reason
+
+    assert reason(1_000, StrategyName.RM) == reason(1_000, StrategyName.RSYNC) == ""
+    assert "up to 100,000 names" in reason(2_000_000, StrategyName.RM)
+    assert "all removed paths" in reason(2_000_000, StrategyName.RSYNC)
 
 
 @pytest.mark.parametrize("strategy", StrategyName)
@@ -218,4 +227,4 @@ def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> N
 def test_all_calls_add_up() -> None:
     # Given an estimate / When added up / Then it is the sum of its calls
     one = estimates()[StrategyName.RM]
-    assert one.total_calls == sum(one.syscalls.values())
+    assert one.total_calls == sum(one.syscalls.values()) + (one.other_calls or 0)

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Experience, Prices
-from tui_fs.cost.calls import predicted_calls
 from tui_fs.cost.time import (
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
@@ -25,6 +24,8 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey, Totals
+from tui_fs.strategies.prediction import Work
+from tui_fs.strategies.registry import STRATEGIES
 
 RM, XARGS, PARALLEL = StrategyName.RM, StrategyName.XARGS, StrategyName.PARALLEL
 ROUND = Calibration(
@@ -79,7 +80,8 @@ def expected(
 ) -> float:
     """Return the expected seconds."""
     options = options or Options()
-    calls = sum(predicted_calls(tree, strategy, options).values())
+    found = STRATEGIES[strategy].predicted_calls(Work(tree, options))
+    calls = sum(found.calls.values()) + (found.other or 0)
     return predicted_seconds(
         tree, strategy, options, calibration, runs=runs, trace=trace, calls=calls
     ).expected

@@ -1,35 +1,33 @@
-"""The versions of the tools that the formulas hold for."""
+"""The versions of the tools that the tables of calls were measured with."""
 
 import pytest
 
 from tui_fs.cost import versions
-from tui_fs.cost.versions import LIBC, MEASURED, formulas_hold, installed_versions, versions_used
+from tui_fs.cost.versions import installed_versions, is_measured, versions_used
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 AS_MEASURED = {
     "rm": "rm (GNU coreutils) 9.1",
-    "rmdir": "rmdir (GNU coreutils) 9.1",
     "find": "find (GNU findutils) 4.9.0",
     "xargs": "xargs (GNU findutils) 4.9.0",
     "rsync": "rsync  version 3.5.0  protocol version 32",
     "python": "Python 3.11.7",
     "tui-fs-engine": "tui-fs-engine 0.1.0",
-    LIBC: "glibc 2.36",
 }
 
 
 @pytest.mark.parametrize("strategy", StrategyName)
-def test_formulas_hold_for_what_was_measured(strategy: StrategyName) -> None:
-    # Given the versions that were measured / When asked / Then they hold
-    assert formulas_hold(strategy, AS_MEASURED)
+def test_tables_are_for_the_measured_versions(strategy: StrategyName) -> None:
+    # Given the versions that were measured / When asked / Then the tables are for them
+    assert is_measured(STRATEGIES[strategy], AS_MEASURED)
 
 
 @pytest.mark.parametrize(
     ("tool", "version", "broken"),
     [
-        (LIBC, "glibc 2.31", set(StrategyName) - {StrategyName.PARALLEL}),
-        (LIBC, "", set(StrategyName) - {StrategyName.PARALLEL}),
+        ("rm", "rm (GNU coreutils) 9.10", {StrategyName.RM, StrategyName.XARGS}),
         ("tui-fs-engine", "tui-fs-engine 0.2.0", {StrategyName.PARALLEL}),
         ("tui-fs-engine", "", {StrategyName.PARALLEL}),
         ("rm", "rm (GNU coreutils) 8.32", {StrategyName.RM, StrategyName.XARGS}),
@@ -46,20 +44,20 @@ def test_another_version_breaks_the_strategies_that_use_it(
 ) -> None:
     # Given one tool of another version / When asked / Then those do not hold that start it
     versions = {**AS_MEASURED, tool: version}
-    assert {one for one in StrategyName if not formulas_hold(one, versions)} == broken
+    assert {name for name, one in STRATEGIES.items() if not is_measured(one, versions)} == broken
 
 
 def test_a_missing_tool_breaks_them_too() -> None:
-    # Given no rsync / When asked / Then its formula does not hold
+    # Given no rsync / When asked / Then its table is not for it
     versions = {name: line for name, line in AS_MEASURED.items() if name != "rsync"}
-    assert not formulas_hold(StrategyName.RSYNC, versions)
-    assert versions_used(StrategyName.RSYNC, versions)["rsync"] == ""
+    assert not is_measured(STRATEGIES[StrategyName.RSYNC], versions)
+    assert versions_used(STRATEGIES[StrategyName.RSYNC], versions)["rsync"] == ""
 
 
 def test_what_is_installed_has_first_lines() -> None:
     # Given this machine / When asked / Then what is known of it, and nothing else
     versions = installed_versions()
-    assert set(versions) <= set(MEASURED)
+    assert set(versions) <= set(AS_MEASURED)
     assert versions["python"].startswith("Python 3.")
 
 
@@ -69,5 +67,5 @@ def test_a_tool_that_cannot_be_started_now_has_no_version(monkeypatch: pytest.Mo
         raise Missing(f"{name} --version could not be started: EAGAIN.", "Raise ulimit -u.")
 
     monkeypatch.setattr(versions, "find_tool", refused)
-    # When versions are asked for / Then none but the C library's is known
-    assert set(installed_versions()) == {LIBC}
+    # When versions are asked for / Then none is known
+    assert installed_versions() == {}

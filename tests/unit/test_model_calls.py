@@ -1,7 +1,13 @@
 """Counts of system calls, and what stands beside them."""
 
-from tui_fs.model.calls import CallCount, added_up, countable, predicted_text
-from tui_fs.model.strategy import StrategyName
+from tui_fs.model.calls import (
+    OTHER_CALLS_LABEL,
+    CallCount,
+    CallLine,
+    about_text,
+    added_up,
+    call_lines,
+)
 
 
 def test_counts_of_several_are_added_up_by_name() -> None:
@@ -13,16 +19,30 @@ def test_counts_of_several_are_added_up_by_name() -> None:
     }
 
 
-def test_what_nobody_counts_does_not_stand_beside_counts() -> None:
-    predicted = {"unlinkat": 70, "openat": 9, "mmap": 24, "close": 3}
-    uncounted = {"mmap": 24, "openat": 4, "brk": 3, "close": 5}
-    assert countable(predicted, uncounted) == {"unlinkat": 70, "openat": 5}
-    assert countable(predicted, {}) == predicted
+def test_calls_that_decide_nothing_are_one_line() -> None:
+    counted = {
+        "unlinkat": CallCount(70, 2),
+        "openat": CallCount(9),
+        "close": CallCount(12),
+        "mmap": CallCount(24, 1),
+    }
+    assert call_lines(counted, {"unlinkat": 72}, 40) == [
+        CallLine("unlinkat", CallCount(70, 2), 72, "72"),
+        CallLine("openat", CallCount(9), 0, ""),
+        CallLine(OTHER_CALLS_LABEL, CallCount(36, 1), 0, "about 40"),
+    ]
 
 
-def test_a_number_that_the_tree_alone_does_not_decide_is_called_about() -> None:
-    assert predicted_text(StrategyName.RSYNC, "poll", 7_163) == "~7,163"
-    assert predicted_text(StrategyName.RSYNC, "brk", 101) == "101"
-    assert predicted_text(StrategyName.RM, "poll", 4) == "4"
-    assert predicted_text(StrategyName.PARALLEL, "brk", 3) == "3"
-    assert predicted_text(StrategyName.RSYNC, "unlink", 120_000) == "120,000"
+def test_nothing_is_said_of_other_calls_where_nothing_is_known_of_them() -> None:
+    assert call_lines({"openat": CallCount(1)}, {}, 40) == [CallLine("openat", CallCount(1), 0, "")]
+    (line,) = call_lines({"close": CallCount(1, 0, 0.5)}, {}, None)
+    assert line == CallLine(OTHER_CALLS_LABEL, CallCount(1, 0, 0.5), 0, "")
+
+
+def test_a_magnitude_has_two_digits_that_count() -> None:
+    assert [about_text(number) for number in (7, 48, 143, 12_345)] == [
+        "about 7",
+        "about 48",
+        "about 140",
+        "about 12,000",
+    ]

@@ -89,7 +89,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
         source_note=texts,
         space=st.none() | spaces,
         pace=paces,
-        uncounted_calls=st.dictionaries(call_names, counts, max_size=3),
+        predicted_other_calls=st.none() | counts,
     ),
     JobRefused: st.builds(JobRefused, seconds, texts, texts, texts),
     StepStarted: st.builds(StepStarted, seconds, small, st.lists(small, max_size=3).map(tuple)),

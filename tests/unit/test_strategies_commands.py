@@ -318,7 +318,7 @@ def test_rsync_needs_no_gnu_tools() -> None:
 )
 def test_lines_of_output_count_removals(name: str, line: bytes, progress: Progress | None) -> None:
     # Given a line of standard output / When read / Then it counts what it reports
-    assert STRATEGIES[StrategyName(name)].read_output(line) == progress
+    assert STRATEGIES[StrategyName(name)].parse_output(line) == progress
 
 
 def test_a_tool_that_cannot_be_started_now_is_not_called_another_build() -> None:

@@ -56,7 +56,7 @@ def messages(argv: list[str | bytes], directory: str | Path) -> list[bytes]:
 
 def failures(strategy: StrategyName, lines: list[bytes]) -> list[Failure]:
     """Give the failures that the strategy reads in these lines; all lines must be."""
-    found = [STRATEGIES[strategy].failure(line) for line in lines]
+    found = [STRATEGIES[strategy].parse_error(line) for line in lines]
     assert None not in found, [line for line, one in zip(lines, found, strict=True) if not one]
     return [one for one in found if one is not None]
 
@@ -146,7 +146,7 @@ def test_undeletable_names_come_back_from_every_tool(
             piped = finished.stdout
             lines = finished.stderr.split(b"\n") + piped.split(b"\n")
             for line in lines:
-                read = strategy.failure(line) or strategy.read_output(line)
+                read = strategy.parse_error(line) or strategy.parse_output(line)
                 if isinstance(read, Failure):
                     path = os.path.join(os.fsencode(undeletable), os.fsencode(read.path))
                     found.add((path, read.error))
@@ -221,14 +221,14 @@ def test_recorded_messages_are_read(
     name: str, line: bytes, failure: tuple[bytes, str, int] | None
 ) -> None:
     # Given a message as a tool wrote it / When read / Then path, operation and errno are known
-    read = STRATEGIES[StrategyName(name)].failure(line)
+    read = STRATEGIES[StrategyName(name)].parse_error(line)
     found = None if read is None else (os.fsencode(read.path), read.operation, read.error)
     assert found == failure
 
 
 def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
     # Given the line of rsync for such a directory / When read / Then it is a failure
-    read = STRATEGIES[StrategyName.RSYNC].read_output(
+    read = STRATEGIES[StrategyName.RSYNC].parse_output(
         b"cannot delete non-empty directory: d\\#012x"
     )
     assert read == Failure(read.path, "rmdir", errno.ENOTEMPTY)  # type: ignore[union-attr]
@@ -241,8 +241,8 @@ def test_no_line_breaks_the_readers(line: bytes) -> None:
     # Given any bytes on either channel
     for strategy in STRATEGIES.values():
         # When read / Then the answer is of the promised kind
-        assert isinstance(strategy.failure(line), Failure | None)
-        assert isinstance(strategy.read_output(line), Told | None)
+        assert isinstance(strategy.parse_error(line), Failure | None)
+        assert isinstance(strategy.parse_output(line), Told | None)
 
 
 @given(st.binary(max_size=30))

@@ -17,20 +17,11 @@ def naive(root: Path) -> dict[str, int]:
     full = {path for path in directories if any(path.iterdir())}
     files = [Path(path, name) for path, _, names in os.walk(root) for name in names]
     top = list(root.iterdir())
-
-    def above(lowest: set[Path]) -> int:
-        tall = {
-            path.parents[TALL - 1] for path in lowest if len(path.relative_to(root).parts) > TALL
-        }
-        return len(tall)
-
     return {
         "non_directory_name_bytes": sum(len(os.fsencode(path.name)) for path in files),
         "top_directories": sum(path.is_dir() for path in top),
         "top_non_directories": sum(not path.is_dir() for path in top),
         "non_empty_levels": sum(len(path.relative_to(root).parts) for path in full),
-        "tall_directories": above(set(directories)),
-        "tall_full_directories": above(full),
     }
 
 
@@ -58,18 +49,3 @@ def test_the_counts_are_those_of_a_naive_walk(tmp_path: Path, seed: int) -> None
     both = surveyed(root, other)
     assert both.top_directories == slow["top_directories"] + 1
     assert both.top_non_directories == slow["top_non_directories"] + 1
-
-
-@pytest.mark.parametrize(
-    ("other", "are_alike"), [(257, True), (287, True), (288, False), (300, False)]
-)
-def test_paths_are_alike_in_eighths_of_a_power_of_two(
-    tmp_path: Path, other: int, are_alike: bool
-) -> None:
-    # Given two directories whose paths have 256 letters and so many, a file in each
-    for letters in (256, other):
-        directory = tmp_path / ("d" * (letters - len(str(tmp_path)) - 1))
-        directory.mkdir()
-        (directory / "file").touch()
-    # When surveyed / Then they are told apart unless they lie in the same eighth
-    assert len(surveyed(tmp_path).like_paths) == (1 if are_alike else 2)

@@ -67,7 +67,6 @@ def test_a_small_tree_is_read_to_its_end(tree: Tree) -> None:
     assert survey.max_path_bytes == max(slow.max_path_bytes, len(root))
     assert survey.non_empty_directories == slow.non_empty
     assert survey.parent_directories == slow.parents
-    assert survey.non_directory_parents == slow.non_directory_parents
     assert survey.non_directory_path_bytes == slow.path_bytes
     assert survey.directory_reads == 2 * slow.totals.directories
     assert (survey.finished, survey.complete) == (False, False)

@@ -22,8 +22,8 @@ from tui_fs.survey.scandir import ScandirSurvey
 SAME = [
     "path", "totals", "inodes", "freed_bytes_min", "freed_bytes_max", "max_depth",
     "max_path_bytes", "complete", "groups", "max_entries_in_directory", "non_empty_directories",
-    "parent_directories", "non_directory_parents", "directory_reads", "non_directory_path_bytes",
-    "like_paths", "unreadable", "finished",
+    "parent_directories", "directory_reads", "non_directory_path_bytes",
+    "unreadable", "finished",
 ]  # fmt: skip
 """Fields of a survey that an export keeps."""
 NAMES = (

@@ -19,7 +19,7 @@ from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
-from tui_fs.model.units import bytes_iec, count, counted, duration_span
+from tui_fs.model.units import count, counted, duration_span
 from tui_fs.survey.findings import mount_findings
 from tui_fs.survey.findings_uses import use_findings
 
@@ -137,7 +137,7 @@ def estimates_as_text(found: Forecast, refused: str) -> str:
                 one.strategy,
                 duration_span(one.seconds_low, one.seconds_high),
                 count(one.total_calls),
-                bytes_iec(one.peak_memory_bytes),
+                one.memory_words,
                 count(one.processes),
                 "recommended" if one.strategy is found.recommended and not refused else "",
             )
@@ -155,6 +155,8 @@ def estimates_as_text(found: Forecast, refused: str) -> str:
         lines += [
             f"    {reason}" for reason in one.reasons if one.feasible and reason not in common
         ]
+        if one.feasible and one.memory_reason:
+            lines.append(f"    memory: {one.memory_reason}")
     lines += [f"all strategies: {reason}" for reason in common]
     lines.append("")
     for one in found.estimates:

@@ -3,14 +3,12 @@
 from typing import Any
 
 from tui_fs.cli.output import columns
-from tui_fs.model.calls import CHANCE_NOTE, countable, predicted_texts
+from tui_fs.model.calls import CallCount, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
-
-_CALLS_SHOWN = 12
 
 
 def report_as_text(report: dict[str, Any]) -> str:
@@ -79,23 +77,21 @@ def _time(report: dict[str, Any]) -> str:
 
 
 def _calls(report: dict[str, Any]) -> str:
-    told = report["predicted"]
-    predicted = countable(told["syscalls"], told["uncounted_syscalls"])
+    predicted = report["predicted"]
     rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
-    expected = predicted_texts(report.get("strategy", ""), predicted)
-    ordered = sorted(report["syscalls"].items(), key=lambda item: -item[1]["calls"])
-    for name, calls in ordered[:_CALLS_SHOWN]:
+    calls = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
+    lines = call_lines(calls, predicted["syscalls"], predicted.get("other_calls"))
+    for line in sorted(lines, key=lambda line: -line.counted.calls):
+        errors = line.counted.errors
         rows.append(
             (
-                name,
-                count(calls["calls"]),
-                expected.get(name, ""),
-                count(calls["errors"]) if calls["errors"] else "",
+                line.name,
+                count(line.counted.calls),
+                line.predicted_text,
+                count(errors) if errors else "",
             )
         )
-    table = columns(rows, frozenset({1, 2, 3}))
-    has_chance = any(predicted.startswith("~") for _, _, predicted, _ in rows)
-    return f"{table}\n{CHANCE_NOTE}" if has_chance else table
+    return columns(rows, frozenset({1, 2, 3}))
 
 
 def _errors(report: dict[str, Any]) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.fts import FTS_SORTED_ABOVE
 from tui_fs.model.paths import PATH_MAX_BYTES
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.units import count, counted
+from tui_fs.strategies.fts import FTS_SORTED_ABOVE
 
 SAFEST_FIRST = (
     StrategyName.RM,

@@ -6,17 +6,19 @@ from dataclasses import dataclass, field, replace
 
 from tui_fs.cost.advice import advice
 from tui_fs.cost.calibration import Calibration
-from tui_fs.cost.calls import RMDIR_CALLS, predicted_calls, processes_started
-from tui_fs.cost.calls_parallel import calls_together
-from tui_fs.cost.counted import CallModel
 from tui_fs.cost.feasible import Surroundings, feasibility
-from tui_fs.cost.memory import peak_memory_bytes
+from tui_fs.cost.fitted_calls import predicted_with
 from tui_fs.cost.time import experience_factor, predicted_seconds
-from tui_fs.cost.versions import formulas_hold, versions_used
-from tui_fs.model.calls import REMOVING_CALLS, TraceSource
+from tui_fs.cost.versions import is_measured, versions_used
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Argv, Guarantees, Options, StrategyName
 from tui_fs.model.survey import Survey
+from tui_fs.strategies.prediction import RMDIR_CALLS, CallCounts, Work, about_bytes, apply
+from tui_fs.strategies.registry import STRATEGIES
+
+MUCH_MEMORY_BYTES = 16 << 20
+"""From so much memory on an estimate states what needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +76,49 @@ def estimate_all(
 
 def with_rmdir(estimate: Estimate, number: int) -> Estimate:
     """Return the estimate of emptying targets with those of rmdir processes added."""
-    calls = Counter(estimate.syscalls)
-    for name, each in RMDIR_CALLS.items() if number else ():
-        calls[name] += number * each
-    processes = estimate.processes + number
-    return replace(estimate, syscalls=dict(sorted(calls.items())), processes=processes)
+    if not number:
+        return estimate
+    added = apply(RMDIR_CALLS, {"start": number})
+    calls = Counter(estimate.syscalls) + Counter(added.calls)
+    other = estimate.other_calls
+    return replace(
+        estimate,
+        syscalls=dict(sorted(calls.items())),
+        other_calls=None if other is None else other + (added.other or 0),
+        processes=estimate.processes + number,
+    )
 
 
 def _estimate(
     survey: Survey, options: Options, basis: Basis, name: StrategyName, candidate: Candidate
 ) -> Estimate:
-    guarantees, kind = candidate.guarantees, basis.calibration.kind
-    peak_bytes = peak_memory_bytes(survey, name, options, kind)
+    guarantees, strategy = candidate.guarantees, STRATEGIES[name]
+    trace = candidate.trace or basis.trace
+    work = Work(
+        survey,
+        options,
+        basis.calibration.kind,
+        candidate.targets,
+        candidate.runs,
+        is_inside=basis.place.is_inside,
+        counts_itself=trace is TraceSource.ENGINE,
+    )
+    peak_bytes = about_bytes(strategy.peak_memory_bytes(work))
     found = feasibility(survey, name, options, guarantees, peak_bytes, basis.place)
     hindrances = (*candidate.unfit, *found.hindrances)
     notes = found.notes
     if not guarantees.race_safe:
         notes = (*notes, "not safe where somebody else can write in the tree")
-    calls, calls_rest_on = _calls(survey, options, basis, name, candidate)
-    runs = candidate.runs
+    calls, calls_rest_on = _calls(work, basis, name)
     seconds = predicted_seconds(
         survey,
         name,
         options,
         basis.calibration,
         is_of_this=basis.is_of_this,
-        runs=runs,
-        trace=candidate.trace or basis.trace,
-        calls=sum(calls.values()),
+        runs=candidate.runs,
+        trace=trace,
+        calls=sum(calls.calls.values()) + (calls.other or 0),
         is_cold=basis.is_cold,
     )
     return Estimate(
@@ -109,9 +126,10 @@ def _estimate(
         seconds_low=seconds.low,
         seconds=seconds.expected,
         seconds_high=seconds.high,
-        syscalls=calls,
+        syscalls=calls.calls,
+        other_calls=calls.other,
         calls_rest_on=calls_rest_on,
-        processes=processes_started(survey, name, options, runs, is_inside=basis.place.is_inside),
+        processes=strategy.processes(work),
         peak_memory_bytes=peak_bytes,
         feasible=not hindrances,
         race_safe=guarantees.race_safe,
@@ -122,28 +140,19 @@ def _estimate(
         advice="",
         measured_at=basis.calibration.measured_at if basis.is_of_this else 0.0,
         experience_factor=experience_factor(basis.calibration, name, is_of_this=basis.is_of_this),
+        memory_reason=strategy.memory_reason if peak_bytes >= MUCH_MEMORY_BYTES else "",
     )
 
 
-def _calls(
-    survey: Survey, options: Options, basis: Basis, name: StrategyName, candidate: Candidate
-) -> tuple[dict[str, int], str]:
+def _calls(work: Work, basis: Basis, name: StrategyName) -> tuple[CallCounts, str]:
     """Return the predicted calls, and what they rest on."""
-    kind, is_inside, runs = basis.calibration.kind, basis.place.is_inside, candidate.runs
-    by_formula = predicted_calls(
-        survey, name, options, candidate.targets, runs, filesystem=kind, is_inside=is_inside
-    )
-    versions = basis.place.versions or {}
-    if formulas_hold(name, versions) or survey.matched is not None:
-        return by_formula, "formulas for the installed versions"
+    strategy, versions = STRATEGIES[name], basis.place.versions or {}
+    by_table = strategy.predicted_calls(work)
+    if is_measured(strategy, versions) or work.survey.matched is not None:
+        return by_table, "what was measured with the installed versions"
     counted = basis.calibration.counted.get(name.value)
-    if counted is None or options.keep_root or counted.versions != versions_used(name, versions):
-        return by_formula, "formulas for other versions of the tools: some calls may be off"
-    model = CallModel(name, keep_root=False, shares=counted.shares)
-    calls = Counter(model.predicted(survey, options, is_inside=is_inside))
-    if name is StrategyName.PARALLEL:  # of the small trees none was large enough for that
-        calls += calls_together(survey, options, kind)
-    start = Counter(model.predicted(Survey(survey.path), options))
-    for call, number in start.items():
-        calls[call] += (runs - 1) * number if call not in REMOVING_CALLS else 0
-    return dict(sorted(calls.items())), "small trees deleted under counters with the tools here"
+    is_known = counted is not None and counted.versions == versions_used(strategy, versions)
+    if counted is None or not is_known or work.options.keep_root:
+        return by_table, "what was measured with other versions of the tools: opens may be off"
+    fitted = predicted_with(counted.shares, strategy, work)
+    return fitted, "small trees deleted under counters with the tools here"

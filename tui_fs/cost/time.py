@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass, replace
 
 from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices, walked_levels
-from tui_fs.cost.calls import batches_of
-from tui_fs.cost.calls_parallel import shared_names, threads_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
+from tui_fs.strategies.parallel import shared_names, threads_of
+from tui_fs.strategies.prediction import Work
+from tui_fs.strategies.registry import STRATEGIES
 
 UNCERTAINTY_UNMEASURED = 2.5
 """Between caches warm and cold, a fast disk and a busy one, lies more than this factor."""
@@ -133,7 +134,9 @@ def predicted_seconds(
         each_s = calibration.batch_s
         if trace is TraceSource.PERF:
             each_s += calibration.counted_process_s
-        seconds += batches_of(survey, options) * each_s / options.processes
+        seconds += (
+            STRATEGIES[strategy].child_processes(Work(survey, options)) * each_s / options.processes
+        )
     seconds += calls * SECONDS_A_COUNTED_CALL.get(trace, 0.0)
     seconds *= experience_factor(calibration, strategy, is_of_this=is_of_this)
     spread = UNCERTAINTY_UNMEASURED

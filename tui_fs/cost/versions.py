@@ -1,78 +1,41 @@
-"""Which tools and C library the formulas for system calls were measured with."""
+"""Which versions of the tools the strategies' tables of calls were measured with."""
 
 import contextlib
-import os
-import re
 from collections.abc import Mapping
 
-from tui_fs.linux.tools import ENGINE, find_tool
+from tui_fs.linux.tools import find_tool
 from tui_fs.model.errors import Missing
-from tui_fs.model.strategy import StrategyName
-
-LIBC = "libc"
-
-MEASURED: Mapping[str, frozenset[str]] = {
-    "rm": frozenset({"9.1"}),
-    "rmdir": frozenset({"9.1"}),
-    "find": frozenset({"4.9"}),
-    "xargs": frozenset({"4.9"}),
-    "rsync": frozenset({"3.5"}),
-    "python": frozenset({"3.11"}),
-    ENGINE: frozenset({"0.1"}),
-    LIBC: frozenset({"2.36"}),
-}
-"""The versions that the formulas hold for, their first two numbers."""
-
-_USED: Mapping[StrategyName, tuple[str, ...]] = {
-    StrategyName.RM: ("rm", "find", LIBC),
-    StrategyName.FIND: ("find", LIBC),
-    StrategyName.XARGS: ("find", "xargs", "rm", LIBC),
-    StrategyName.RSYNC: ("rsync", "rmdir", LIBC),
-    StrategyName.RMTREE: ("python", LIBC),
-    StrategyName.PARALLEL: (ENGINE,),
-}
-_NUMBER = re.compile(r"(\d+\.\d+)(?:\.\d+)*")
-_NAMED = {
-    "rm": "GNU coreutils",
-    "rmdir": "GNU coreutils",
-    "find": "GNU findutils",
-    "xargs": "GNU findutils",
-    "rsync": "rsync ",
-    "python": "Python",
-    ENGINE: ENGINE,
-    LIBC: "glibc",
-}
+from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.registry import STRATEGIES
 
 
-def formulas_hold(strategy: StrategyName, versions: Mapping[str, str]) -> bool:
-    """Tell whether the strategy's calls can be predicted by formula.
+def is_measured(strategy: Strategy, versions: Mapping[str, str]) -> bool:
+    """Return whether the strategy's table of calls was measured with these versions of its tools.
 
     Args:
-        versions: of each tool the first line of its ``--version``, and of the C library what
-            confstr says; see `installed_versions`.
+        versions: of each tool the first line of its ``--version``; see `installed_versions`.
     """
-    return all(_is_measured(name, versions.get(name, "")) for name in _USED[strategy])
+    return all(
+        _begins_with(versions.get(tool, ""), measured)
+        for tool, measured in strategy.measured_with.items()
+    )
 
 
-def versions_used(strategy: StrategyName, versions: Mapping[str, str]) -> dict[str, str]:
+def versions_used(strategy: Strategy, versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions that a strategy's calls depend on, to keep them with what is counted."""
-    return {name: versions.get(name, "") for name in _USED[strategy]}
+    return {tool: versions.get(tool, "") for tool in strategy.measured_with}
 
 
 def installed_versions() -> dict[str, str]:
     """Return what is installed here; what is missing, or cannot be started now, has no version."""
     found: dict[str, str] = {}
-    for name in MEASURED:
-        with contextlib.suppress(Missing):  # no formula is used for it, and the strategy says why
+    for name in {tool for strategy in STRATEGIES.values() for tool in strategy.measured_with}:
+        with contextlib.suppress(Missing):  # no table is used for it, and the strategy says why
             if (tool := find_tool(name)) is not None:
                 found[name] = tool.version
-    try:
-        found[LIBC] = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (OSError, ValueError):
-        found[LIBC] = ""  # another library, which does not know the name
     return found
 
 
-def _is_measured(name: str, version: str) -> bool:
-    number = _NUMBER.search(version)
-    return _NAMED[name] in version and number is not None and number[1] in MEASURED[name]
+def _begins_with(version: str, measured: str) -> bool:
+    """Return whether a version is the measured one or a correction of it: 9.1.4, but not 9.10."""
+    return version.startswith(measured) and not version[len(measured) : len(measured) + 1].isdigit()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tui_fs.cost.calibration import Calibration
-from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
+from tui_fs.cost.versions import installed_versions, is_measured, versions_used
 from tui_fs.job.calibrations import keep, known_of
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
@@ -17,7 +17,6 @@ from tui_fs.linux.readable import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.tracing.ladder import likely_source
 
@@ -52,11 +51,11 @@ def _is_uncounted(calibration: Calibration) -> bool:
     if likely_source(None) is not TraceSource.PERF:
         return False
     versions = installed_versions()
-    for name in StrategyName:
-        if formulas_hold(name, versions) or tools_of(STRATEGIES[name])[1]:
+    for name, strategy in STRATEGIES.items():
+        if is_measured(strategy, versions) or tools_of(strategy)[1]:
             continue
-        counted = calibration.counted.get(name.value)
-        if counted is None or counted.versions != versions_used(name, versions):
+        counted = calibration.counted.get(name)
+        if counted is None or counted.versions != versions_used(strategy, versions):
             return True
     return False
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tui_fs.cost.calibration import Calibration, Experience
-from tui_fs.cost.counted import fits
+from tui_fs.cost.fitted_calls import fits
 from tui_fs.cost.time import typical
 from tui_fs.job.store import is_private, made_private, read_json, state_directory, write_json
 from tui_fs.linux.filesystem import FileSystem, file_system_of
@@ -22,6 +22,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Pace, StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 FRESH_S = 30 * 86_400.0
 """A file system is measured anew after a month, or with another kernel."""
@@ -192,6 +193,6 @@ def _load(path: str) -> Calibration | None:
     names = {name.value for name in StrategyName}
     is_known = set(found.prices) == names and set(found.counted) <= names
     is_known = is_known and all(
-        fits(StrategyName(name), one.shares) for name, one in found.counted.items()
+        fits(STRATEGIES[StrategyName(name)], one.shares) for name, one in found.counted.items()
     )
     return found if is_known else None

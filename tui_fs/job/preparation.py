@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tui_fs.cost.calls_parallel import calls_of_start
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.pacing import ranks_of
 from tui_fs.job.permission import check_plan
@@ -130,7 +129,6 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
 def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -> JobStarted:
     """Return the event that begins the journal."""
     predicted = plan.predicted
-    counts_itself = ready.source.kind is TraceSource.ENGINE
     return JobStarted(
         at_s=at_s,
         job_id=plan.job_id,
@@ -152,7 +150,7 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         boot_id=boot_id(),
         predicted_peak_memory_bytes=predicted.peak_memory_bytes if predicted else None,
         predicted_processes=predicted.processes if predicted else None,
-        uncounted_calls=dict(calls_of_start(plan.options)) if counts_itself else {},
+        predicted_other_calls=predicted.other_calls if predicted else None,
         missing_figures=missing_figures(FOR_JOB),
     )
 

@@ -104,7 +104,7 @@ def report_of(
             "seconds": seconds[1] if seconds else None,
             "seconds_high": seconds[2] if seconds else None,
             "syscalls": dict(started.predicted_calls) if started else {},
-            "uncounted_syscalls": dict(started.uncounted_calls) if started else {},
+            "other_calls": started.predicted_other_calls if started else None,
             "peak_memory_bytes": started.predicted_peak_memory_bytes if started else None,
             "processes": started.predicted_processes if started else None,
         },

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.cost.calibration import BLOCK_BYTES, Counted, Sample, Shape
-from tui_fs.cost.counted import CalibrationTree, CountedRun, calibration_shapes, fit
-from tui_fs.cost.versions import formulas_hold, installed_versions, versions_used
+from tui_fs.cost.fitted_calls import CalibrationTree, CountedRun, calibration_shapes, fit
+from tui_fs.cost.versions import installed_versions, is_measured, versions_used
 from tui_fs.job.launching import run_steps
 from tui_fs.linux.caches import drop_caches
 from tui_fs.linux.pins import pin_of
@@ -17,6 +17,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.target import Pin
 from tui_fs.strategies.base import ComparesPins
+from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.tracing.ladder import likely_source, open_source
@@ -202,17 +203,17 @@ class SmallTrees:
         """Return what the installed tools call, for those that no formula is known for."""
         found: dict[str, Counted] = {}
         versions = installed_versions()
-        for strategy in StrategyName if self._counts else ():
-            _, reasons = tools_of(STRATEGIES[strategy])
-            if reasons or formulas_hold(strategy, versions):
+        for name, strategy in STRATEGIES.items() if self._counts else ():
+            _, reasons = tools_of(strategy)
+            if reasons or is_measured(strategy, versions):
                 continue
             runs: list[CountedRun] = []
             for tree in calibration_shapes():
                 if not self._goes_on():
                     return found
-                runs.append(self._count(strategy, tree))
+                runs.append(self._count(name, tree))
             used = versions_used(strategy, versions)
-            found[strategy.value] = Counted(used, fit(strategy, runs).shares)
+            found[name] = Counted(used, fit(strategy, runs))
         return found
 
     def _count(self, strategy: StrategyName, tree: CalibrationTree) -> CountedRun:
@@ -226,7 +227,7 @@ class SmallTrees:
         *_, survey = ScandirSurvey([target], walkers=1, looks_around=False).run()
         # by the path that was counted: its length matters
         _, calls = self._delete(strategy, _TREE, options, self._path, is_counted=True)
-        return CountedRun(survey, options, calls)
+        return CountedRun(Work(survey, options), calls)
 
     def _delete(
         self,

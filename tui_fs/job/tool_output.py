@@ -73,7 +73,7 @@ class ToolOutput:
         """Take a piece of standard output; yield the failures it names, and remarks."""
         lines, self._output_rest = _lines(self._output_rest + chunk)
         for line in lines:
-            match self._strategy.read_output(line):
+            match self._strategy.parse_output(line):
                 case Progress(entries, directories):
                     self._entries += entries
                     self._directories += directories
@@ -134,7 +134,7 @@ class ToolOutput:
 
     def _failure(self, line: bytes) -> Failure | None:
         if tool_of(line) != b"rmdir":
-            return self._strategy.failure(line)
+            return self._strategy.parse_error(line)
         failure = gnu_failure(line, unquote_shell)
         # it is given nothing but the target, by whatever words
         return None if failure is None else replace(failure, path=PathStr(self._target))

@@ -3,20 +3,23 @@
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tui_fs.model.strategy import StrategyName
 from tui_fs.model.units import count
 
 REMOVING_CALLS = frozenset({"unlink", "unlinkat", "rmdir"})
 
-OF_CHANCE = {
-    StrategyName.XARGS: frozenset({"wait4"}),
-    StrategyName.RSYNC: frozenset({"poll", "read", "wait4"}),
-    StrategyName.PARALLEL: frozenset({"chdir", "close", "fchdir", "fcntl", "openat"}),
+TELLING_CALLS = REMOVING_CALLS | {
+    *("open", "openat", "openat2", "getdents64"),
+    *("stat", "lstat", "newfstatat", "statx"),
+    *("execve", "clone", "vfork"),
 }
-"""By how processes or threads interleave: the tree alone does not decide how many there are."""
-CHANCE_NOTE = "~ about: which process or thread is first has a part"
-"""What a table says whose numbers are from `predicted_text`."""
+"""Removals, opens, reads, stats and process starts: what a table shows one by one."""
+
+OTHER_CALLS = "other"
+"""What stands for all other calls in a prediction; no system call has this name."""
+OTHER_CALLS_LABEL = "start-up, memory, closes"
+"""The row of a table that adds up all other calls."""
 
 
 class TraceSource(enum.StrEnum):
@@ -55,27 +58,53 @@ class Removed:
     directories: int | None = None
 
 
-def countable(predicted: Mapping[str, int], uncounted: Mapping[str, int]) -> dict[str, int]:
-    """Return what of the predicted calls can stand beside counts: all but those nobody counts."""
-    left = {name: number - uncounted.get(name, 0) for name, number in predicted.items()}
-    return {name: number for name, number in left.items() if number > 0}
+class CallLine(NamedTuple):
+    """Counted calls beside predicted ones, as tables show them.
+
+    Attributes:
+        name: of a system call, or `OTHER_CALLS_LABEL`.
+        predicted: 0 if nothing is.
+        predicted_text: empty if nothing is.
+    """
+
+    name: str
+    counted: CallCount
+    predicted: int
+    predicted_text: str
 
 
-def predicted_text(strategy: StrategyName, name: str, number: int) -> str:
-    """Return a predicted number of calls, with a ``~`` where chance has a part in it."""
-    return f"{'~' if name in OF_CHANCE.get(strategy, ()) else ''}{count(number)}"
-
-
-def predicted_texts(strategy: str, predicted: Mapping[str, int]) -> dict[str, str]:
-    """Return predicted numbers of calls by name, each as `predicted_text` writes it.
+def call_lines(
+    counted: Mapping[str, CallCount], predicted: Mapping[str, int], other: int | None
+) -> list[CallLine]:
+    """Return the calls that decide something one by one, and one line for all others.
 
     Args:
-        strategy: its name; of a job that never began there is none, nor a prediction.
+        predicted: calls by name.
+        other: about how many are predicted that have no name there; None if not known.
     """
-    return {
-        name: predicted_text(StrategyName(strategy), name, number)
-        for name, number in predicted.items()
-    }
+    lines = [
+        CallLine(name, one, number, count(number) if number else "")
+        for name, one in counted.items()
+        if name in TELLING_CALLS
+        for number in (predicted.get(name, 0),)
+    ]
+    rest = [one for name, one in counted.items() if name not in TELLING_CALLS]
+    if rest:
+        seconds = [one.seconds for one in rest if one.seconds is not None]
+        together = CallCount(
+            sum(one.calls for one in rest),
+            sum(one.errors for one in rest),
+            sum(seconds) if len(seconds) == len(rest) else None,
+        )
+        text = "" if other is None else about_text(other)
+        lines.append(CallLine(OTHER_CALLS_LABEL, together, 0, text))
+    return lines
+
+
+def about_text(number: int) -> str:
+    """Return a number of calls of which only the magnitude is predicted."""
+    digits = len(str(number))
+    return f"about {count(round(number, 2 - digits))}" if digits > 2 else f"about {number}"
 
 
 def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:

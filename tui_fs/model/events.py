@@ -46,7 +46,7 @@ class JobStarted:
 
     Attributes:
         boot_id: which run of the kernel it is (proc_sys_kernel(5)).
-        uncounted_calls: those of the predicted ones that this source of counts does not see.
+        predicted_other_calls: about how many calls are not predicted by name; None if not known.
         missing_figures: what cannot be measured while it runs.
     """
 
@@ -68,7 +68,7 @@ class JobStarted:
     boot_id: str = ""
     predicted_peak_memory_bytes: int | None = None
     predicted_processes: int | None = None
-    uncounted_calls: dict[str, int] = field(default_factory=dict)
+    predicted_other_calls: int | None = None
     missing_figures: tuple[MissingFigure, ...] = ()
 
     def __post_init__(self) -> None:

@@ -53,7 +53,6 @@ class Glance:
     totals: Totals = field(default_factory=Totals)
     non_empty_directories: int = 0
     parent_directories: int = 0
-    non_directory_parents: int = 0
     directory_reads: int = 0
     non_directory_path_bytes: int = 0
     max_depth: int = 0
@@ -79,7 +78,6 @@ class Glance:
             non_empty_directories=self.non_empty_directories,
             directory_reads=self.directory_reads,
             parent_directories=self.parent_directories,
-            non_directory_parents=self.non_directory_parents,
             non_directory_path_bytes=self.non_directory_path_bytes,
             non_directory_levels=names,
             non_directory_name_bytes=max(0, self.non_directory_path_bytes - names * above_bytes),

@@ -157,18 +157,6 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class LikePaths:
-    """Entries other than directories whose directories have paths of like length.
-
-    Attributes:
-        path_bytes: their absolute paths, added up.
-    """
-
-    number: int
-    path_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Survey:
     """The counts of one or several directories together, final or so far.
 
@@ -188,24 +176,14 @@ class Survey:
         freed_inodes_min: inodes that certainly come back; all `inodes` do if none has other names.
         max_depth: levels below the target; 0 for an empty directory.
         max_path_bytes: the longest absolute path.
-        most_by_level: the most entries of a directory on each level, that of the roots first, as
-            far as a path can name them; empty if that is not known.
-        non_empty_directories, parent_directories, non_directory_parents: directories that hold
-            anything, those that hold directories, and those that hold anything else.
+        non_empty_directories, parent_directories: directories that hold anything, and those that
+            hold directories.
         directory_reads: getdents64 calls that read every directory to its end once.
         non_directory_path_bytes: all absolute paths but those of directories, added up.
-        like_paths: the same, by the length of their directories' paths, in eighths of each power
-            of two; empty if only the sum is known.
         non_directory_levels: how deep below their root all that are no directories lie, added up.
         non_directory_name_bytes: the last components of those paths, added up.
         top_directories, top_non_directories: entries directly in the roots.
         non_empty_levels: how deep the non-empty directories lie below their root, added up.
-        tall_directories: directories below a root that have four levels of directories below them.
-        tall_full_directories: the same, where the lowest of these four holds something.
-        names_held: names that a tool which reads directories whole holds at most, on the way down
-            where the most lie; None where the tree is not deep or this is not known.
-        ways: the entries of each directory on that way and on the deepest one, as `most_by_level`;
-            empty where the tree is not deep.
         inode_bytes: what comes back with the inodes themselves and with what lists them, certainly
             and at most; None where the file system does not give them back, or this is not known.
         unreadable: directories that could not be read; their content is not counted.
@@ -231,22 +209,15 @@ class Survey:
     max_depth: int = 0
     max_path_bytes: int = 0
     max_entries_in_directory: int = 0
-    most_by_level: tuple[int, ...] = ()
     non_empty_directories: int = 0
     directory_reads: int = 0
     parent_directories: int = 0
-    non_directory_parents: int = 0
     non_directory_path_bytes: int = 0
-    like_paths: tuple[LikePaths, ...] = ()
     non_directory_levels: int = 0
     non_directory_name_bytes: int = 0
     top_directories: int = 0
     top_non_directories: int = 0
     non_empty_levels: int = 0
-    tall_directories: int = 0
-    tall_full_directories: int = 0
-    names_held: int | None = None
-    ways: tuple[tuple[int, ...], ...] = ()
     inode_bytes: tuple[int, int] | None = None
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()

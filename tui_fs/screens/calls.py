@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 
-from tui_fs.model.calls import CHANCE_NOTE, REMOVING_CALLS, predicted_text
+from tui_fs.model.calls import OTHER_CALLS_LABEL, REMOVING_CALLS, about_text
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.units import count
 from tui_fs.screens.frame import FramedScreen, Settings
@@ -19,7 +19,7 @@ class CallsScreen(FramedScreen):
     KEYS: ClassVar = (("esc", "back"),)
     EXPLANATION = (
         "How often each system call is expected, all processes of the strategy together. "
-        f"{CHANCE_NOTE}."
+        "Calls of the programs' start, of memory and closes are one line: about how many."
     )
 
     BINDINGS = [Binding("escape,q,c,left,h", "app.pop_screen", tooltip="Go back")]
@@ -40,12 +40,11 @@ class CallsScreen(FramedScreen):
         table = self.query_one(CallTable)
         table.title = "system calls · predicted"
         ordered = sorted(estimate.syscalls.items(), key=lambda item: (-item[1], item[0]))
-        table.rows = tuple(
-            CallRow(
-                name,
-                predicted_text(estimate.strategy, name, number),
-                emphasised=name in REMOVING_CALLS,
-            )
+        rows = [
+            CallRow(name, count(number), emphasised=name in REMOVING_CALLS)
             for name, number in ordered
-        )
-        table.footer = f"{count(estimate.total_calls)} calls in all, by {estimate.calls_rest_on}"
+        ]
+        if estimate.other_calls is not None:
+            rows.append(CallRow(OTHER_CALLS_LABEL, about_text(estimate.other_calls)))
+        table.rows = tuple(rows)
+        table.footer = f"predicted from {estimate.calls_rest_on}"

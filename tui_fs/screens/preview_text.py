@@ -103,7 +103,7 @@ def _row(estimate: Estimate, found: Forecast) -> BarRow:
             str(estimate.strategy),
             duration_span(estimate.seconds_low, estimate.seconds_high, "–").replace(" ", "\u00a0"),
             short_count(estimate.total_calls),
-            bytes_iec(estimate.peak_memory_bytes),
+            estimate.memory_words,
             short_count(estimate.processes),
             safe,
         ),
@@ -127,6 +127,8 @@ def about_command(estimate: Estimate, found: Forecast) -> Text:
         text.append("recommended: ", "bold")
     if estimate.feasible:
         text.append(f"{estimate.advice}\n")
+    if estimate.feasible and estimate.memory_reason:
+        text.append(f"memory: {estimate.memory_reason}\n", "dim")
     text.append(f"time rests on {estimate.rests_on}", "dim")
     for one in found.missing_figures:
         text.append(f"\n{one.sentence}", "dim")

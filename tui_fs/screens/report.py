@@ -12,7 +12,6 @@ from textual.widgets import Static
 from tui_fs.job.permission import read_only_reason
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
-from tui_fs.model.calls import CHANCE_NOTE
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.plan import Plan
@@ -33,7 +32,7 @@ class ReportScreen(FramedScreen):
         "How the job ended: what is gone, what is not and why, how long it took beside the "
         "prediction, the space that came back, and every system call. Counts called exact were "
         "counted by the kernel; by difference means survey before minus survey after. "
-        f"{CHANCE_NOTE}."
+        "Calls of the programs' start, of memory and closes are one line."
     )
 
     BINDINGS = [
@@ -93,8 +92,6 @@ class ReportScreen(FramedScreen):
         if report["syscalls"]:
             table.title = f"system calls · {report['trace_note']}"
             table.rows = call_rows(report)
-            if any(row.predicted.startswith("~") for row in table.rows):
-                table.footer = CHANCE_NOTE
         self.query_one("#kept", Static).update(where_kept(report, self._folder.report))
 
     def on_failed(self, message: Failed) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS, countable, predicted_texts
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable
@@ -81,23 +81,23 @@ def details(report: dict[str, Any]) -> Text:
 
 def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
-    told, counted = report["predicted"], report["syscalls"]
-    predicted = countable(told["syscalls"], told["uncounted_syscalls"])
-    total_s = sum(one["seconds"] or 0.0 for one in counted.values())
+    predicted = report["predicted"]
+    counted = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
+    total_s = sum(one.seconds or 0.0 for one in counted.values())
+    lines = call_lines(counted, predicted["syscalls"], predicted.get("other_calls"))
     rows = []
-    expected = predicted_texts(report.get("strategy", ""), predicted)
-    for name, one in sorted(counted.items(), key=lambda item: (-item[1]["calls"], item[0])):
-        share = ""
-        if one["seconds"] is not None and total_s > 0:
-            share = f"{100 * one['seconds'] / total_s:.1f} %"
+    for line in sorted(lines, key=lambda line: (-line.counted.calls, line.name)):
+        one, share = line.counted, ""
+        if one.seconds is not None and total_s > 0:
+            share = f"{100 * one.seconds / total_s:.1f} %"
         rows.append(
             CallRow(
-                name=name,
-                calls=count(one["calls"]),
-                predicted=expected.get(name, ""),
-                errors=count(one["errors"]) if one["errors"] else "",
+                name=line.name,
+                calls=count(one.calls),
+                predicted=line.predicted_text,
+                errors=count(one.errors) if one.errors else "",
                 share=share,
-                emphasised=name in REMOVING_CALLS,
+                emphasised=line.name in REMOVING_CALLS,
             )
         )
     return tuple(rows)

@@ -15,7 +15,6 @@ from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
-from tui_fs.model.calls import CHANCE_NOTE
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.outcome import JobState
@@ -68,7 +67,7 @@ class RunScreen(FramedScreen):
         "A job at work. It runs in a process of its own: leave this screen, quit, or lose the "
         "connection, and it goes on; J lists all jobs. The table counts every system call of "
         "the strategy's processes beside what was predicted; its title says who counts. "
-        f"{CHANCE_NOTE}."
+        "Calls of the programs' start, of memory and closes are one line."
     )
 
     BINDINGS = [

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, countable, predicted_texts
+from tui_fs.model.calls import REMOVING_CALLS, CallLine, call_lines
 from tui_fs.model.events import HeldBack
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
@@ -116,46 +116,31 @@ def call_title(snapshot: Snapshot) -> str:
 def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
     """Return the calls, those that are predicted most often first."""
     started = snapshot.started
-    predicted = countable(started.predicted_calls, started.uncounted_calls) if started else {}
+    predicted = started.predicted_calls if started else {}
+    other = started.predicted_other_calls if started else None
     total_s = sum(one.seconds or 0.0 for one in snapshot.calls.values())
-    names = sorted(
-        snapshot.calls,
-        key=lambda name: (-predicted.get(name, 0), -snapshot.calls[name].calls, name),
-    )
-    rates = snapshot.call_rates
-    expected = predicted_texts(started.strategy, predicted) if started else {}
-    return tuple(
-        _row(
-            name,
-            snapshot.calls[name],
-            predicted.get(name, 0),
-            expected.get(name, ""),
-            rates.get(name, 0.0),
-            total_s,
-        )
-        for name in names
-    )
+    lines = call_lines(snapshot.calls, predicted, other)
+    ordered = sorted(lines, key=lambda line: (-line.predicted, -line.counted.calls, line.name))
+    return tuple(_row(line, snapshot.call_rates.get(line.name, 0.0), total_s) for line in ordered)
 
 
-def _row(
-    name: str, counted: CallCount, predicted: int, expected: str, rate: float, total_s: float
-) -> CallRow:
-    done = ""
-    if predicted:
-        percent = 100 * counted.calls // predicted
+def _row(line: CallLine, rate: float, total_s: float) -> CallRow:
+    counted, done = line.counted, ""
+    if line.predicted:
+        percent = 100 * counted.calls // line.predicted
         done = f"{percent} %" if percent <= 100 else ">100 %"
     share = ""
     if counted.seconds is not None and total_s > 0:
         share = f"{100 * counted.seconds / total_s:.1f} %"
     return CallRow(
-        name=name,
+        name=line.name,
         calls=count(counted.calls),
-        predicted=expected,
+        predicted=line.predicted_text,
         done=done,
         errors=count(counted.errors) if counted.errors else "",
         rate=count(round(rate)) if rate >= 1 else "",
         share=share,
-        emphasised=name in REMOVING_CALLS,
+        emphasised=line.name in REMOVING_CALLS,
     )
 
 

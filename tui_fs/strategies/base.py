@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -11,6 +12,7 @@ from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters, Guarantees, Options, Step, StrategyName
 from tui_fs.model.target import Pin
+from tui_fs.strategies.prediction import CallCounts, CallTable, Work, apply, features
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +59,27 @@ class Remark:
 Told = Progress | Totals | Failure | Remark
 
 
-class Strategy(Protocol):
-    """A way to delete.
+class Strategy(ABC):
+    """A way to delete: what runs, what its tools report, and what it costs.
 
     Attributes:
         tools: names of the programs it starts.
         gnu_tools: those of them whose GNU options it uses.
+        measured_with: how the first line of each tool's ``--version`` begins for which the tables
+            of calls were measured.
+        own_processes: that each run starts, without `child_processes`.
+        memory_reason: why its largest process may need much memory.
     """
 
-    @property
-    def name(self) -> StrategyName: ...
+    name: StrategyName
+    tools: tuple[str, ...]
+    gnu_tools: tuple[str, ...] = ()
+    guarantees: Guarantees
+    measured_with: Mapping[str, str] = {}
+    own_processes: int = 1
+    memory_reason: str
 
-    @property
-    def tools(self) -> tuple[str, ...]: ...
-
-    @property
-    def gnu_tools(self) -> tuple[str, ...]: ...
-
-    @property
-    def guarantees(self) -> Guarantees: ...
-
+    @abstractmethod
     def steps(
         self,
         targets: tuple[str, ...],
@@ -91,8 +94,8 @@ class Strategy(Protocol):
             tools: absolute path of each tool.
             empty_directory: an empty directory of the job's own.
         """
-        ...
 
+    @abstractmethod
     def steps_with_output(
         self,
         targets: tuple[str, ...],
@@ -101,19 +104,51 @@ class Strategy(Protocol):
         empty_directory: str,
     ) -> tuple[Step, ...]:
         """Return the same steps with each removal reported on standard output."""
-        ...
 
     def at_once(self, options: Options) -> int | None:
         """Return how many targets one run of its tools takes; None for any number."""
-        ...
+        del options
+        return None
 
-    def read_output(self, line: bytes) -> Told | None:
+    @abstractmethod
+    def parse_output(self, line: bytes) -> Told | None:
         """Return what a line of standard output reports, None if nothing that counts."""
-        ...
 
-    def failure(self, line: bytes) -> Failure | None:
+    @abstractmethod
+    def parse_error(self, line: bytes) -> Failure | None:
         """Return the failed entry that a line of standard error names, None if it names none."""
-        ...
+
+    @abstractmethod
+    def call_table(self, options: Options) -> CallTable:
+        """Return what each feature of a tree costs, with the tools of `measured_with`."""
+
+    def features(self, work: Work) -> dict[str, float]:
+        """Return the counts that its calls depend on."""
+        return features(work, self.child_processes(work))
+
+    def predicted_calls(self, work: Work, table: CallTable | None = None) -> CallCounts:
+        """Return the calls of all processes together; with filters removals only.
+
+        Args:
+            table: what was measured with other versions of its tools.
+        """
+        matched = work.survey.matched
+        if matched is not None:
+            return CallCounts({"unlinkat": matched.entries}, None)
+        return apply(table or self.call_table(work.options), self.features(work))
+
+    def child_processes(self, work: Work) -> int:
+        """Return how many processes its own processes start."""
+        del work
+        return 0
+
+    def processes(self, work: Work) -> int:
+        """Return how many processes run, forked ones among them."""
+        return self.own_processes * work.runs + self.child_processes(work)
+
+    @abstractmethod
+    def peak_memory_bytes(self, work: Work) -> int:
+        """Return about how much memory its largest process needs."""
 
 
 @runtime_checkable

@@ -2,23 +2,42 @@
 
 from collections.abc import Mapping
 
+from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import (
     Failure,
     Progress,
+    Strategy,
     below_root,
     find_tests,
     gnu_failure,
     unquote_c,
 )
+from tui_fs.strategies.fts import FTS_MEMORY, fts_bytes
+from tui_fs.strategies.prediction import CallTable, Work
+
+_CALLS: CallTable = {
+    "unlinkat": {"entries": 1, "kept": -1},
+    "getdents64": {"directory_reads": 1},
+    "openat": {"start": 7, "directories": 1, "reopened": 1},
+    "newfstatat": {"start": 6, "directories": 3, "reopened": 1},
+    "execve": {"start": 1},
+    OTHER_CALLS: {"start": 60, "directories": 7, "non_empty": 2, "reopened": 1, "entries": 0.003},
+}
+"""It asks the status of directories only. Fitted as those of rm."""
+
+FIND_BYTES = 2_500 << 10
+"""Of a process that holds no names yet."""
 
 
-class Find:
+class Find(Strategy):
     """``find TARGETS -xdev -depth -delete``."""
 
     name = StrategyName.FIND
     tools = ("find", "rmdir")
     gnu_tools = ("find",)
+    measured_with = {"find": "find (GNU findutils) 4.9"}
+    memory_reason = FTS_MEMORY
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 
     def steps(
@@ -44,15 +63,19 @@ class Find:
         (((*argv,),),) = self.steps(targets, options, tools, empty_directory)
         return (((*argv, "-printf", "%y\\n"),),)
 
-    def at_once(self, options: Options) -> int | None:
-        """See `Strategy.at_once`."""
-        del options
-        return None
-
-    def read_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.read_output`."""
+    def parse_output(self, line: bytes) -> Progress | Failure | None:
+        """See `Strategy.parse_output`."""
         return Progress(1, 1 if line == b"d" else 0)
 
-    def failure(self, line: bytes) -> Failure | None:
-        """See `Strategy.failure`."""
+    def parse_error(self, line: bytes) -> Failure | None:
+        """See `Strategy.parse_error`."""
         return gnu_failure(line, unquote_c)
+
+    def call_table(self, options: Options) -> CallTable:
+        """See `Strategy.call_table`."""
+        del options
+        return _CALLS
+
+    def peak_memory_bytes(self, work: Work) -> int:
+        """See `Strategy.peak_memory_bytes`."""
+        return FIND_BYTES + fts_bytes(work.survey)

@@ -1,16 +1,27 @@
 """The native engine: one process with several threads, which goes from descriptor to descriptor."""
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from tui_fs.linux.tools import ENGINE
-from tui_fs.model.calls import CallCount, Removed
+from tui_fs.model.calls import OTHER_CALLS, CallCount, Removed
 from tui_fs.model.codec import Json
 from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
+from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin
-from tui_fs.strategies.base import Failure, Remark, Told, Totals, gnu_failure, unquote_c
+from tui_fs.strategies.base import (
+    Failure,
+    Remark,
+    Strategy,
+    Told,
+    Totals,
+    gnu_failure,
+    unquote_c,
+)
+from tui_fs.strategies.prediction import FURTHER_READS, CallTable, Work, mean_name_bytes
 
 TOLD_EVERY_MS = 50
 """A job is looked at four times a second: what it knows then is a fifth of that old at most."""
@@ -20,13 +31,51 @@ _MOST_THREADS = 1 << 16
 _CALL = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MOST_CALLS = 64
 
+_CALLS: CallTable = {
+    "unlinkat": {"entries": 1, "kept": -1},
+    "openat2": {"directories": 1, "targets": -1},
+    "getdents64": {"directories": 2, FURTHER_READS: 1, "kept": 1},
+    "statx": {"directories": 1, "closed": 1},
+    "execve": {"start": 1},
+    OTHER_CALLS: {
+        "start": 120,
+        "directories": 1,
+        "non_empty": 1,
+        "entries": 0.003,
+        "closed": 1,
+        "evicted": 1,
+    },
+}
+"""Each directory is opened in the one above, asked what it is, read to its end, removed and closed;
+a thread makes it its current one before it removes names in it (version 0.1)."""
 
-class Parallel:
+_READ_BYTES = 256 << 10
+_READS_IN_ONE = 8
+"""It reads 256 KiB of a directory at once, other tools 32 KiB."""
+_DIRENT_BYTES = 24
+"""Of an entry in that buffer, without its name (struct linux_dirent64)."""
+_EVICTS = frozenset({"ext2", "ext3", "ext4"})
+_EVICTED_SHARE = 0.8
+"""Where another thread opens files before they are removed, and evicts their inodes when it closes
+them; 0.7 to 0.9 of the names that threads share (measured)."""
+_MIN_EVICTED = 1_024
+_MAX_THREADS = 8
+_MAX_OPEN_DIRECTORIES = 2_048
+"""Of all threads together (engine/src/delete/mod.rs)."""
+_ENGINE_BYTES = 2_150 << 10
+_NAME_BYTES = 17
+"""Of a name that waits to be removed, without its letters: number of the inode, place, end."""
+_HELD_BYTES = 32 << 20
+"""What all threads hold of names at most (engine/src/delete/worker.rs)."""
+
+
+class Parallel(Strategy):
     """``tui-fs-engine delete TARGETS``."""
 
     name = StrategyName.PARALLEL
     tools = (ENGINE, "rmdir")
-    gnu_tools = ()
+    measured_with = {ENGINE: f"{ENGINE} 0.1"}
+    memory_reason = "its threads hold up to 32 MiB of names at a time"
     guarantees = Guarantees(
         race_safe=True,
         mount_safe=True,
@@ -61,13 +110,8 @@ class Parallel:
         """See `ComparesPins.pinned`."""
         return with_pins(steps, [pin_argument(pin) for pin in pins])
 
-    def at_once(self, options: Options) -> int | None:
-        """See `Strategy.at_once`."""
-        del options
-        return None
-
-    def read_output(self, line: bytes) -> Told | None:
-        """See `Strategy.read_output`; what is not in the shape that was agreed on is a remark."""
+    def parse_output(self, line: bytes) -> Told | None:
+        """See `Strategy.parse_output`; what is not in the shape that was agreed on is a remark."""
         try:
             told = json.loads(line)
         except (ValueError, RecursionError):
@@ -81,9 +125,54 @@ class Parallel:
                 return Remark(f"tui-fs-engine: {command}: {problem}")
         return _remark(line)
 
-    def failure(self, line: bytes) -> Failure | None:
-        """See `Strategy.failure`."""
+    def parse_error(self, line: bytes) -> Failure | None:
+        """See `Strategy.parse_error`."""
         return gnu_failure(line, unquote_c)
+
+    def call_table(self, options: Options) -> CallTable:
+        """See `Strategy.call_table`."""
+        del options
+        return _CALLS
+
+    def features(self, work: Work) -> dict[str, float]:
+        """See `Strategy.features`.
+
+        A directory that was closed on a long way down is opened again by ``..``.
+        """
+        survey, threads = work.survey, threads_of(work.options)
+        record_bytes = _DIRENT_BYTES + mean_name_bytes(survey)
+        is_large = survey.max_entries_in_directory * record_bytes > _READ_BYTES
+        further = max(0, survey.directory_reads - 2 * survey.totals.directories)
+        pace = work.options.pace
+        shared = shared_names(survey, threads)
+        is_slowed = pace.rate_per_s > 0 or pace.gentle
+        evicts = work.filesystem in _EVICTS and shared > _MIN_EVICTED and not is_slowed
+        return {
+            **super().features(work),
+            FURTHER_READS: further // _READS_IN_ONE if is_large else 0,
+            "closed": max(0, survey.max_depth - _MAX_OPEN_DIRECTORIES // threads),
+            "evicted": _EVICTED_SHARE * shared if evicts else 0,
+        }
+
+    def peak_memory_bytes(self, work: Work) -> int:
+        """See `Strategy.peak_memory_bytes`."""
+        survey, name_bytes = work.survey, mean_name_bytes(work.survey)
+        largest = sum(one.entries for one in survey.largest[: threads_of(work.options)])
+        names = min(max(largest, survey.max_entries_in_directory), survey.totals.entries)
+        held_bytes = min(names * (_NAME_BYTES + name_bytes), _HELD_BYTES)
+        return int(_ENGINE_BYTES + min(_READ_BYTES, held_bytes) + held_bytes)
+
+
+def threads_of(options: Options) -> int:
+    """Return how many threads the engine starts."""
+    return options.pace.threads or min(_MAX_THREADS, len(os.sched_getaffinity(0)))
+
+
+def shared_names(survey: Survey, threads: int) -> float:
+    """Return how many names are left when only the largest directory is, for all threads."""
+    names = survey.totals.non_directories
+    largest = min(names, survey.max_entries_in_directory)
+    return max(0.0, (threads * largest - names) / (threads - 1)) if threads > 1 else 0.0
 
 
 def pin_argument(pin: Pin) -> str:

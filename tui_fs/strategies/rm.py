@@ -1,18 +1,64 @@
 """GNU rm: one process, descends by descriptors, sorts large directories by inode."""
 
 import errno
+import math
 import os
 import re
 from collections.abc import Mapping
 
+from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
-from tui_fs.strategies.base import Failure, Progress, gnu_failure, unquote_shell
+from tui_fs.strategies.base import Failure, Progress, Strategy, gnu_failure, unquote_shell
+from tui_fs.strategies.fts import COMMAND_BYTES, FTS_MEMORY, RM_ARGV_BYTES, fts_bytes
+from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
+
+_CALLS: CallTable = {
+    "unlinkat": {"entries": 1},
+    "getdents64": {"directory_reads": 1, "non_empty": 1},
+    "openat": {"start": 2, "directories": 1, "non_empty": 1, "reopened": 1},
+    "newfstatat": {"start": 3, "directories": 2, "non_empty": 1, "reopened": 1},
+    "execve": {"start": 1},
+    OTHER_CALLS: {"start": 32, "directories": 3, "non_empty": 5, "reopened": 1, "entries": 0.003},
+}
+"""It reads every directory that holds something once more. Fitted to kernel counters over 30
+shapes of trees on ext4, xfs and tmpfs; the coefficients came out as whole numbers."""
+
+_CALLS_KEEPING_ROOT: CallTable = {
+    "unlinkat": {"entries": 1, "kept": -1},
+    "getdents64": {"directory_reads": 1, "non_empty": 1, "start": -1},
+    "openat": {"start": 8, "children": 2, "directories": 1, "non_empty": 1, "reopened": 1},
+    "newfstatat": {
+        "start": 7,
+        "children": 2,
+        "top_non_directories": 1,
+        "top_directories": 2,
+        "directories": 2,
+        "non_empty": 1,
+        "reopened": 1,
+    },
+    "execve": {"start": 1, "children": 1},
+    "clone": {"children": 1},
+    OTHER_CALLS: {
+        "start": 68,
+        "children": 34,
+        "top_directories": 2,
+        "directories": 3,
+        "non_empty": 5,
+        "reopened": 1,
+        "entries": 0.003,
+    },
+}
+"""find starts rm, which asks the status of each of its arguments."""
+
+RM_BYTES = 1_400 << 10
+_FIND_BYTES = 2_500 << 10
+"""Of a process that holds no names yet."""
 
 _SKIPPED = re.compile(rb"[^:]*: skipping (.*), since it's on a different device", re.DOTALL)
 
 
-class Rm:
+class Rm(Strategy):
     """``rm -rf --one-file-system``; to keep a target, find hands its entries to rm.
 
     find's -execdir starts rm inside the directory itself, so no path is walked twice.
@@ -21,6 +67,8 @@ class Rm:
     name = StrategyName.RM
     tools = ("rm", "find", "rmdir")
     gnu_tools = ("rm", "find")
+    measured_with = {"rm": "rm (GNU coreutils) 9.1", "find": "find (GNU findutils) 4.9"}
+    memory_reason = FTS_MEMORY
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 
     def steps(
@@ -49,19 +97,40 @@ class Rm:
         """See `Strategy.at_once`; started by find, rm names entries only as they lie below one."""
         return 1 if options.keep_root else None
 
-    def read_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.read_output`."""
+    def parse_output(self, line: bytes) -> Progress | Failure | None:
+        """See `Strategy.parse_output`."""
         if not line.startswith(b"removed "):
             return None
         return Progress(1, 1 if line.startswith(b"removed directory ") else 0)
 
-    def failure(self, line: bytes) -> Failure | None:
-        """See `Strategy.failure`."""
+    def parse_error(self, line: bytes) -> Failure | None:
+        """See `Strategy.parse_error`."""
         skipped = _SKIPPED.fullmatch(line)
         name = None if skipped is None else unquote_shell(skipped[1])
         if name is not None:
             return Failure(PathStr(os.fsdecode(name)), "enter", errno.EXDEV)
         return gnu_failure(line, unquote_shell)
+
+    def call_table(self, options: Options) -> CallTable:
+        """See `Strategy.call_table`."""
+        return _CALLS_KEEPING_ROOT if options.keep_root else _CALLS
+
+    def child_processes(self, work: Work) -> int:
+        """See `Strategy.child_processes`; entries of the target are arguments of these."""
+        survey = work.survey
+        if not work.options.keep_root:
+            return 0
+        entries = survey.top_directories + survey.top_non_directories
+        if not entries:
+            return work.runs if survey.totals.entries > work.targets else 0
+        each_bytes = len("./") + mean_name_bytes(survey) + 1
+        started = math.ceil(entries / max(1, (COMMAND_BYTES - RM_ARGV_BYTES) // each_bytes))
+        return max(work.runs, started)
+
+    def peak_memory_bytes(self, work: Work) -> int:
+        """See `Strategy.peak_memory_bytes`."""
+        rm_bytes = RM_BYTES + fts_bytes(work.survey)
+        return max(rm_bytes, _FIND_BYTES) if work.options.keep_root else rm_bytes
 
     @staticmethod
     def _steps(

@@ -4,9 +4,11 @@ import os
 import re
 from collections.abc import Mapping
 
+from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
-from tui_fs.strategies.base import Failure, Progress
+from tui_fs.strategies.base import Failure, Progress, Strategy
+from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
 
 _FAILED = re.compile(
     rb"rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d{1,4})\)", re.DOTALL
@@ -20,8 +22,39 @@ _NOT_EMPTY = b"cannot delete non-empty directory: "
 _ESCAPE = re.compile(rb"\\#([0-3][0-7]{2})")
 _ENOTEMPTY = 39
 
+_CALLS: CallTable = {
+    "unlink": {"top_non_directories": 1},
+    "rmdir": {"top_directories": 1, "children": 1},
+    "unlinkat": {"entries": 1, "targets": -1, "top_non_directories": -1, "top_directories": -1},
+    "getdents64": {"start": 2, "directory_reads": 1},
+    "openat": {"start": 20, "directories": 1, "non_empty": 1, "levels": 1, "children": 2},
+    "newfstatat": {"start": 23, "directories": 2, "non_directories": 1, "children": 2},
+    "execve": {"start": 1, "children": 1},
+    "clone": {"start": 2},
+    OTHER_CALLS: {
+        "start": 241,
+        "directories": 1,
+        "non_empty": 3,
+        "levels": 1,
+        "children": 31,
+        "entries": 0.005,
+    },
+}
+"""Every file costs a stat and an unlink. Entries of the target itself go by unlink and rmdir. For
+the others rsync walks down from the target to the directory that holds them, one openat for each
+level (since 3.4): deep trees cost the square of their depth. Fitted as those of rm."""
 
-class Rsync:
+_RSYNC_BYTES = 5_900 << 10
+"""Of a process that holds no names yet."""
+_ENTRY_BYTES = 42
+"""Of an entry in the list of a directory, without its name."""
+_LEVEL_BYTES = 6_000
+"""Of the list of each directory on the way down, however short."""
+_MESSAGE_BYTES = 4
+"""Of a removed entry, without its path below the target: rsync keeps both until it ends (log.c)."""
+
+
+class Rsync(Strategy):
     """``rsync -r --delete -x EMPTY/ TARGET/``, then rmdir unless the target is kept.
 
     -r and not -a: with -a rsync would give the target the owner, mode and time of the
@@ -30,7 +63,9 @@ class Rsync:
 
     name = StrategyName.RSYNC
     tools = ("rsync", "rmdir")
-    gnu_tools = ()
+    measured_with = {"rsync": "rsync  version 3.5"}
+    own_processes = 3
+    memory_reason = "names of a directory are held, and until the end all removed paths"
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 
     def steps(
@@ -58,20 +93,38 @@ class Rsync:
         del options
         return 1
 
-    def read_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.read_output`; rsync tells of directories that stay on this channel."""
+    def parse_output(self, line: bytes) -> Progress | Failure | None:
+        """See `Strategy.parse_output`; rsync tells of directories that stay on this channel."""
         if line.startswith(b"deleting "):
             return Progress(1, 1 if line.endswith(b"/") else 0)
         if line.startswith(_NOT_EMPTY):
             return Failure(_path(line[len(_NOT_EMPTY) :]), "rmdir", _ENOTEMPTY)
         return None
 
-    def failure(self, line: bytes) -> Failure | None:
-        """See `Strategy.failure`; paths are relative to the target."""
+    def parse_error(self, line: bytes) -> Failure | None:
+        """See `Strategy.parse_error`; paths are relative to the target."""
         match = _FAILED.fullmatch(line) or _UNREAD.fullmatch(line)
         if match is None:
             return None
         return Failure(_path(match[2]), match[1].decode("ascii"), int(match[3]))
+
+    def call_table(self, options: Options) -> CallTable:
+        """See `Strategy.call_table`."""
+        del options
+        return _CALLS
+
+    def child_processes(self, work: Work) -> int:
+        """See `Strategy.child_processes`: an rmdir for each target that is not kept."""
+        return work.targets - work.kept
+
+    def peak_memory_bytes(self, work: Work) -> int:
+        """See `Strategy.peak_memory_bytes`."""
+        survey, names = work.survey, work.survey.totals.non_directories
+        above_bytes = len(survey.path.encode(errors="surrogateescape")) + 1
+        removed_bytes = survey.non_directory_path_bytes + names * (_MESSAGE_BYTES - above_bytes)
+        listed = survey.max_entries_in_directory * (_ENTRY_BYTES + mean_name_bytes(survey))
+        held_bytes = listed + survey.max_depth * _LEVEL_BYTES + max(0, removed_bytes)
+        return int(_RSYNC_BYTES + held_bytes)
 
     @staticmethod
     def _steps(

@@ -1,11 +1,14 @@
 """find | xargs rm: the batch-size lesson, by paths and therefore not safe against races."""
 
+import math
 from collections.abc import Mapping
 
+from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import (
     Failure,
     Progress,
+    Strategy,
     below_root,
     find_tests,
     gnu_failure,
@@ -13,14 +16,58 @@ from tui_fs.strategies.base import (
     unquote_c,
     unquote_shell,
 )
+from tui_fs.strategies.find import FIND_BYTES
+from tui_fs.strategies.fts import (
+    COMMAND_BYTES,
+    FTS_MEMORY,
+    RM_ARGV_BYTES,
+    entry_bytes,
+    fts_bytes,
+)
+from tui_fs.strategies.prediction import CallTable, Work
+from tui_fs.strategies.rm import RM_BYTES
+
+_CALLS: CallTable = {
+    "unlinkat": {"entries": 1, "kept": -1},
+    "getdents64": {"start": 2, "directory_reads": 1, "directories": 2},
+    "openat": {"start": 17, "directories": 2, "reopened": 2, "children": 3},
+    "newfstatat": {
+        "start": 17,
+        "directories": 6,
+        "non_directories": 1,
+        "reopened": 2,
+        "children": 2,
+    },
+    "execve": {"start": 3, "children": 1},
+    "clone": {"children": 1},
+    OTHER_CALLS: {
+        "start": 166,
+        "directories": 14,
+        "non_empty": 2,
+        "parents": 2,
+        "reopened": 2,
+        "children": 44,
+        "entries": 0.003,
+        "path_bytes": 2 / 4096,
+    },
+}
+"""Two find (names, then emptied directories), an xargs that reads names through a buffer of 4 KiB,
+and an rm for each batch, which asks the status of each of its arguments. Fitted as those of rm."""
 
 
-class Xargs:
+class Xargs(Strategy):
     """Files in batches through xargs and rm, then the directories with find -delete."""
 
     name = StrategyName.XARGS
     tools = ("find", "xargs", "rm", "rmdir")
     gnu_tools = ("find", "xargs", "rm")
+    measured_with = {
+        "find": "find (GNU findutils) 4.9",
+        "xargs": "xargs (GNU findutils) 4.9",
+        "rm": "rm (GNU coreutils) 9.1",
+    }
+    own_processes = 3
+    memory_reason = FTS_MEMORY
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 
     def steps(
@@ -45,21 +92,52 @@ class Xargs:
         del empty_directory
         return self._steps(targets, options, tools, "-fv", ("-printf", "%y\\n"))
 
-    def at_once(self, options: Options) -> int | None:
-        """See `Strategy.at_once`."""
-        del options
-        return None
-
-    def read_output(self, line: bytes) -> Progress | Failure | None:
-        """See `Strategy.read_output`.
+    def parse_output(self, line: bytes) -> Progress | Failure | None:
+        """See `Strategy.parse_output`.
 
         Several rm write in pieces to one pipe: their lines are torn, but each still ends one.
         """
         return Progress(1, 1 if line == b"d" else 0)
 
-    def failure(self, line: bytes) -> Failure | None:
-        """See `Strategy.failure`; rm and find quote names differently."""
+    def parse_error(self, line: bytes) -> Failure | None:
+        """See `Strategy.parse_error`; rm and find quote names differently."""
         return gnu_failure(line, unquote_c if tool_of(line) == b"find" else unquote_shell)
+
+    def call_table(self, options: Options) -> CallTable:
+        """See `Strategy.call_table`."""
+        del options
+        return _CALLS
+
+    def child_processes(self, work: Work) -> int:
+        """See `Strategy.child_processes`: an rm for each batch, by number or by length of paths.
+
+        By the mean length: where paths of very different lengths fill the command line there are
+        more.
+        """
+        names = work.survey.totals.non_directories
+        if not names:
+            return 0
+        fitting = (COMMAND_BYTES - RM_ARGV_BYTES) / (self._path_bytes(work) + 1)
+        batch = min(work.options.batch_size, max(1, int(fitting)))
+        return max(work.runs, math.ceil(names / batch))
+
+    def peak_memory_bytes(self, work: Work) -> int:
+        """See `Strategy.peak_memory_bytes`; an rm holds its arguments and their entries."""
+        find_bytes = FIND_BYTES + fts_bytes(work.survey)
+        batches = self.child_processes(work)
+        if not batches:
+            return find_bytes
+        path_bytes = self._path_bytes(work)
+        names = work.survey.totals.non_directories / batches
+        return max(find_bytes, int(RM_BYTES + names * (entry_bytes(path_bytes) + path_bytes)))
+
+    @staticmethod
+    def _path_bytes(work: Work) -> float:
+        """Return the mean length of the paths that find prints."""
+        survey = work.survey
+        cut = len(survey.path.encode(errors="surrogateescape")) - 1 if work.is_inside else 0
+        mean_bytes = survey.non_directory_path_bytes / survey.totals.non_directories
+        return max(1.0, mean_bytes - max(0, cut))
 
     @staticmethod
     def _steps(

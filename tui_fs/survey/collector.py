@@ -28,12 +28,6 @@ BIG_FILES_KEPT = 200
 ROWS_NAMED = 100
 """Directories remembered for each flag; the rest is only counted."""
 
-TALL_LEVELS = 4
-"""gnulib's fts keeps so many directories open on its way down (lib/i-ring.h)."""
-
-_BITS_ALIKE = 4
-"""Of paths whose lengths have the same first bits it is known how many there are."""
-
 _GETDENTS_BUFFER_BYTES = 32_768
 """glibc reads directories through a buffer of this size (sysdeps/unix/sysv/linux/opendir.c)."""
 _DOT_RECORDS_BYTES = 48
@@ -51,11 +45,10 @@ class Collector:
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
-        like_paths: number and bytes of `Survey.like_paths`, by `_alike` of the directory.
         inodes_seen: a bit for each inode that has all its names in the tree, by groups as in
             `Batch.inodes`; None if they are not told, or are more than can be kept.
-        most_by_level: the most entries of a directory, for each level below the roots.
-        tall, tall_full: rows of directories, see `Survey.tall_directories`.
+        max_depth: levels of directories that hold anything.
+        max_entries: the most entries of a directory.
     """
 
     def __init__(self, filtered: bool) -> None:
@@ -64,14 +57,11 @@ class Collector:
         self.flagged: dict[int, list[int]] = {}
         self.flag_counts: Counter[int] = Counter()
         self.max_path_bytes = self.longest_name = 0
-        self.most_by_level = array("Q")
-        self.non_empty = self.reads = self.parents = self.non_directory_parents = 0
+        self.max_depth = self.max_entries = 0
+        self.non_empty = self.reads = self.parents = 0
         self.non_directory_path_bytes = self.non_directory_name_bytes = 0
         self.non_empty_levels = self.non_directory_levels = 0
         self.top_directories = self.top_non_directories = 0
-        self.like_paths: dict[int, list[int]] = {}
-        self.tall: set[int] = set()
-        self.tall_full: set[int] = set()
         self.bytes_linked_outside = self.names_of_links = 0
         self.inodes_seen: dict[int, int] | None = None
         self._inodes_on: int | None = None
@@ -144,7 +134,6 @@ class Collector:
                 table.further[row] += 1
             else:
                 row = table.add(above, name)
-                self._note_tall(row, self.tall)
             rows[number] = row
             self._directories += 1
             table.index_bytes[row] += own_bytes
@@ -157,8 +146,6 @@ class Collector:
         table.pending[row] += pending
         if here:
             non_directories = here - subdirectories
-            if non_directories:
-                self.non_directory_parents += had == table.subdirectories[row]
             table.files[row] += files
             table.symlinks[row] += symlinks
             table.other[row] += other
@@ -174,20 +161,15 @@ class Collector:
             if had == 0:
                 self.non_empty += 1
                 self.non_empty_levels += table.depth[row]
-                self._note_tall(row, self.tall_full)
             read_before = table.record_bytes[row] // _GETDENTS_BUFFER_BYTES
             table.record_bytes[row] += record_bytes
             self.reads += table.record_bytes[row] // _GETDENTS_BUFFER_BYTES - read_before
-            self._take_level(table.depth[row], had + here)
+            self.max_depth = max(self.max_depth, table.depth[row] + 1)
+            self.max_entries = max(self.max_entries, had + here)
             path_bytes = table.path_bytes[row]
             self.max_path_bytes = max(self.max_path_bytes, path_bytes + 1 + longest)
             self.longest_name = max(self.longest_name, longest)
-            whole_bytes = name_bytes + (path_bytes + 1) * non_directories
-            self.non_directory_path_bytes += whole_bytes
-            if non_directories:
-                like = self.like_paths.setdefault(_alike(path_bytes), [0, 0])
-                like[0] += non_directories
-                like[1] += whole_bytes
+            self.non_directory_path_bytes += name_bytes + (path_bytes + 1) * non_directories
             self.non_directory_name_bytes += name_bytes
             self.non_directory_levels += (table.depth[row] + 1) * non_directories
             if table.depth[row] == 0:
@@ -201,19 +183,6 @@ class Collector:
         if new_flags := flags & ~table.flags[row]:
             table.flags[row] |= flags
             self._note_flags(row, new_flags)
-
-    def _take_level(self, level: int, entries: int) -> None:
-        most = self.most_by_level
-        while len(most) <= level:
-            most.append(0)
-        most[level] = max(most[level], entries)
-
-    def _note_tall(self, row: int, tall: set[int]) -> None:
-        """Remember the directory four levels above a directory, unless it is a root."""
-        if self.table.depth[row] > TALL_LEVELS:
-            for _ in range(TALL_LEVELS):
-                row = self.table.parent[row]
-            tall.add(row)
 
     def _note_flags(self, row: int, flags: int) -> None:
         for flag in DIRECTORY_FLAGS:
@@ -282,16 +251,6 @@ class Collector:
         heapq.heappush(self.big_files, (file.apparent_bytes, row, file.name, file))
         if len(self.big_files) > BIG_FILES_KEPT:
             heapq.heappop(self.big_files)
-
-    @property
-    def max_depth(self) -> int:
-        """How many levels of directories there are that hold anything."""
-        return len(self.most_by_level)
-
-    @property
-    def max_entries(self) -> int:
-        """The most entries of a directory."""
-        return max(self.most_by_level, default=0)
 
     @property
     def totals(self) -> Totals:
@@ -365,9 +324,3 @@ class Collector:
     def forget_numbers(self) -> None:
         """Free what is needed only while walkers tell."""
         self._rows = array("i")
-
-
-def _alike(path_bytes: int) -> int:
-    """Return the same number for lengths that lie in the same eighth from a power of two on."""
-    beyond = max(0, path_bytes.bit_length() - _BITS_ALIKE)
-    return beyond << _BITS_ALIKE | path_bytes >> beyond

@@ -131,7 +131,6 @@ def _glance(sample: Sample, roots: Sequence[Root], elapsed_s: float) -> Glance:
         ),
         non_empty_directories=round(values[Sum.NON_EMPTY]),
         parent_directories=round(values[Sum.PARENTS]),
-        non_directory_parents=round(values[Sum.NON_DIRECTORY_PARENTS]),
         directory_reads=round(values[Sum.READS]),
         non_directory_path_bytes=round(values[Sum.PATH_BYTES]),
         max_depth=looked.max_depth,

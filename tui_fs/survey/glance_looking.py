@@ -228,7 +228,6 @@ class Looking:
         values[Sum.INODES] = 1.0
         values[Sum.NON_EMPTY] = float(reading.entries > 0)
         values[Sum.PARENTS] = float(reading.directories > 0)
-        values[Sum.NON_DIRECTORY_PARENTS] = float(others > 0)
         buffers = (_DOT_RECORDS_BYTES + reading.record_bytes * reading.entries) // _BUFFER_BYTES
         values[Sum.READS] = 2.0 + buffers
         values[Sum.PATH_BYTES] = others * (node.path_bytes + 1 + reading.name_bytes)

@@ -34,7 +34,6 @@ class Sum(enum.IntEnum):
     OPEN = 12
     """Entries of which only a guess is known."""
     OPEN_DIRECTORIES = 13
-    NON_DIRECTORY_PARENTS = 14
 
 
 INTERVALS = (Sum.ENTRIES, Sum.DIRECTORIES, Sum.ALLOCATED)

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from tui_fs.linux.open_files import HeldFile
-from tui_fs.model.survey import Finding, LikePaths, Ranking, Survey
+from tui_fs.model.survey import Finding, Ranking, Survey
 from tui_fs.survey.findings import Tree, in_order, tree_findings
 from tui_fs.survey.groups import groups_of
 from tui_fs.survey.records import DirectoryFlag
 
 LARGEST_KEPT = 20
-LEVELS_KEPT = 2_048
-"""A path of the greatest length, PATH_MAX, has no more."""
 
 
 def survey_of(
@@ -42,20 +40,15 @@ def survey_of(
         max_depth=counted.max_depth,
         max_path_bytes=counted.max_path_bytes,
         max_entries_in_directory=counted.max_entries,
-        most_by_level=tuple(counted.most_by_level[:LEVELS_KEPT]),
         non_empty_directories=counted.non_empty,
         directory_reads=counted.reads,
         parent_directories=counted.parents,
-        non_directory_parents=counted.non_directory_parents,
         non_directory_path_bytes=counted.non_directory_path_bytes,
-        like_paths=tuple(LikePaths(*like) for _, like in sorted(counted.like_paths.items())),
         non_directory_levels=counted.non_directory_levels,
         non_directory_name_bytes=counted.non_directory_name_bytes,
         top_directories=counted.top_directories,
         top_non_directories=counted.top_non_directories,
         non_empty_levels=counted.non_empty_levels,
-        tall_directories=len(counted.tall),
-        tall_full_directories=len(counted.tall_full),
         largest=counted.table.ranked(Ranking.ENTRIES, LARGEST_KEPT),
         findings=in_order([*tree_findings(tree, groups), *further]),
         unreadable=counted.unreadable,

@@ -36,7 +36,6 @@ from tui_fs.survey.shared_extents import can_share, shared_finding, shared_space
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
-from tui_fs.survey.way_down import look_down
 
 Backend = Literal["engine", "scandir"]
 
@@ -184,8 +183,7 @@ class ScandirSurvey:
             return survey
         survey = self._with_shared_space(survey)
         inodes = self._inode_bytes(survey, self._occupation)
-        most_held, ways = look_down(counted)
-        return replace(survey, names_held=most_held, ways=ways, inode_bytes=inodes)
+        return replace(survey, inode_bytes=inodes)
 
     def _with_shared_space(self, survey: Survey) -> Survey:
         """Return the survey with what reflink copies and snapshots own, too."""

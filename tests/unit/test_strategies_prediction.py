@@ -1,16 +1,16 @@
-"""Predicted system calls against counts that were measured."""
+"""Predicted calls, processes and memory of each strategy against what was measured."""
 
-import math
 from dataclasses import replace
 
 import pytest
 
-from tui_fs.cost.calls import RMDIR_CALLS, batches_of, predicted_calls, processes_started
-from tui_fs.cost.calls_rm_find import COMMAND_BYTES, RM_ARGV_BYTES
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Filters, Options, StrategyName
-from tui_fs.model.survey import LikePaths, Survey, Totals
+from tui_fs.model.strategy import Filters, Options, Pace, StrategyName
+from tui_fs.model.survey import LargeDirectory, Survey, Totals
+from tui_fs.strategies.fts import COMMAND_BYTES, RM_ARGV_BYTES
+from tui_fs.strategies.prediction import RMDIR_CALLS, Work, about_bytes, apply, reopened_directories
+from tui_fs.strategies.registry import STRATEGIES
 
 TEN_TIMES_100 = Survey(
     path=PathStr("/mnt/t"),
@@ -19,7 +19,6 @@ TEN_TIMES_100 = Survey(
     max_entries_in_directory=100,
     non_empty_directories=11,
     parent_directories=1,
-    non_directory_parents=10,
     directory_reads=22,
     non_directory_path_bytes=1000 * len("/mnt/t/d0001/f0001"),
     non_directory_name_bytes=1000 * len("f0001"),
@@ -39,6 +38,17 @@ EMPTY = Survey(
 )
 
 
+def calls_of(strategy: StrategyName, work: Work) -> dict[str, int]:
+    """Return the calls that are predicted by name."""
+    return STRATEGIES[strategy].predicted_calls(work).calls
+
+
+def batches_of(survey: Survey, options: Options | None = None, **how: int) -> int:
+    """Return how many rm xargs starts."""
+    work = Work(survey, options or Options(), **how)  # type: ignore[arg-type]
+    return STRATEGIES[StrategyName.XARGS].child_processes(work)
+
+
 @pytest.mark.parametrize(
     ("strategy", "measured"),
     [
@@ -48,9 +58,7 @@ EMPTY = Survey(
                 "unlinkat": 1011,
                 "getdents64": 33,
                 "openat": 24,
-                "close": 38,
                 "newfstatat": 36,
-                "fcntl": 55,
             },
         ),
         (
@@ -59,9 +67,7 @@ EMPTY = Survey(
                 "unlinkat": 1011,
                 "getdents64": 22,
                 "openat": 18,
-                "close": 52,
                 "newfstatat": 39,
-                "fcntl": 54,
             },
         ),
         (
@@ -70,11 +76,9 @@ EMPTY = Survey(
                 "unlinkat": 1011,
                 "getdents64": 46,
                 "openat": 42,
-                "close": 111,
                 "newfstatat": 1085,
                 "execve": 4,
                 "clone": 1,
-                "wait4": 1,
             },
         ),
         (
@@ -85,7 +89,6 @@ EMPTY = Survey(
                 "rmdir": 11,
                 "getdents64": 24,
                 "openat": 54,
-                "close": 64,
                 "newfstatat": 1047,
             },
         ),
@@ -95,18 +98,17 @@ EMPTY = Survey(
                 "unlinkat": 1011,
                 "getdents64": 22,
                 "openat2": 10,
-                "statx": 11 + 3,  # the start asks three times, for the number of processors
-                "fchdir": 10,
+                "statx": 11,
                 "execve": 1,
             },
         ),
     ],
 )
-def test_the_formulas_give_what_was_measured(
+def test_the_tables_give_what_was_measured(
     strategy: StrategyName, measured: dict[str, int]
 ) -> None:
     # Given the survey of the tree that was measured / When predicted / Then the counts are equal
-    predicted = predicted_calls(TEN_TIMES_100, strategy, Options())
+    predicted = calls_of(strategy, Work(TEN_TIMES_100))
     assert {name: predicted.get(name, 0) for name in measured} == measured
 
 
@@ -117,7 +119,7 @@ def test_every_prediction_is_sorted_and_positive(
     strategy: StrategyName, survey: Survey, keep_root: bool
 ) -> None:
     # Given any strategy and tree / When predicted / Then names are in order and counts above zero
-    predicted = predicted_calls(survey, strategy, Options(keep_root=keep_root))
+    predicted = calls_of(strategy, Work(survey, Options(keep_root=keep_root)))
     assert list(predicted) == sorted(predicted)
     assert all(number > 0 for number in predicted.values())
 
@@ -129,21 +131,21 @@ def test_what_removes_adds_up_to_the_entries(
     strategy: StrategyName, survey: Survey, keep_root: bool
 ) -> None:
     # Given any strategy and tree / When predicted / Then each entry is removed once
-    predicted = predicted_calls(survey, strategy, Options(keep_root=keep_root))
+    predicted = calls_of(strategy, Work(survey, Options(keep_root=keep_root)))
     removing = sum(predicted.get(name, 0) for name in REMOVING_CALLS)
     assert removing == survey.totals.entries - keep_root
 
 
 def test_keeping_the_root_makes_find_start_rm() -> None:
     # Given rm that is to keep the target / When predicted / Then there are two programs
-    calls = predicted_calls(TEN_TIMES_100, StrategyName.RM, Options(keep_root=True))
+    calls = calls_of(StrategyName.RM, Work(TEN_TIMES_100, Options(keep_root=True)))
     assert (calls["execve"], calls["clone"], calls["unlinkat"]) == (2, 1, 1010)
 
 
 def test_keeping_the_root_saves_rsync_its_rmdir() -> None:
     # Given rsync that is to keep the target / When predicted / Then rmdir(1) does not run
-    removing = predicted_calls(TEN_TIMES_100, StrategyName.RSYNC, Options())
-    keeping = predicted_calls(TEN_TIMES_100, StrategyName.RSYNC, Options(keep_root=True))
+    removing = calls_of(StrategyName.RSYNC, Work(TEN_TIMES_100, Options()))
+    keeping = calls_of(StrategyName.RSYNC, Work(TEN_TIMES_100, Options(keep_root=True)))
     assert (removing["execve"], keeping["execve"]) == (2, 1)
     assert (removing["rmdir"], keeping["rmdir"]) == (11, 10)
 
@@ -153,7 +155,7 @@ def test_with_filters_only_removals_are_predicted(strategy: StrategyName) -> Non
     # Given a filter that matches 70 files / When predicted / Then 70 removals and no claim else
     survey = replace(TEN_TIMES_100, matched=Totals(files=70))
     options = Options(filters=Filters(name_glob="x*"))
-    assert predicted_calls(survey, strategy, options) == {"unlinkat": 70}
+    assert calls_of(strategy, Work(survey, options)) == {"unlinkat": 70}
 
 
 @pytest.mark.parametrize(
@@ -172,19 +174,6 @@ def test_batches_are_by_length_where_names_are_long() -> None:
     assert batches_of(survey, Options(batch_size=5000)) == 32
 
 
-def test_batches_are_by_count_far_up_and_by_length_far_down() -> None:
-    # Given a half of paths of 100 bytes and a half of 4,000 / When by a hundred / Then each has
-    # batches of its own, and not those of a path of 2,050
-    halves = (LikePaths(50_000, 50_000 * 100), LikePaths(50_000, 50_000 * 4_000))
-    survey = replace(
-        TEN_TIMES_100,
-        totals=Totals(files=100_000, directories=11),
-        non_directory_path_bytes=sum(half.path_bytes for half in halves),
-        like_paths=halves,
-    )
-    assert batches_of(survey, Options(batch_size=100)) == 500 + math.ceil(50_000 / 32)
-
-
 def test_a_name_longer_than_a_command_is_still_a_batch() -> None:
     # Given impossible lengths / When counted / Then one name a batch, not a division by zero
     survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * (COMMAND_BYTES + 1))
@@ -193,22 +182,22 @@ def test_a_name_longer_than_a_command_is_still_a_batch() -> None:
 
 def test_each_run_of_xargs_has_a_batch_of_its_own() -> None:
     # Given files that fit in one command line / When three xargs share them / Then three rm
-    assert batches_of(TEN_TIMES_100, Options(), 3) == 3
-    calls = predicted_calls(TEN_TIMES_100, StrategyName.XARGS, Options(), targets=3, runs=3)
-    assert calls["clone"] == 3
-    assert processes_started(TEN_TIMES_100, StrategyName.XARGS, Options(), 3) == 3 * 3 + 3
+    assert batches_of(TEN_TIMES_100, runs=3) == 3
+    work = Work(TEN_TIMES_100, targets=3, runs=3)
+    assert calls_of(StrategyName.XARGS, work)["clone"] == 3
+    assert STRATEGIES[StrategyName.XARGS].processes(work) == 3 * 3 + 3
 
 
 def test_no_files_need_no_batch() -> None:
     # Given directories only / When counted / Then xargs starts nothing (-r)
     assert batches_of(EMPTY, Options()) == 0
-    assert "clone" not in predicted_calls(EMPTY, StrategyName.XARGS, Options())
+    assert "clone" not in calls_of(StrategyName.XARGS, Work(EMPTY, Options()))
 
 
 def test_small_batches_cost_processes() -> None:
     # Given one rm for each file / When predicted / Then a thousand and three programs start
-    calls = predicted_calls(TEN_TIMES_100, StrategyName.XARGS, Options(batch_size=1))
-    assert (calls["execve"], calls["clone"], calls["wait4"]) == (1003, 1000, 1000)
+    calls = calls_of(StrategyName.XARGS, Work(TEN_TIMES_100, Options(batch_size=1)))
+    assert (calls["execve"], calls["clone"]) == (1003, 1000)
 
 
 @pytest.mark.parametrize("keep_root", [False, True])
@@ -218,7 +207,7 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
 ) -> None:
     # Given a survey of one, and how the tools are started for three such
     options = Options(keep_root=keep_root)
-    alone = predicted_calls(TEN_TIMES_100, strategy, options)
+    alone = calls_of(strategy, Work(TEN_TIMES_100, options))
     three = replace(
         TEN_TIMES_100,
         totals=replace(
@@ -236,9 +225,9 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
     for runs in (1, 3):
         if runs == 1 and (strategy is StrategyName.RSYNC or (strategy, keep_root) == RM_KEEPS):
             continue  # these take one at once
-        found = predicted_calls(three, strategy, options, targets=3, runs=runs)
+        found = calls_of(strategy, Work(three, options, targets=3, runs=runs))
         assert removed(found) == 3 * removed(alone)
-        if strategy is not StrategyName.XARGS:
+        if strategy not in (StrategyName.XARGS, StrategyName.RSYNC):
             assert found["execve"] == runs * alone["execve"]
 
 
@@ -251,28 +240,58 @@ def test_rsync_takes_what_lies_in_the_target_by_unlink_and_the_rest_by_descripto
         PathStr("/t"), Totals(files=8, directories=3), top_non_directories=5, top_directories=2
     )
     # When predicted / Then unlink for the five, rmdir for the two and the target, and unlinkat
-    calls = predicted_calls(survey, StrategyName.RSYNC, Options())
+    calls = calls_of(StrategyName.RSYNC, Work(survey, Options()))
     assert (calls["unlink"], calls["rmdir"], calls["unlinkat"]) == (5, 3, 3)
 
 
+def chain(levels: int) -> Survey:
+    """Survey directories inside each other, and a file in the last."""
+    return Survey(
+        PathStr("/t"),
+        Totals(files=1, directories=levels + 1),
+        max_depth=levels + 1,
+        non_empty_directories=levels + 1,
+        parent_directories=levels,
+    )
+
+
 @pytest.mark.parametrize(
-    ("strategy", "field"),
+    ("survey", "expected"),
     [
-        (StrategyName.RM, "tall_full_directories"),
-        (StrategyName.FIND, "tall_directories"),
-        (StrategyName.XARGS, "tall_directories"),
+        (chain(60), pytest.approx(56, abs=0.03 * 61)),
+        (chain(3), 0),
+        (TEN_TIMES_100, 0),
+        # 4,013 directories that grew at random, half of them without directories: 429 counted
+        (
+            replace(chain(20), totals=Totals(directories=4013), parent_directories=2013),
+            pytest.approx(429, abs=0.03 * 4013),
+        ),
+        # a complete binary tree of 13 levels: those with four levels below are a sixteenth
+        (
+            replace(chain(13), totals=Totals(directories=8191), parent_directories=4095),
+            pytest.approx(511, abs=0.03 * 8191),
+        ),
     ],
 )
-def test_what_is_too_tall_for_the_ring_is_opened_on_the_way_back(
-    strategy: StrategyName, field: str
+def test_directories_that_fts_opens_again_are_estimated(survey: Survey, expected: int) -> None:
+    # Given chains and trees with branches / When estimated / Then within 3 % of all opens
+    assert reopened_directories(Work(survey)) == expected
+
+
+@pytest.mark.parametrize(
+    ("strategy", "times"),
+    [(StrategyName.RM, 1), (StrategyName.FIND, 1), (StrategyName.XARGS, 2)],
+)
+def test_a_directory_that_is_opened_again_costs_an_open_and_a_status(
+    strategy: StrategyName, times: int
 ) -> None:
-    # Given seven directories to which fts does not hold the way back / When predicted
-    # Then each costs an open, a status and a close more; twice where two find run
-    times = 2 if strategy is StrategyName.XARGS else 1
-    flat = predicted_calls(TEN_TIMES_100, strategy, Options())
-    tall = predicted_calls(replace(TEN_TIMES_100, **{field: 7}), strategy, Options())  # type: ignore[arg-type]
-    differences = {name: tall[name] - flat[name] for name in tall if tall[name] != flat[name]}
-    assert differences == dict.fromkeys(("openat", "newfstatat", "close"), 7 * times)
+    # Given two chains, one of ten levels more / When predicted / Then so many opens more
+    shorter, longer = (calls_of(strategy, Work(chain(levels))) for levels in (50, 60))
+    table = STRATEGIES[strategy].call_table(Options())
+    again = table["openat"]["reopened"]
+    assert again == table["newfstatat"]["reopened"] == times
+    of_each = sum(table["openat"].get(name, 0) for name in ("directories", "non_empty", "reopened"))
+    assert longer["openat"] - shorter["openat"] == 10 * of_each
 
 
 def test_find_starts_as_many_rm_as_the_names_need() -> None:
@@ -284,10 +303,10 @@ def test_find_starts_as_many_rm_as_the_names_need() -> None:
         top_directories=0,
         non_directory_name_bytes=30_000 * 8,
     )
-    calls = predicted_calls(survey, StrategyName.RM, Options(keep_root=True))
+    calls = calls_of(StrategyName.RM, Work(survey, Options(keep_root=True)))
     # Then "./name" and a NUL are eleven bytes, of which 11,912 fit in a command line: three rm
     assert (calls["clone"], calls["execve"]) == (3, 4)
-    assert processes_started(survey, StrategyName.RM, Options(keep_root=True)) == 4
+    assert STRATEGIES[StrategyName.RM].processes(Work(survey, Options(keep_root=True))) == 4
 
 
 @pytest.mark.parametrize(
@@ -306,14 +325,14 @@ def test_find_starts_as_many_rm_as_the_names_need() -> None:
 def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:
     # Given a strategy / When asked / Then it starts so many
     options = Options(keep_root=keep_root)
-    assert processes_started(TEN_TIMES_100, strategy, options) == processes
+    assert STRATEGIES[strategy].processes(Work(TEN_TIMES_100, options)) == processes
 
 
 def test_an_empty_target_that_is_kept_needs_find_only() -> None:
     # Given nothing to hand to rm / When asked / Then find runs alone
     options = Options(keep_root=True)
-    assert processes_started(EMPTY, StrategyName.RM, options) == 1
-    assert predicted_calls(EMPTY, StrategyName.RM, options)["execve"] == 1
+    assert STRATEGIES[StrategyName.RM].processes(Work(EMPTY, options)) == 1
+    assert calls_of(StrategyName.RM, Work(EMPTY, options))["execve"] == 1
 
 
 def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
@@ -327,4 +346,91 @@ def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
 
 def test_rmdir_is_a_process_of_its_own() -> None:
     # Given rmdir(1) / When counted / Then it executes once and removes once
-    assert (RMDIR_CALLS["execve"], RMDIR_CALLS["rmdir"]) == (1, 1)
+    found = apply(RMDIR_CALLS, {"start": 1})
+    assert (found.calls["execve"], found.calls["rmdir"]) == (1, 1)
+
+
+def test_a_tool_that_counts_its_own_calls_leaves_its_start_out() -> None:
+    # Given the engine / When it counts / Then neither its start nor its libraries are predicted
+    seen = STRATEGIES[StrategyName.PARALLEL].predicted_calls(Work(TEN_TIMES_100))
+    told = STRATEGIES[StrategyName.PARALLEL].predicted_calls(
+        Work(TEN_TIMES_100, counts_itself=True)
+    )
+    assert (seen.calls.get("execve"), told.calls.get("execve")) == (1, None)
+    assert told.other is not None and seen.other is not None and told.other < seen.other
+
+
+@pytest.mark.parametrize(("filesystem", "names"), [("ext4", 8_000), ("tmpfs", 0)])
+def test_names_that_another_thread_evicts_are_closes(filesystem: str, names: int) -> None:
+    # Given one directory of 10,000 names and two threads / When predicted
+    survey = replace(
+        EMPTY, totals=Totals(files=10_000, directories=1), max_entries_in_directory=10_000
+    )
+    two = Options(pace=Pace(threads=2))
+    found = STRATEGIES[StrategyName.PARALLEL].predicted_calls(Work(survey, two, filesystem))
+    plain = STRATEGIES[StrategyName.PARALLEL].predicted_calls(Work(survey, two))
+    # Then those that are opened before they are removed on ext4 are closed, too
+    assert found.other is not None and plain.other is not None
+    assert found.other - plain.other == names
+
+
+def flat(names: int, name_bytes: int = 8) -> Survey:
+    """Survey one directory of so many files."""
+    root = PathStr("/t")
+    return Survey(
+        root,
+        Totals(files=names, directories=1),
+        max_depth=1,
+        max_entries_in_directory=names,
+        non_empty_directories=1,
+        non_directory_name_bytes=names * name_bytes,
+        non_directory_path_bytes=names * (name_bytes + 3),
+        top_non_directories=names,
+        largest=(LargeDirectory(root, names, 0),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "measured_mb"),
+    [
+        (StrategyName.RM, 30),
+        (StrategyName.FIND, 31),
+        (StrategyName.XARGS, 31),
+        (StrategyName.RSYNC, 86),
+        (StrategyName.RMTREE, 180),
+        (StrategyName.PARALLEL, 33),
+    ],
+)
+def test_memory_of_a_million_names_is_of_the_measured_magnitude(
+    strategy: StrategyName, measured_mb: int
+) -> None:
+    # Given a directory of 1,000,000 names / When predicted / Then within a half
+    told = STRATEGIES[strategy].peak_memory_bytes(Work(flat(1_000_000, 10)))
+    assert told == pytest.approx(measured_mb * 1e6, rel=0.5)
+
+
+def test_fts_holds_no_more_than_it_reads_at_once() -> None:
+    # Given ten million names / When predicted / Then rm needs as much as for a hundred thousand
+    rm = STRATEGIES[StrategyName.RM]
+    assert rm.peak_memory_bytes(Work(flat(10_000_000))) == pytest.approx(
+        rm.peak_memory_bytes(Work(flat(100_000))), rel=0.01
+    )
+
+
+def test_rsync_holds_the_path_of_each_removed_entry() -> None:
+    # Given directories of few names, ten times as many / When predicted / Then ten times the paths
+    def memory(files: int) -> int:
+        survey = replace(flat(100), totals=Totals(files=files, directories=files // 100))
+        survey = replace(survey, non_directory_path_bytes=files * 23)
+        return STRATEGIES[StrategyName.RSYNC].peak_memory_bytes(Work(survey))
+
+    assert memory(1_100_000) - memory(100_000) == pytest.approx(1_000_000 * 24, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("peak_bytes", "shown_mib"),
+    [(0, 1), (1_400 << 10, 1), (1_600 << 10, 2), (30_400 << 10, 30), (197 << 20, 200)],
+)
+def test_memory_is_an_order_of_magnitude(peak_bytes: int, shown_mib: int) -> None:
+    # Given an amount / When rounded / Then MiB with one digit that counts
+    assert about_bytes(peak_bytes) == shown_mib << 20

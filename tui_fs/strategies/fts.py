@@ -1,0 +1,43 @@
+"""How rm and find read directories: gnulib's fts (lib/fts.c)."""
+
+from tui_fs.model.survey import Survey
+from tui_fs.strategies.prediction import mean_name_bytes
+
+FTS_ENTRIES_AT_ONCE = 100_000
+"""fts reads at most this many names at a time (FTS_MAX_READDIR_ENTRIES)."""
+
+FTS_SORTED_ABOVE = 10_000
+"""What it has read of larger directories it sorts by inode
+(FTS_INODE_SORT_DIR_ENTRIES_THRESHOLD)."""
+
+FTS_MEMORY = "up to 100,000 names of a directory are held at a time"
+
+COMMAND_BYTES = 131_072
+"""xargs and find -exec + fill a command line up to this (findutils, lib/buildcmd.c: 128 KiB)."""
+
+RM_ARGV_BYTES = 32
+"""What ``rm -f --`` takes of that, with a usual path of rm."""
+
+_FTSENT_BYTES = 256
+"""Before the name; measured with glibc on x86-64 by names of 6, 8 and 200 bytes."""
+_DEEP_LEVELS = 20
+
+
+def fts_bytes(survey: Survey) -> int:
+    """Return about how much memory fts needs for the names that it holds at most."""
+    return _entries_held(survey) * entry_bytes(mean_name_bytes(survey))
+
+
+def entry_bytes(name_bytes: float) -> int:
+    """Return what an entry takes: FTSENT, name and NUL, and malloc's header, in steps of 16."""
+    return (_FTSENT_BYTES + int(name_bytes) + 1 + 7 & ~7) + 8 + 15 & ~15
+
+
+def _entries_held(survey: Survey) -> int:
+    """Return about how many names are held: a large directory's, or those of a long way down."""
+    most = min(survey.max_entries_in_directory, FTS_ENTRIES_AT_ONCE)
+    full = max(1, survey.non_empty_directories)
+    levels = survey.non_empty_levels / full
+    if levels > _DEEP_LEVELS:  # of each directory on the way about half is still listed
+        most = max(most, int(levels * survey.totals.entries / full))
+    return min(survey.totals.entries, most + survey.max_depth)
