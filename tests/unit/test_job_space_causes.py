@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tui_fs.cost.space import metadata_bytes
+from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected
 from tui_fs.model.space import Cause, CauseKind, Space
-from tui_fs.model.survey import Survey, Totals
+from tui_fs.model.survey import Totals
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -56,7 +56,7 @@ def causes(
             most if least is None else least,
             most,
             complete=True,
-            metadata_bytes_max=metadata_bytes(Survey(PathStr("/srv/t")), kind, 1000)[1],
+            metadata_bytes_max=metadata_bytes_max(kind, 1000),
         ),
         "finished": True,
         "deleted_entries": 1000,

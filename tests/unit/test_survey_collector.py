@@ -1,6 +1,5 @@
 """Adding up what walkers tell: hand-made pieces, links and large files."""
 
-from itertools import starmap
 from typing import Any
 
 import pytest
@@ -9,9 +8,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import LargeDirectory, Ranking, Totals
 from tui_fs.survey import collector as collector_module
 from tui_fs.survey.collector import BIG_FILES_KEPT, ROWS_NAMED, Collector
-from tui_fs.survey.inode_space import grouped
 from tui_fs.survey.records import (
-    INODE_GROUP,
     NO_PARENT,
     Batch,
     BigFile,
@@ -27,7 +24,6 @@ def batch(
     big_files: tuple[BigFile, ...] = (),
     matched: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0),
     vanished: int = 0,
-    inodes: bytes = b"",
 ) -> Batch:
     """Make what a walker sends."""
     return Batch(
@@ -36,7 +32,6 @@ def batch(
         [tuple(file) for file in big_files],
         matched,
         vanished,
-        inodes,
         None,
         False,
     )
@@ -281,49 +276,3 @@ def test_directories_beyond_the_rows_are_counted_above(monkeypatch: pytest.Monke
         assert subtree.totals == Totals(3, directories, 0, 0, 1000 + directories, 1024)
         assert subtree.is_complete
     assert collector.table.record_bytes[1] >= 500
-
-
-def _inodes(*inodes: int) -> bytes:
-    """Return inodes as walkers tell them."""
-    return b"".join(starmap(INODE_GROUP.pack, grouped(inodes).items()))
-
-
-def test_inodes_are_kept_once_and_with_all_their_names() -> None:
-    # Given inodes told twice, and links of which one has a name elsewhere
-    collector = Collector(filtered=False)
-    collector.keep_inodes(device=7)
-    links = (
-        link(0, 40),
-        link(0, 40),
-        link(0, 41),
-        link(0, 42, device=8),
-        link(0, 42, device=8),
-    )
-    collector.take(batch(root(files=7), inodes=_inodes(32, 33), links=links[:3]))
-    collector.take(batch(inodes=_inodes(33, 64), links=links[3:]))
-    # When asked / Then those of the device that are whole, and the one that is not
-    assert collector.inodes_seen == grouped([32, 33, 64, 40])
-    assert collector.inodes_linked_outside == [41]
-
-
-def test_inodes_of_another_device_first_are_not_taken_for_ours() -> None:
-    # Given a link on another device before any other / When asked / Then ours are known too
-    collector = Collector(filtered=False)
-    collector.keep_inodes(device=7)
-    collector.take(batch(root(files=2), links=(link(0, 50, device=8), link(0, 51))))
-    assert collector.inodes_linked_outside == [51]
-
-
-def test_more_inodes_than_can_be_kept_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given more groups than are kept / When told / Then none is known, and further ones are no harm
-    monkeypatch.setattr(collector_module, "INODE_GROUPS_LIMIT", 2)
-    collector = Collector(filtered=False)
-    collector.keep_inodes(device=7)
-    collector.take(batch(root(files=3), inodes=_inodes(1, 100, 200)))
-    collector.take(batch(inodes=_inodes(300)))
-    assert collector.inodes_seen is None
-
-
-def test_inodes_that_nobody_has_asked_for_are_not_kept() -> None:
-    # Given a collector as on ext4 / When told / Then nothing is known
-    assert collected(root(files=1), inodes=_inodes(9)).inodes_seen is None

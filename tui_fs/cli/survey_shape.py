@@ -3,7 +3,7 @@
 import time
 
 from tui_fs.cli.output import SCHEMA, columns
-from tui_fs.cost.space import metadata_bytes
+from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words
@@ -24,7 +24,6 @@ _ORDER = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, object]:
     """Return the fields of the CLI contract, `top` directories in each ranking."""
     totals = survey.totals
-    least, most = metadata_bytes(survey)
     return {
         "schema": SCHEMA,
         **path_fields("path", survey.path),
@@ -38,8 +37,7 @@ def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, 
         "allocated_bytes": totals.allocated_bytes,
         "freed_bytes_min": survey.freed_bytes_min,
         "freed_bytes_max": survey.freed_bytes_max,
-        "metadata_bytes_min": least,
-        "metadata_bytes_max": most,
+        "metadata_bytes_max": _metadata_bytes_max(survey),
         "max_depth": survey.max_depth,
         "max_path_bytes": survey.max_path_bytes,
         "max_entries_in_directory": survey.max_entries_in_directory,
@@ -135,12 +133,14 @@ def _day(moment_s: int | None) -> str:
 
 
 def _freed(survey: Survey) -> str:
-    least, most = metadata_bytes(survey)
-    blocks = (survey.freed_bytes_min + least, survey.freed_bytes_max + least)
     return freed_in_words(
-        *blocks,
-        metadata_bytes_max=most - least,
-        inode_bytes=least,
-        shared_bytes=survey.shared_bytes,
+        survey.freed_bytes_min,
+        survey.freed_bytes_max,
+        _metadata_bytes_max(survey),
+        survey.shared_bytes,
         is_on_overlay=survey.is_on_overlay,
     )
+
+
+def _metadata_bytes_max(survey: Survey) -> int:
+    return metadata_bytes_max(survey.filesystem, survey.totals.entries)

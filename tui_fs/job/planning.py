@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tui_fs.cost.advice import recommended
 from tui_fs.cost.estimate import Basis, Candidate, estimate_all, with_rmdir
 from tui_fs.cost.feasible import Surroundings
-from tui_fs.cost.space import metadata_bytes
+from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.cost.versions import installed_versions
 from tui_fs.job.aftermath import without_roots
 from tui_fs.job.calibrations import known_of
@@ -237,13 +237,12 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
     """
     if survey.matched is not None:
         matched = survey.matched
-        _, most = metadata_bytes(survey, filesystem, matched.entries)
         return Expected(
             matched,
             0,
             matched.allocated_bytes,
             survey.complete,
-            most,
+            metadata_bytes_max(filesystem, matched.entries),
             matching_directories=survey.matching_directories,
             is_on_overlay=survey.is_on_overlay,
         )
@@ -255,15 +254,13 @@ def expected_of(survey: Survey, options: Options, filesystem: str) -> Expected:
                 kept_bytes += os.lstat(root.path).st_blocks * 512
     totals = without_roots(survey.totals, kept)
     least = max(0, survey.freed_bytes_min - kept_bytes)
-    inodes, most = metadata_bytes(survey, filesystem, totals.entries, kept)
     allocated = survey.freed_bytes_max
     return Expected(
         totals,
-        least + inodes,
-        allocated + inodes,
+        least,
+        allocated,
         survey.complete,
-        most - inodes,
-        inodes,
+        metadata_bytes_max(filesystem, totals.entries),
         shared_bytes=min(survey.shared_bytes, allocated - least),
         is_on_overlay=survey.is_on_overlay,
     )

@@ -21,9 +21,8 @@ class Expected:
         totals: with filters, only what matches them; without the target's own directory
             when that is kept.
         complete: the survey had counted everything.
-        freed_bytes_min, freed_bytes_max: blocks of the entries, and `inode_bytes`.
+        freed_bytes_min, freed_bytes_max: blocks of the entries.
         metadata_bytes_max: what may come back besides.
-        inode_bytes: what certainly comes back with the inodes themselves.
         shared_bytes: what may stay because reflink copies or snapshots own the same blocks.
         is_on_overlay: a lower layer may have all of it, which then frees nothing.
         matching_directories: directories whose names match the filter by name. They stay: filters
@@ -35,7 +34,6 @@ class Expected:
     freed_bytes_max: int
     complete: bool
     metadata_bytes_max: int = 0
-    inode_bytes: int = 0
     shared_bytes: int = 0
     matching_directories: int = 0
     is_on_overlay: bool = False
@@ -65,7 +63,6 @@ class Expected:
             least,
             most,
             self.metadata_bytes_max,
-            self.inode_bytes,
             self.shared_bytes,
             is_on_overlay=self.is_on_overlay,
         )

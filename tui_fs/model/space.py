@@ -67,7 +67,6 @@ def freed_in_words(
     least_bytes: int,
     most_bytes: int,
     metadata_bytes_max: int = 0,
-    inode_bytes: int = 0,
     shared_bytes: int = 0,
     *,
     is_on_overlay: bool = False,
@@ -76,14 +75,11 @@ def freed_in_words(
 
     Args:
         metadata_bytes_max: what may come back besides.
-        inode_bytes: how much of the figures inodes give back.
         shared_bytes: how much of the range copies and snapshots account for.
         is_on_overlay: lower layers account for the whole range.
     """
     words, why = bytes_iec(most_bytes), []
     worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)
-    if inode_bytes > worth_telling:
-        why.append(f"inodes {bytes_iec(inode_bytes)}")
     is_range = least_bytes < most_bytes
     if shared_bytes:
         why.append(f"{bytes_iec(shared_bytes)} shared with copies or snapshots")
@@ -94,7 +90,7 @@ def freed_in_words(
     if metadata_bytes_max > worth_telling:
         is_range = True
         words = bytes_iec(most_bytes + metadata_bytes_max)
-        why.append("metadata")
+        why.append("metadata comes back by chunks")
     if is_range:
         words = f"{bytes_iec(least_bytes)} to {words}"
     return f"{words} ({'; '.join(why)})" if why else words

@@ -163,6 +163,7 @@ class Survey:
     Attributes:
         path: the directory, or the one above all of them where there are several.
         roots: the directories themselves, as far as they have been opened.
+        filesystem: its type, as the mount table names it; empty if not known.
         matched: what the filters select; None without filters.
         matching_directories: directories below the roots whose names match the filter by name,
             which selects no directories; 0 until it is finished.
@@ -184,8 +185,6 @@ class Survey:
         non_directory_name_bytes: the last components of those paths, added up.
         top_directories, top_non_directories: entries directly in the roots.
         non_empty_levels: how deep the non-empty directories lie below their root, added up.
-        inode_bytes: what comes back with the inodes themselves and with what lists them, certainly
-            and at most; None where the file system does not give them back, or this is not known.
         unreadable: directories that could not be read; their content is not counted.
         writable_by_others: directories in which somebody other than this user and root may
             write.
@@ -218,7 +217,6 @@ class Survey:
     top_directories: int = 0
     top_non_directories: int = 0
     non_empty_levels: int = 0
-    inode_bytes: tuple[int, int] | None = None
     largest: tuple[LargeDirectory, ...] = ()
     findings: tuple[Finding, ...] = ()
     unreadable: int = 0
@@ -230,6 +228,7 @@ class Survey:
     finished: bool = False
     complete: bool = False
     backend: str = "scandir"
+    filesystem: str = ""
     inodes: int = 0
     freed_inodes_min: int = 0
     groups: tuple[NamedGroup, ...] = ()

@@ -9,20 +9,15 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Totals
 from tui_fs.survey.records import (
     DIRECTORY_FLAGS,
-    INODE_GROUP,
     NO_PARENT,
     Batch,
     BigFile,
     DirectoryFlag,
-    place_of,
 )
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 ROWS_LIMIT = 5_000_000
 """About 600 MB; directories beyond that are counted in the row of the one above them."""
-
-INODE_GROUPS_LIMIT = 2_000_000
-"""About 250 MB, for at least as many inodes and at most 32 times as many."""
 
 BIG_FILES_KEPT = 200
 ROWS_NAMED = 100
@@ -45,8 +40,6 @@ class Collector:
         vanished: names that were gone when looked at.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
-        inodes_seen: a bit for each inode that has all its names in the tree, by groups as in
-            `Batch.inodes`; None if they are not told, or are more than can be kept.
         max_depth: levels of directories that hold anything.
         max_entries: the most entries of a directory.
     """
@@ -63,8 +56,6 @@ class Collector:
         self.non_empty_levels = self.non_directory_levels = 0
         self.top_directories = self.top_non_directories = 0
         self.bytes_linked_outside = self.names_of_links = 0
-        self.inodes_seen: dict[int, int] | None = None
-        self._inodes_on: int | None = None
         self.big_files: list[tuple[int, int, bytes, BigFile]] = []
         self._big_files_linked: set[int] = set()
         self._rows = array("i")
@@ -75,10 +66,6 @@ class Collector:
         self._matched = [0, 0, 0, 0, 0] if filtered else None
         self._matched_links: set[tuple[int, int]] = set()
 
-    def keep_inodes(self, device: int) -> None:
-        """Keep the inodes of a device, which the walkers tell."""
-        self.inodes_seen, self._inodes_on = {}, device
-
     def take(self, batch: Batch) -> None:
         """Add what a walker tells."""
         for piece in batch.pieces:
@@ -87,9 +74,6 @@ class Collector:
         self.vanished += batch.vanished
         if self._matched is not None:
             self._matched = [a + b for a, b in zip(self._matched, batch.matched, strict=True)]
-        if self.inodes_seen is not None:
-            for group, seen in INODE_GROUP.iter_unpack(batch.inodes):
-                self._take_inodes(group, seen)
         for link in batch.links:
             self._take_link(*link)  # a Link, see there
         for file in batch.big_files:
@@ -224,8 +208,6 @@ class Collector:
             if missing == 1:
                 del self._links[key]
                 self.bytes_linked_outside -= allocated
-                if device == self._inodes_on:
-                    self._take_inodes(*place_of(inode))
             else:
                 self._links[key] = missing - 1
         if is_matched and self._matched is not None:
@@ -234,13 +216,6 @@ class Collector:
                 self._matched_links.add((device, inode))
                 self._matched[3] += apparent
                 self._matched[4] += allocated
-
-    def _take_inodes(self, group: int, seen: int) -> None:
-        if self.inodes_seen is None:
-            return
-        self.inodes_seen[group] = self.inodes_seen.get(group, 0) | seen
-        if len(self.inodes_seen) > INODE_GROUPS_LIMIT:
-            self.inodes_seen = None
 
     def _take_big_file(self, file: BigFile) -> None:
         if file.identity:
@@ -285,16 +260,6 @@ class Collector:
     def linked_outside(self) -> int:
         """Inodes that have names which were not seen."""
         return len(self._links)
-
-    @property
-    def inodes_linked_outside(self) -> list[int]:
-        """The same, by their numbers, of the device whose inodes are counted."""
-        found: list[int] = []
-        for key in self._links:
-            device, inode = (self._device, key) if isinstance(key, int) else key
-            if device == self._inodes_on:
-                found.append(inode)
-        return found
 
     @property
     def matched(self) -> Totals | None:

@@ -54,7 +54,6 @@ class Crew:
 
     Args:
         number: of walkers; None for one a processor.
-        with_inodes: tell which inodes were seen.
 
     Raises:
         OSError: no process can be started.
@@ -66,14 +65,13 @@ class Crew:
         mounts: Collection[bytes] = (),
         matches: Predicate | None = None,
         number: int | None = None,
-        with_inodes: bool = False,
     ) -> None:
         self._selector = selectors.DefaultSelector()
         self._members: list[_Member] = []
         self._tasks = [Task(index) for index in range(len(roots))]
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
         wanted = number or min(WALKERS_AT_MOST, processors())
-        asked = _Asked(roots, mounts, matches, with_inodes)
+        asked = _Asked(roots, mounts, matches)
         try:
             for index in range(wanted):
                 try:
@@ -151,7 +149,6 @@ class _Asked:
     roots: Sequence[OpenRoot]
     mounts: Collection[bytes]
     matches: Predicate | None
-    with_inodes: bool
 
 
 def _walk(
@@ -170,7 +167,6 @@ def _walk(
         walkers,
         asked.mounts,
         asked.matches,
-        with_inodes=asked.with_inodes,
     )
     while (task := _receive(tasks)) is not None:
         walker.work(Task._make(task))

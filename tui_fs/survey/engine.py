@@ -18,7 +18,7 @@ from tui_fs.model.survey import Root
 from tui_fs.survey.messages import Inbox
 from tui_fs.survey.records import Batch
 
-FORMAT = 2
+FORMAT = 3
 """The engine's first message; engine/src/survey/records.rs has the same number."""
 
 _AGAIN = "Install tui-fs again, so that both are of one version."
@@ -36,7 +36,6 @@ class EngineCrew:
         roots: what is to be surveyed, and what stood there when it was opened.
         filters: what to count besides.
         threads: of the engine; None for one a processor.
-        with_inodes: tell which inodes were seen.
 
     Raises:
         TuiFsError: it cannot be started; Missing where a limit of this process is the reason.
@@ -48,12 +47,11 @@ class EngineCrew:
         roots: Sequence[Root],
         filters: Filters | None = None,
         threads: int | None = None,
-        with_inodes: bool = False,
     ) -> None:
         self._program = program
         try:
             self._process = subprocess.Popen(
-                _command(program, roots, filters, threads, with_inodes),
+                _command(program, roots, filters, threads),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -147,11 +145,8 @@ def _command(
     roots: Sequence[Root],
     filters: Filters | None,
     threads: int | None,
-    with_inodes: bool,
 ) -> list[str]:
     command = [program, "survey", "--parent", str(os.getpid())]
-    if with_inodes:
-        command += ["--inodes"]
     if threads is not None:
         command += ["--threads", str(threads)]
     for gid in _private_groups(os.geteuid()):

@@ -276,7 +276,7 @@ class ImportedSurvey:
             self._tell_directory(directory)
         self._untold.clear()
         self.collector.take(
-            Batch(self._pieces, self._links, self._big_files, (0, 0, 0, 0, 0), 0, b"", None, False)
+            Batch(self._pieces, self._links, self._big_files, (0, 0, 0, 0, 0), 0, None, False)
         )
         self._untold_entries = 0
         self._forget()

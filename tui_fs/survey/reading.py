@@ -4,13 +4,12 @@ import os
 import stat
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
 from typing import Any
 
 from tui_fs.linux.access import may
 from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
-from tui_fs.survey.records import INODE_GROUP, DirectoryFlag, Piece, place_of
+from tui_fs.survey.records import DirectoryFlag, Piece
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
 _BTRFS_SUBVOLUME_INODE = 256
@@ -118,12 +117,9 @@ class Reader:
     Attributes:
         elsewhere: pieces of directories that are not entered, to be told.
         vanished: names that were gone when looked at.
-        inodes: a bit for each that was seen, by its group; None where they are not asked for.
     """
 
-    def __init__(
-        self, mounts: Collection[bytes], matches: Predicate | None, with_inodes: bool
-    ) -> None:
+    def __init__(self, mounts: Collection[bytes], matches: Predicate | None) -> None:
         self._mounts = frozenset(mounts)
         self._mount_names = frozenset(os.path.basename(mount) for mount in mounts)
         self._matches = matches
@@ -131,21 +127,6 @@ class Reader:
         self._without_flags: int | None = None
         self.elsewhere: list[tuple[int, bytes, int]] = []
         self.vanished = 0
-        self.inodes: dict[int, int] | None = {} if with_inodes else None
-
-    def note_inode(self, status: os.stat_result) -> None:
-        """Note an inode, if inodes are asked for."""
-        if self.inodes is not None:
-            group, bit = place_of(status.st_ino)
-            self.inodes[group] = self.inodes.get(group, 0) | bit
-
-    def inodes_told(self) -> bytes:
-        """Return what was noted since the last time, as `Batch.inodes`."""
-        if not self.inodes:
-            return b""
-        told = b"".join(starmap(INODE_GROUP.pack, self.inodes.items()))
-        self.inodes.clear()
-        return told
 
     def flags_of(self, descriptor: int, status: os.stat_result) -> int:
         """Return what is special about an open directory in which the process stands."""
@@ -175,18 +156,10 @@ class Reader:
         if not names:
             return
         directory = reading.directory
-        if self.inodes is not None:
-            for name, status in zip(names, statuses, strict=True):
-                is_told_so = status.st_nlink > 1 or stat.S_ISDIR(status.st_mode)
-                if is_told_so or status.st_dev != device:
-                    continue
-                if not (name in self._mount_names and self._is_mounted(directory, name, root)):
-                    self.note_inode(status)
         for name, status in reading.tally.add(names, statuses, self._matches):
             if status.st_dev == device and not (
                 name in self._mount_names and self._is_mounted(directory, name, root)
             ):
-                self.note_inode(status)
                 directory.waiting.append(name)
                 continue
             flags = DirectoryFlag.ELSEWHERE

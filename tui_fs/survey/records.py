@@ -6,22 +6,9 @@ The engine writes the same records (engine/src/survey/records.rs); there `give` 
 `is_idle` ends the last batch.
 """
 
-import struct
 from typing import Any, NamedTuple
 
 NO_PARENT = -1
-
-INODE_GROUP = struct.Struct("<QI")
-"""The number of a group of inodes, and a bit for each of them that was seen."""
-
-INODES_PER_GROUP = 32
-"""Inodes with so many numbers in succession are told together."""
-
-
-def place_of(inode: int) -> tuple[int, int]:
-    """Return the group of an inode, and its bit in there."""
-    group, place = divmod(inode, INODES_PER_GROUP)
-    return group, 1 << place
 
 
 class DirectoryFlag:
@@ -159,8 +146,6 @@ class Batch(NamedTuple):
         give: work for others, if there is any.
         is_idle: the walker has nothing left to do.
         vanished: names other than those of directories that were gone when looked at.
-        inodes: if asked for, which inodes were seen, as `INODE_GROUP` structs. Those with several
-            names are left out, they are told as links.
     """
 
     pieces: list[tuple[Any, ...]]
@@ -168,6 +153,5 @@ class Batch(NamedTuple):
     big_files: list[tuple[Any, ...]]
     matched: tuple[int, int, int, int, int]
     vanished: int
-    inodes: bytes
     give: tuple[Any, ...] | None
     is_idle: bool

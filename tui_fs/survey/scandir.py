@@ -9,7 +9,13 @@ from typing import Literal
 
 from tui_fs.linux.engine import find_engine
 from tui_fs.linux.fnmatch import name_matcher
-from tui_fs.linux.mounts import MOUNTINFO, has_lower_layers, mounts_below, read_mounts
+from tui_fs.linux.mounts import (
+    MOUNTINFO,
+    has_lower_layers,
+    mount_of,
+    mounts_below,
+    read_mounts,
+)
 from tui_fs.linux.open_files import Occupation
 from tui_fs.linux.statx import has_statx
 from tui_fs.model.errors import Missing
@@ -22,14 +28,6 @@ from tui_fs.survey.engine import EngineCrew
 from tui_fs.survey.findings import Tree, in_order, overlay_findings
 from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.findings_uses import UseFindings, use_findings
-from tui_fs.survey.inode_space import (
-    SeenInodes,
-    directory_bytes_above,
-    grouped,
-    inode_bytes_at_most,
-    inode_bytes_freed,
-    keeps_inodes_by_chunks,
-)
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import can_share, shared_finding, shared_space
@@ -48,8 +46,7 @@ class ScandirSurvey:
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
         walkers: processes that count, or threads of the engine; None for one a processor.
-        looks_around: find pathologies of the file system, who is at work in it, and what its
-            inodes will give back, too.
+        looks_around: find pathologies of the file system, and who is at work in it, too.
         family: a process that, with all it has started, is not told as being at work in it,
             as the walkers are not; 0 for none.
         backend: what reads the directories: the native engine or walkers in Python; None for the
@@ -83,8 +80,6 @@ class ScandirSurvey:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self.collector = Collector(filtered=self._filters is not None)
         self._table = mounts = read_mounts(mountinfo)
-        by_chunks = all(keeps_inodes_by_chunks(path, mounts) for path in self._paths)
-        self._with_inodes = looks_around and by_chunks
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [path for path in self._paths if has_lower_layers(path, mounts)]
         self._roots: list[Root] = []
@@ -116,10 +111,6 @@ class ScandirSurvey:
         try:
             for path in self._paths:
                 roots.append(self._open(path))
-            if len({root.device for root in self._roots}) > 1:
-                self._with_inodes = False  # their numbers mean nothing together
-            if self._with_inodes:
-                self.collector.keep_inodes(self._roots[0].device)
             crew = self._begin(roots)
         finally:
             for root in roots:
@@ -145,12 +136,10 @@ class ScandirSurvey:
 
     def _begin(self, roots: Sequence[OpenRoot]) -> Crew | EngineCrew:
         if self._engine is not None:
-            return EngineCrew(
-                self._engine, self._roots, self._filters, self._walkers, self._with_inodes
-            )
+            return EngineCrew(self._engine, self._roots, self._filters, self._walkers)
         mounts = [os.fsencode(mount) for mount in self._mounts]
         matches = None if self._filters is None else _predicate(self._filters)
-        return Crew(roots, mounts, matches, self._walkers, self._with_inodes)
+        return Crew(roots, mounts, matches, self._walkers)
 
     def _open(self, path: str) -> OpenRoot:
         descriptor = os.open(path, OPEN_FLAGS)
@@ -168,10 +157,13 @@ class ScandirSurvey:
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
         backend = "scandir" if self._engine is None else "engine"
+        mount = mount_of(self._paths[0], self._table)
+        filesystem = "" if mount is None else mount.filesystem
         survey = replace(
             survey,
             roots=tuple(self._roots),
             backend=backend,
+            filesystem=filesystem,
             unchecked_processes=self._uses.unchecked_processes,
         )
         if self._overlays:
@@ -181,9 +173,7 @@ class ScandirSurvey:
             survey = replace(survey, matching_directories=counted.table.count_named(matches))
         if not finished or self._occupation is None:
             return survey
-        survey = self._with_shared_space(survey)
-        inodes = self._inode_bytes(survey, self._occupation)
-        return replace(survey, inode_bytes=inodes)
+        return self._with_shared_space(survey)
 
     def _with_shared_space(self, survey: Survey) -> Survey:
         """Return the survey with what reflink copies and snapshots own, too."""
@@ -200,25 +190,6 @@ class ScandirSurvey:
             freed_bytes_min=max(0, survey.freed_bytes_min - shared_bytes),
             findings=in_order([*survey.findings, shared_finding(survey, space)]),
         )
-
-    def _inode_bytes(self, survey: Survey, seen: Occupation) -> tuple[int, int] | None:
-        if not self._with_inodes:
-            return None
-        counted, path = self.collector, self._paths[0]
-        try:
-            if counted.inodes_seen is None:
-                return 0, inode_bytes_at_most(path, survey.inodes)
-            device = self._roots[0].device
-            staying = [file.inode for file in seen.held if file.device == device]
-            staying += [os.lstat(one.path).st_ino for one in seen.living]
-            outside = grouped(counted.inodes_linked_outside)
-            inodes = SeenInodes(counted.inodes_seen, grouped(staying), outside)
-            least, most = inode_bytes_freed(path, inodes)
-            most += directory_bytes_above(self._paths)
-        except OSError:
-            return None  # not there any more, or not to be asked: then nothing is known of it
-        # Of a process that may not be looked into nobody can say what it holds, here as elsewhere.
-        return least if seen.complete and not seen.unnamed else 0, most
 
 
 def _predicate(filters: Filters) -> Predicate:

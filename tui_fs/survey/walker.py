@@ -74,7 +74,6 @@ class Walker:
         hunger: of the other walkers, in shared memory.
         first_number, step: the numbers it gives to directories.
         mounts: absolute paths on which something is mounted.
-        with_inodes: tell which inodes were seen.
     """
 
     def __init__(
@@ -87,14 +86,13 @@ class Walker:
         mounts: Collection[bytes] = (),
         matches: Predicate | None = None,
         clock: Callable[[], float] = time.monotonic,
-        with_inodes: bool = False,
     ) -> None:
         self._roots = roots
         self._send = send
         self._hunger = hunger
         self._answered_hunger = -1
         self._next_number, self._step = first_number, step
-        self._reader = Reader(mounts, matches, with_inodes)
+        self._reader = Reader(mounts, matches)
         self._clock = clock
         self._told_s = clock()
         allowed, _ = descriptor_limits()
@@ -139,7 +137,6 @@ class Walker:
             if task.number == NO_PARENT:
                 directory.number = self._number()
                 directory.device, directory.inode = status.st_dev, status.st_ino
-                self._reader.note_inode(status)
             self._read(directory, NO_PARENT, self._root.path, status, task.part, task.parts)
         self._keep_or_close(directory)
 
@@ -352,7 +349,6 @@ class Walker:
                 self._big_files,
                 (files, symlinks, other, apparent, allocated),
                 self._reader.vanished,
-                self._reader.inodes_told(),
                 None if give is None else tuple(give),
                 is_idle,
             )

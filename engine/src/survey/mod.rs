@@ -110,7 +110,6 @@ fn survey(request: Request, output: Output, mut limits: Limits) -> Result<(), St
         pool: Pool::new(walkers, roots.len()),
         roots,
         names_only: request.names_only,
-        inodes: request.inodes,
         filters: request.filters.are_active().then_some(request.filters),
         user: User {
             uid: geteuid().as_raw(),

@@ -1,14 +1,9 @@
 //! What is told of directories: the records of tui_fs/survey/records.py, written as they are read.
 
-use std::collections::HashMap;
-
 use super::marshal;
 
 /// The first message; another number whenever what follows is not what it was.
-pub const FORMAT: i128 = 2;
-
-/// Inodes with so many numbers in succession are told together.
-const INODES_PER_GROUP: u64 = 32;
+pub const FORMAT: i128 = 3;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -90,8 +85,6 @@ pub struct Batch {
     pub matched: [u128; 5],
     /// Names that were gone when looked at.
     pub vanished: u64,
-    /// Which inodes of each group were seen, a bit for each; those with several names left out.
-    inodes: HashMap<u64, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -122,7 +115,6 @@ impl Batch {
     fn is_empty(&self) -> bool {
         self.pieces.number + self.links.number + self.big_files.number == 0
             && self.vanished == 0
-            && self.inodes.is_empty()
             && self.matched == [0; 5]
     }
 
@@ -174,11 +166,6 @@ impl Batch {
         marshal::integer(out, file.identity as i128);
     }
 
-    pub fn add_inode(&mut self, inode: u64) {
-        let bit = 1 << (inode % INODES_PER_GROUP);
-        *self.inodes.entry(inode / INODES_PER_GROUP).or_default() |= bit;
-    }
-
     /// Returns all as a message and forgets it; `None` if there is nothing to tell.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         (!self.is_empty()).then(|| self.message(false))
@@ -192,7 +179,7 @@ impl Batch {
     fn message(&mut self, is_last: bool) -> Vec<u8> {
         let whole = self.pieces.written.len() + self.links.written.len();
         let mut out = Vec::with_capacity(whole + self.big_files.written.len() + 128);
-        marshal::tuple(&mut out, 8);
+        marshal::tuple(&mut out, 7);
         self.pieces.move_to(&mut out);
         self.links.move_to(&mut out);
         self.big_files.move_to(&mut out);
@@ -201,12 +188,6 @@ impl Batch {
             marshal::integer(&mut out, number as i128);
         }
         marshal::integer(&mut out, std::mem::take(&mut self.vanished).into());
-        let mut groups = Vec::with_capacity(12 * self.inodes.len());
-        for (group, seen) in self.inodes.drain() {
-            groups.extend_from_slice(&group.to_le_bytes());
-            groups.extend_from_slice(&seen.to_le_bytes());
-        }
-        marshal::bytes(&mut out, &groups);
         marshal::none(&mut out);
         marshal::boolean(&mut out, is_last);
         out

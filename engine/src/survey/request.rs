@@ -21,8 +21,6 @@ pub struct Request {
     pub pins: Vec<Identity>,
     /// The process with which this one shall end.
     pub parent: Option<i32>,
-    /// Tell which inodes were seen.
-    pub inodes: bool,
     pub roots: Vec<PathBuf>,
 }
 
@@ -32,7 +30,6 @@ impl Request {
         while let Some(argument) = arguments.next()? {
             match argument {
                 Long("names-only") => request.names_only = true,
-                Long("inodes") => request.inodes = true,
                 Long("threads") => {
                     let threads: usize = arguments.value()?.parse()?;
                     request.threads = (threads > 0).then_some(threads.min(MOST_THREADS));
@@ -78,7 +75,7 @@ mod tests {
     #[test]
     fn everything_can_be_asked() {
         let words = "--names-only --threads 3 --name *.o --pin 1:2 --pin 3:4 --private-group 5 \
-                     --private-group 6 --parent 7 --inodes -- /a /-b"
+                     --private-group 6 --parent 7 -- /a /-b"
             .split_whitespace();
         let expected = Request {
             names_only: true,
@@ -99,7 +96,6 @@ mod tests {
                 },
             ],
             parent: Some(7),
-            inodes: true,
             roots: vec!["/a".into(), "/-b".into()],
         };
         assert_eq!(parsed(&words.collect::<Vec<_>>()), Ok(expected));

@@ -52,8 +52,6 @@ pub struct Shared {
     pub roots: Vec<Root>,
     /// Count by what directories tell of their entries, as far as they do.
     pub names_only: bool,
-    /// Tell which inodes were seen.
-    pub inodes: bool,
     /// What to count besides.
     pub filters: Option<Filters>,
     pub user: User,

@@ -132,8 +132,6 @@ pub struct Told {
     pub big_files: Vec<(Vec<u8>, bool)>,
     pub matched: [i128; 5],
     pub vanished: i128,
-    /// Inodes of one name and of directories, a bit for each of 32 numbers.
-    pub inodes: BTreeMap<u64, u32>,
     pub messages: usize,
     pub has_ended: bool,
     paths: HashMap<i128, Vec<u8>>,
@@ -144,12 +142,11 @@ impl Told {
     fn take(&mut self, message: &Value) {
         self.messages += 1;
         if self.messages == 1 {
-            assert_eq!(message, &Value::Int(2), "the format");
+            assert_eq!(message, &Value::Int(3), "the format");
             return;
         }
         assert!(!self.has_ended, "a message behind the last one");
-        let [pieces, links, big_files, matched, vanished, inodes, give, is_last] = message.many()
-        else {
+        let [pieces, links, big_files, matched, vanished, give, is_last] = message.many() else {
             panic!("no batch: {message:?}");
         };
         pieces
@@ -169,12 +166,6 @@ impl Told {
             *sum += more.int();
         }
         self.vanished += vanished.int();
-        for group in inodes.bytes().chunks_exact(12) {
-            let (number, seen) = group.split_at(8);
-            let number = u64::from_le_bytes(number.try_into().expect("eight bytes"));
-            let seen = u32::from_le_bytes(seen.try_into().expect("four bytes"));
-            *self.inodes.entry(number).or_default() |= seen;
-        }
         assert_eq!(give, &Value::None);
         self.has_ended = *is_last == Value::Bool(true);
     }
@@ -306,7 +297,6 @@ pub fn naive(root: &Path) -> Told {
     while let Some(path) = waiting.pop() {
         let directory = path.as_os_str().as_bytes().to_vec();
         let own = fs::symlink_metadata(&path).expect("a status");
-        *told.inodes.entry(own.ino() / 32).or_default() |= 1 << (own.ino() % 32);
         let mut facts = Facts {
             own: [own.size().into(), (own.blocks() * 512).into()],
             ..Facts::default()
@@ -349,7 +339,6 @@ fn note(facts: &mut Facts, told: &mut Told, directory: &[u8], name: &OsStr, stat
         told.links
             .push((directory.to_vec(), numbers.map(i128::from)));
     } else {
-        *told.inodes.entry(status.ino() / 32).or_default() |= 1 << (status.ino() % 32);
         let sizes = [status.size(), status.blocks() * 512];
         add(&mut facts.bytes, sizes.map(i128::from));
     }

@@ -83,7 +83,6 @@ fn asked(root: &Path, threads: usize) -> Request {
     Request {
         threads: Some(threads),
         roots: vec![root.to_path_buf()],
-        inodes: true,
         ..Request::default()
     }
 }
@@ -115,7 +114,6 @@ fn assert_naive(told: &Told, root: &Path) {
     });
     assert_eq!(known.collect::<BTreeMap<_, _>>(), slow.directories);
     assert_eq!(told.links, slow.links);
-    assert_eq!(told.inodes, slow.inodes);
     assert_eq!(told.vanished, 0);
 }
 
@@ -345,12 +343,6 @@ fn several_directories_are_counted_together() {
         .collect();
     let told = surveyed(request, small(1, 1), |_| ()).unwrap();
     assert_eq!(told.directories.len(), 31 - 2);
-    let seen = told.inodes.values().map(|bits| bits.count_ones());
-    assert_eq!(seen.sum::<u32>(), 31 - 2);
-    let mut request = asked(&root, 3);
-    request.inodes = false;
-    let told = surveyed(request, small(1, 1), |_| ()).unwrap();
-    assert!(told.inodes.is_empty());
 }
 
 #[test]

@@ -107,7 +107,6 @@ impl<'a> Walker<'a> {
             inode: status.stx_ino,
             depth: 0,
         };
-        self.note_inode(&status);
         self.read_whole(place, Reading::new(None, &root.path, &status), &status);
     }
 
@@ -281,14 +280,9 @@ impl<'a> Walker<'a> {
         (reading.tally).add(name, &status, place.number, filters, batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
-            let is_here = device_of(&status) == self.device() && !is_mounted;
-            if is_here && status.stx_nlink <= 1 {
-                self.note_inode(&status); // one with several names is told as a link
-            }
             return;
         }
         if device_of(&status) == self.device() && !is_mounted {
-            self.note_inode(&status);
             self.stack.wait(name);
             reading.pending += 1;
             return;
@@ -301,12 +295,6 @@ impl<'a> Walker<'a> {
                     .is_err_and(|why| why == Errno::XDEV);
         let flags = flag::ELSEWHERE | subvolume_flag(&status, is_mounted);
         reading.elsewhere.push((name.to_bytes().to_vec(), flags));
-    }
-
-    fn note_inode(&mut self, status: &Statx) {
-        if self.shared.inodes {
-            self.teller.batch.add_inode(status.stx_ino);
-        }
     }
 
     fn device(&self) -> u64 {

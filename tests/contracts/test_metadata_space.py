@@ -1,0 +1,44 @@
+"""Space that metadata gives back: what is told before, and what statvfs says afterwards."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.trees import flat, many_directories
+from tui_fs.linux.filesystem import settle
+
+
+def free_bytes(place: Path) -> int:
+    """Return what is free when all that was begun is done."""
+    settle(str(place))
+    now = os.statvfs(place)
+    return now.f_bfree * now.f_frsize
+
+
+@pytest.mark.parametrize("kind", ["xfs", "ext4"])
+@pytest.mark.parametrize("shape", ["flat", "directories"])
+def test_what_comes_back_lies_within_the_range(
+    cli: Cli, request: pytest.FixtureRequest, kind: str, shape: str
+) -> None:
+    # Given empty files: what comes back is their inodes, and the blocks of directories
+    place: Path = request.getfixturevalue(kind)
+    target = place / "target"
+    if shape == "flat":
+        flat(target, 20_000)
+    else:
+        many_directories(target, 300, 60)
+    told = cli.run("survey", "--json", target).expect(0).object()
+    said = cli.run("survey", target).expect(0).stdout
+    # When they are removed
+    before = free_bytes(place)
+    shutil.rmtree(target)
+    freed = free_bytes(place) - before
+    # Then it lies between the blocks and these with the metadata, and the range says why
+    least, most = told["freed_bytes_min"], told["freed_bytes_max"]
+    assert least <= freed <= most + told["metadata_bytes_max"]
+    has_chunks = kind == "xfs"
+    assert (told["metadata_bytes_max"] > 0) is has_chunks
+    assert (b"metadata comes back by chunks" in said) is has_chunks
