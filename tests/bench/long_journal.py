@@ -54,7 +54,7 @@ def sampled(at_s: float) -> Sampled:
 def write_job(folder: JobFolder, failures: int) -> int:
     """Write the journal of a job of 48 hours; return the number of its samples."""
     writer, schedule, snapshot = JournalWriter(folder.journal), SampleSchedule(), Snapshot()
-    output = ToolOutput(STRATEGIES[StrategyName.RM], "/srv/spool")
+    output = ToolOutput(STRATEGIES[StrategyName("rm")], "/srv/spool")
     errors: list[EntryFailed] = []
     samples = failed = 0
 

@@ -75,7 +75,7 @@ def delete(
     assert all(status == 0 for end in ends for status in end.statuses), ends
     assert target.exists() is options.keep_root
     forked = calls.get("clone", 0) + calls.get("vfork", 0) + calls.get("clone3", 0)
-    if strategy is StrategyName.PARALLEL:
+    if strategy == StrategyName("parallel"):
         forked = 0  # these are its threads
     return Deleted(survey, calls, forked + sum(len(one.step) for one in steps), tuple(ends))
 

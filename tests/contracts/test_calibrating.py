@@ -28,7 +28,7 @@ from tui_fs.job.calibrating import MEASURED_FROM_ENTRIES, calibrate, needs_measu
 from tui_fs.job.calibrations import known_of
 from tui_fs.job.scratch import PREFIX
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 __all__ = ["above", "records"]
 
@@ -56,7 +56,7 @@ def test_what_is_measured_is_whole_and_holds_from_then_on(above: Path, records: 
     with left_as_it_was(above, records):
         found = calibrate(target)
     # Then every strategy has prices of its own, and they are kept
-    assert set(found.prices) == {name.value for name in StrategyName}
+    assert set(found.prices) == set(STRATEGIES)
     assert all(price.start_s > 0 and price.name_s > 0 for price in found.prices.values())
     assert all(price.directory_s > 0 for price in found.prices.values())
     assert (found.kind, found.kernel) == ("tmpfs", os.uname().release)

@@ -20,8 +20,8 @@ from tui_fs.cost.calibration import Calibration
 from tui_fs.job.calibrating import calibrate, measure
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.strategy import StrategyName
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
+from tui_fs.strategies.registry import STRATEGIES
 
 __all__ = ["above", "records"]
 
@@ -179,7 +179,7 @@ def test_what_is_not_installed_is_not_measured(
     # Then the others are, and it has a price beside theirs
     found = decode(Calibration, told)
     assert found.prices[missing].name_s > 0
-    assert set(found.prices) == {name.value for name in StrategyName}
+    assert set(found.prices) == set(STRATEGIES)
 
 
 @pytest.mark.parametrize("missing", ("rm", "find"))

@@ -17,7 +17,7 @@ from tui_fs.job.control import sample, send
 from tui_fs.job.store import find
 from tui_fs.model.command import Command
 from tui_fs.model.events import Sampled
-from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 RATE_PER_S = 1000
 RATED_ENTRIES = 5 * RATE_PER_S
@@ -110,7 +110,7 @@ def removed_while_paused(job: str, for_s: float) -> list[int]:
 def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
     # Given a directory for each strategy, of five seconds' work
     needs_tools_of("parallel")
-    targets = {name: ext4 / name for name in StrategyName}
+    targets = {name: ext4 / name for name in STRATEGIES}
     for target in targets.values():
         flat(target, RATED_ENTRIES)
     # When all are deleted side by side, at so many entries a second each

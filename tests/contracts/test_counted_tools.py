@@ -38,7 +38,7 @@ def test_what_is_counted_is_what_the_tables_say(
         os.close(descriptor)
     # Then that predicts of a larger tree what the tables predict, for these are of the same tools
     assert set(counted) == {"rm"}
-    rm, work = STRATEGIES[StrategyName.RM], Work(OTHER, filesystem="tmpfs")
+    rm, work = STRATEGIES[StrategyName("rm")], Work(OTHER, filesystem="tmpfs")
     told, table = predicted_with(counted["rm"].shares, rm, work), rm.predicted_calls(work)
     assert told.calls["unlinkat"] == table.calls["unlinkat"] == OTHER.totals.entries
     assert sum(told.calls.values()) == pytest.approx(sum(table.calls.values()), rel=0.03)
@@ -57,12 +57,12 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
         (scratch / "tree").mkdir(parents=True)
         (scratch / "tree" / "precious").touch()
         # When every strategy that can run here is timed, on the first three shapes
-        first = islice(trees.samples(), 3 * len(StrategyName))
+        first = islice(trees.samples(), 3 * len(STRATEGIES))
         timed = {sample.strategy for sample in first}
     finally:
         os.close(descriptor)
     # Then what stands by the old name is whole
-    assert {StrategyName.RM, StrategyName.FIND} <= timed
+    assert {StrategyName("rm"), StrategyName("find")} <= timed
     assert (scratch / "tree" / "precious").exists()
 
 
@@ -89,16 +89,18 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
         os.close(descriptor)
     # Then so often each, the costly counters once, and nothing stays
     times = Counter((one.strategy, one.shape) for one in samples)
-    assert times[StrategyName.RM, Shape.FLAT] == times[StrategyName.FIND, Shape.FOREST] == 3
-    assert times[StrategyName.PARALLEL, Shape.BESIDE] == times[StrategyName.RM, Shape.LARGE] == 3
-    assert times[StrategyName.XARGS, Shape.COUNTED] == 1
+    assert times[StrategyName("rm"), Shape.FLAT] == times[StrategyName("find"), Shape.FOREST] == 3
+    assert (
+        times[StrategyName("parallel"), Shape.BESIDE] == times[StrategyName("rm"), Shape.LARGE] == 3
+    )
+    assert times[StrategyName("xargs"), Shape.COUNTED] == 1
     assert [path.name for path in scratch.iterdir()] == ["empty"]
     # And each tells how many processes xargs has started: others start none
     batches = {(one.strategy, one.shape): one.batches for one in samples if one.batches}
-    assert {strategy for strategy, _ in batches} == {StrategyName.XARGS}
-    assert batches[StrategyName.XARGS, Shape.FLAT] == 1
-    assert batches[StrategyName.XARGS, Shape.BATCHES] == 100
-    assert batches[StrategyName.XARGS, Shape.COUNTED] == 200
+    assert {strategy for strategy, _ in batches} == {StrategyName("xargs")}
+    assert batches[StrategyName("xargs"), Shape.FLAT] == 1
+    assert batches[StrategyName("xargs"), Shape.BATCHES] == 100
+    assert batches[StrategyName("xargs"), Shape.COUNTED] == 200
     # And the deep one was as deep as it says, and needed so many
     deep = next(one for one in samples if one.shape is Shape.DEEP)
     assert (deep.directories, deep.levels) == (250, 250)

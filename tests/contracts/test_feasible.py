@@ -9,11 +9,13 @@ import pytest
 from tests.contracts.deleting import staged
 from tests.needs import needs_root, needs_tool
 from tests.unit.survey_trees import surveyed
-from tui_fs.cost.feasible import RSYNC_LEVELS, Surroundings, feasibility
+from tui_fs.cost.feasible import Surroundings, feasibility
 from tui_fs.cost.versions import installed_versions
 from tui_fs.linux.engine import find_engine
 from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.rsync import MAX_LEVELS
 
 NAME_BYTES = 200
 LEVELS_THAT_FAIL_PYTHON = 1_100
@@ -36,8 +38,8 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
     """Ask whether it is feasible, try it, and fail unless that is so."""
     survey = surveyed(target)
     place = Surroundings(versions=installed_versions(), is_inside=is_inside)
-    guarantees = STRATEGIES[strategy].guarantees
-    said = feasibility(survey, strategy, Options(), guarantees, 1, place).hindrances
+    work = Work(survey, is_inside=is_inside)
+    said = feasibility(STRATEGIES[strategy], work, 1, place).hindrances
     empty = target.parent / "empty"
     empty.mkdir(exist_ok=True)
     for one in staged(target, strategy, Options(), empty, is_inside=is_inside):
@@ -64,8 +66,8 @@ def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy
     needs_tool("rsync", package="rsync")
     name, target = StrategyName(strategy), tmpfs / "target"
     longest = {
-        StrategyName.RSYNC: 4_095,
-        StrategyName.XARGS: 4_095 - (len("./") if is_inside else len(f"{target}/")),
+        StrategyName("rsync"): 4_095,
+        StrategyName("xargs"): 4_095 - (len("./") if is_inside else len(f"{target}/")),
     }.get(name, 9_000)
     for more in (0, 1):
         deep(target, longest + more)
@@ -73,18 +75,18 @@ def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy
         assert agrees(target, name, is_inside=is_inside) is (more == 0 or longest == 9_000)
 
 
-@pytest.mark.parametrize("levels", [RSYNC_LEVELS, RSYNC_LEVELS + 1])
+@pytest.mark.parametrize("levels", [MAX_LEVELS, MAX_LEVELS + 1])
 def test_rsync_goes_down_so_many_levels(tmpfs: Path, levels: int) -> None:
     # Given so many directories of short names / When asked and tried / Then both say the same
     needs_tool("rsync", package="rsync")
     deep(tmpfs / "target", 2 * levels - 1, name_bytes=1)
-    agrees(tmpfs / "target", StrategyName.RSYNC, is_inside=False)
+    agrees(tmpfs / "target", StrategyName("rsync"), is_inside=False)
 
 
 def test_rmtree_does_not_go_down_as_deep(tmpfs: Path) -> None:
     # Given more levels than Python calls inside each other / When asked and tried / Then neither
     deep(tmpfs / "target", 2 * LEVELS_THAT_FAIL_PYTHON, name_bytes=1)
-    assert not agrees(tmpfs / "target", StrategyName.RMTREE, is_inside=False)
+    assert not agrees(tmpfs / "target", StrategyName("rmtree"), is_inside=False)
 
 
 def test_a_locked_target_is_told_and_stays(ext4: Path) -> None:
@@ -98,7 +100,7 @@ def test_a_locked_target_is_told_and_stays(ext4: Path) -> None:
     # When asked and tried / Then nothing can be deleted
     no_engine = find_engine() is None
     try:
-        for strategy in set(StrategyName) - ({StrategyName.PARALLEL} if no_engine else set()):
+        for strategy in set(STRATEGIES) - ({StrategyName("parallel")} if no_engine else set()):
             assert not agrees(target, strategy, is_inside=False)
         assert (target / "file").exists()
     finally:

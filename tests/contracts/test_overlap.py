@@ -154,7 +154,7 @@ def test_after_a_job_has_ended_another_may_run(cli: Cli, tree: Path, end: str) -
 def test_of_jobs_started_at_the_same_moment_at_most_one_runs(cli: Cli, tree: Path) -> None:
     # Given the folders of four jobs on one directory, and on what is in it
     targets = (tree, tree, tree / "directory-00001", tree)
-    folders = [create(plan_of(target, StrategyName.FIND)) for target in targets]
+    folders = [create(plan_of(target, StrategyName("find"))) for target in targets]
     # When their supervisors are started together, and told to go together
     supervisors = [_start_supervisor(folder) for folder in folders]
     for supervisor in supervisors:

@@ -25,6 +25,8 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.survey.scandir import ScandirSurvey
 
+RM = StrategyName("rm")
+
 # {place} holds the target, {elsewhere} does not.
 FORBIDDING = {
     "never the target": 'never = ["{place}/t"]',
@@ -80,7 +82,7 @@ def write_policy(target: Path, text: str | bytes) -> Path:
     return path
 
 
-def plan_of(target: Path, strategy: StrategyName = StrategyName.RM) -> Plan:
+def plan_of(target: Path, strategy: StrategyName = RM) -> Plan:
     """Give the plan that the program makes of a confirmed target."""
     *_, survey = ScandirSurvey([str(target)]).run()
     return make_plan(check_targets([str(target)]), survey, strategy, Options())

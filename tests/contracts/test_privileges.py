@@ -17,7 +17,7 @@ from tests.contracts.test_overlap import cancel, start_slowly
 from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import Sentinel, flat, manifest, many_directories
 from tui_fs.linux.engine import find_engine
-from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534
 COMMANDS = (
@@ -343,7 +343,7 @@ def names_of_the_target(report: Json, target: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("strategy", "options"),
     (
-        *((name, ()) for name in StrategyName),
+        *((name, ()) for name in STRATEGIES),
         *((name, ("--keep-root",)) for name in ("rm", "find", "parallel")),
     ),
 )

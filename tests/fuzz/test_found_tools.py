@@ -38,7 +38,7 @@ from tui_fs.tracing.strace import StraceParser
 )
 def test_impossible_numbers_in_messages_of_rsync_break_nothing(line: bytes) -> None:
     # Given an error number or an escape that no rsync writes / When read / Then nothing is raised
-    rsync = STRATEGIES[StrategyName.RSYNC]
+    rsync = STRATEGIES[StrategyName("rsync")]
     rsync.parse_error(line)
     rsync.parse_output(line)
 
@@ -68,7 +68,7 @@ def test_a_removal_with_a_very_long_path_counts(
 ) -> None:
     # Given lines longer than what is kept of one, in one piece or in several
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
-    output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+    output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
     text = b"removed '" + b"x/" * 500 + b"'\nremoved directory '" + b"x/" * 500 + b"'\n"
     size = len(text) // pieces + 1
     # When taken / Then both count
@@ -83,7 +83,7 @@ def test_a_failure_with_a_very_long_path_counts_without_it(
 ) -> None:
     # Given a complaint longer than what is kept of a line, in one piece or in several
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
-    output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+    output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
     text = b"rm: cannot remove '" + b"x/" * 500 + b"': Permission denied\n"
     size = len(text) // pieces + 1
     events: list[Event] = []
@@ -100,7 +100,7 @@ def test_a_very_long_line_without_an_entry_is_told_alike_in_any_pieces(
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
     told = []
     for size in (1, 30, 1_000):
-        output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+        output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
         text = b"begin" + b"x" * 500 + b"end\n"
         events: list[Event] = []
         for start in range(0, len(text), size):

@@ -17,7 +17,7 @@ from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.base import Failure, Remark, Totals, unquote_c, unquote_shell
 from tui_fs.strategies.registry import STRATEGIES
 
-names = st.sampled_from(StrategyName)
+names = st.sampled_from(list(STRATEGIES))
 EVERY_MESSAGE = tuple(line for lines in MESSAGES.values() for line in lines)
 REASONS = {b"Permission denied": 13, b"Operation not permitted": 1, b"Directory not empty": 39}
 any_name = st.one_of(
@@ -119,7 +119,7 @@ def test_what_several_rm_write_into_one_pipe_makes_up_no_name(
         queue = data.draw(st.sampled_from(queues))
         text += queue.pop(0)
         queues = [one for one in queues if one]
-    xargs = STRATEGIES[StrategyName.XARGS]
+    xargs = STRATEGIES[StrategyName("xargs")]
     # When read / Then whatever is taken for a failure is one of theirs
     with tried():
         for line in text.split(b"\n"):

@@ -97,7 +97,7 @@ def _ordinary(cli: Cli, place: Path, tmp_path: Path) -> Cli:
 def _without(tool: str, cli: Cli, tmp_path: Path) -> Cli:
     """Give the program as it runs where a tool is not to be found."""
     found = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
-    found |= {find_engine()} if tool == StrategyName.PARALLEL else set()
+    found |= {find_engine()} if tool == StrategyName("parallel") else set()
     hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in found if path]
     script = f'{" && ".join(hide)} && exec {shlex.quote(cli.program)} "$@"'
     words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"]

@@ -126,7 +126,7 @@ def plan(job_id: str = "7f3a01") -> Plan:
         job_id=job_id,
         created_at=1_700_000_000.0,
         targets=(Target(MAILDROP, Pin(1, 2, 3)),),
-        strategy=StrategyName.RM,
+        strategy=StrategyName("rm"),
         options=Options(),
         tools={"rm": "/usr/bin/rm", "find": "/usr/bin/find"},
         expected=_expected(),
@@ -147,7 +147,7 @@ STARTED = JobStarted(
     started_at=1_700_000_000.0,
     supervisor_pid=4122,
     targets=(MAILDROP,),
-    strategy=StrategyName.RM,
+    strategy=StrategyName("rm"),
     keep_root=False,
     command=(RM,),
     expected=_expected(),
@@ -193,7 +193,7 @@ RUNNING: tuple[Event, ...] = (
 BY_THE_ENGINE: tuple[Event, ...] = (
     replace(
         STARTED,
-        strategy=StrategyName.PARALLEL,
+        strategy=StrategyName("parallel"),
         command=(("/usr/bin/tui-fs-engine", "delete", "--every", "50", "--", MAILDROP),),
         predicted_calls={"unlinkat": 1_204_113, "getdents64": 184, "close": 1, "statx": 1},
         source=TraceSource.ENGINE,

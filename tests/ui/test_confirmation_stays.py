@@ -18,6 +18,7 @@ from tui_fs.model.target import Pin, command_lines
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.messages import SurveyUpdated
 from tui_fs.screens.preview import PreviewScreen
+from tui_fs.strategies.registry import STRATEGIES
 from widgets.bar_list import BarList
 from widgets.confirm_dialog import ConfirmDialog
 
@@ -63,7 +64,7 @@ async def ask(pilot: Pilot[None], preview: PreviewScreen, strategy: StrategyName
     await settle(pilot)
     preview.post_message(SurveyUpdated(SURVEY, found()))
     await settle(pilot)
-    for _ in StrategyName:
+    for _ in STRATEGIES:
         if chosen(preview) != strategy:
             await pilot.press("down")
     assert chosen(preview) == strategy
@@ -107,13 +108,13 @@ def assert_started(plans: list[Plan], strategy: StrategyName, shown: str) -> Non
     assert plan.predicted is not None
     command = command_lines(plan.predicted.command, found().directories)
     lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
-    if strategy is StrategyName.RSYNC:  # its empty directory has a name only when it is started
+    if strategy == StrategyName("rsync"):  # its empty directory has a name only when it is started
         empty = f"/nowhere/state/tui-fs/jobs/{plan.job_id}/empty/"
         command = [line.replace(empty, "EMPTY/") for line in command]
     assert lines == command
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_what_starts_is_the_command_shown(
     strategy: StrategyName, by_name: bool, plans: list[Plan]
 ) -> None:
@@ -128,7 +129,7 @@ async def test_what_starts_is_the_command_shown(
 
 async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Plan]) -> None:
     # Given the confirmation of a strategy that has others above and below it
-    strategy = StrategyName.XARGS
+    strategy = StrategyName("xargs")
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         keys = await ask(pilot, preview, strategy)
@@ -155,11 +156,13 @@ async def test_what_is_counted_meanwhile_does_not_change_what_starts(
     # Given the confirmation of the strategy that is recommended, which nobody has chosen
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
-        assert found().recommended is StrategyName.RM
-        await ask(pilot, preview, StrategyName.RM)
+        assert found().recommended == StrategyName("rm")
+        await ask(pilot, preview, StrategyName("rm"))
         shown = shown_command(preview)
         # When the counts go on and another one is recommended / Then the one shown starts
-        preview.post_message(SurveyUpdated(SURVEY, replace(found(), recommended=StrategyName.FIND)))
+        preview.post_message(
+            SurveyUpdated(SURVEY, replace(found(), recommended=StrategyName("find")))
+        )
         await settle(pilot)
         await confirm(pilot, by_name=by_name)
-    assert_started(plans, StrategyName.RM, shown)
+    assert_started(plans, StrategyName("rm"), shown)

@@ -57,7 +57,7 @@ async def test_whoever_leaves_before_it_begins_deletes_nothing(
     monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
-        await ask(pilot, preview, StrategyName.RM)
+        await ask(pilot, preview, StrategyName("rm"))
         pilot.app.screen.query_one("#confirm-yes", Button).focus()
         await pilot.press("enter")
         await until(pilot, entered.is_set)

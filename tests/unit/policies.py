@@ -14,6 +14,7 @@ from tui_fs.safety.policy import (
     check_policy,
     read_policy,
 )
+from tui_fs.strategies.registry import STRATEGIES
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,8 @@ def policy_file(tmp_path: Path, content: str | bytes, name: str = "policy.toml")
 def read(tmp_path: Path, *contents: str | bytes) -> Policy:
     """Read files with these contents."""
     return read_policy(
-        tuple(policy_file(tmp_path, text, f"{n}.toml") for n, text in enumerate(contents))
+        tuple(policy_file(tmp_path, text, f"{n}.toml") for n, text in enumerate(contents)),
+        known_strategies=STRATEGIES,
     )
 
 

@@ -6,20 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.cost.advice import SAFEST_FIRST, advice, recommended
+from tui_fs.cost.advice import advice, recommended
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.strategies.fts import FTS_SORTED_ABOVE
+from tui_fs.strategies.registry import STRATEGIES
 
 RM, FIND, XARGS, RSYNC, RMTREE, PARALLEL = (
-    StrategyName.RM,
-    StrategyName.FIND,
-    StrategyName.XARGS,
-    StrategyName.RSYNC,
-    StrategyName.RMTREE,
-    StrategyName.PARALLEL,
+    StrategyName("rm"),
+    StrategyName("find"),
+    StrategyName("xargs"),
+    StrategyName("rsync"),
+    StrategyName("rmtree"),
+    StrategyName("parallel"),
 )
 PLAIN = Survey(
     path=PathStr("/mnt/t"),
@@ -53,14 +54,12 @@ def estimate(name: StrategyName, seconds: float = 10.0, reason: str = "") -> Est
 
 def all_of(**seconds: float) -> list[Estimate]:
     """Give an estimate of each strategy; those not named take ten seconds."""
-    return [estimate(name, seconds.get(name.value, 10.0)) for name in StrategyName]
+    return [estimate(name, seconds.get(name, 10.0)) for name in STRATEGIES]
 
 
 def why(survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = ()) -> str:
     """Return the sentence of the strategy that is recommended."""
-    estimates = [
-        estimate(name, reason="missing" if name in without else "") for name in StrategyName
-    ]
+    estimates = [estimate(name, reason="missing" if name in without else "") for name in STRATEGIES]
     best = recommended(estimates)
     assert best is not None
     return advice(survey, kind, estimates)[best]
@@ -68,13 +67,15 @@ def why(survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = 
 
 def test_every_strategy_has_its_place_in_the_order() -> None:
     # Given all strategies / When ordered by safety / Then each once, the unsafe ones last
-    assert sorted(SAFEST_FIRST) == sorted(StrategyName)
-    assert SAFEST_FIRST[-1] is XARGS
+    ranks = {one.rank: one.guarantees.race_safe for one in STRATEGIES.values()}
+    assert len(ranks) == len(STRATEGIES)
+    safe = [ranks[rank] for rank in sorted(ranks)]
+    assert safe == sorted(safe, reverse=True)
 
 
 @given(
-    st.lists(st.booleans(), min_size=len(StrategyName), max_size=len(StrategyName)),
-    st.permutations(list(StrategyName)),
+    st.lists(st.booleans(), min_size=len(STRATEGIES), max_size=len(STRATEGIES)),
+    st.permutations(list(STRATEGIES)),
 )
 def test_the_safest_that_can_run_is_recommended(
     can_run: list[bool], order: list[StrategyName]
@@ -85,14 +86,18 @@ def test_the_safest_that_can_run_is_recommended(
         for name, can in zip(order, can_run, strict=True)
     ]
     # Then the first of the order of safety that can, none if none can
-    able = [name for name in SAFEST_FIRST if can_run[order.index(name)]]
+    able = [
+        name
+        for name in sorted(STRATEGIES, key=lambda one: STRATEGIES[one].rank)
+        if can_run[order.index(name)]
+    ]
     assert recommended(estimates) is (able[0] if able else None)
 
 
 def test_a_faster_one_is_not_recommended_for_that() -> None:
     # Given xargs in half the time / When asked / Then the safe one still, and xargs' is told
     estimates = all_of(xargs=5.0)
-    assert recommended(estimates) is RM
+    assert recommended(estimates) == RM
     sentence = advice(PLAIN, "ext4", estimates)[XARGS]
     assert sentence.startswith("Perhaps 0.5 times the time of rm, but ")
     assert "by path" in sentence
@@ -102,7 +107,7 @@ def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much()
     # Given the engine in half the time of rm, as measured on this file system
     estimates = [replace(one, measured_at=1.0) for one in all_of(parallel=5.0)]
     # When asked / Then it is recommended, with its reason, and the others are slower
-    assert recommended(estimates) is PARALLEL
+    assert recommended(estimates) == PARALLEL
     told = advice(PLAIN, "ext4", estimates)
     assert told[PARALLEL].startswith("About 2.0 times as fast as rm, as measured on this file")
     assert told[RM] == (
@@ -123,7 +128,7 @@ def test_threads_are_not_recommended_on_a_guess(
 ) -> None:
     # Given an engine that nobody has measured here, or that gains little / When asked / Then rm
     estimates = [replace(one, measured_at=measured_at) for one in all_of(parallel=seconds)]
-    assert recommended(estimates) is RM
+    assert recommended(estimates) == RM
     assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
 
 
@@ -131,7 +136,7 @@ def test_an_engine_that_cannot_run_is_not_recommended() -> None:
     # Given a fast engine that is not there / When asked / Then rm
     estimates = [replace(one, measured_at=1.0) for one in all_of()]
     fast = estimate(PARALLEL, 1.0, "tui-fs-engine is not installed")
-    assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) is RM
+    assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) == RM
 
 
 def test_a_slower_one_is_told_by_how_much() -> None:
@@ -156,9 +161,9 @@ def test_what_cannot_run_says_why() -> None:
 
 def test_where_nothing_can_run_each_says_why() -> None:
     # Given nothing that can run / When asked / Then a reason each
-    estimates = [estimate(name, reason=f"no {name}") for name in StrategyName]
+    estimates = [estimate(name, reason=f"no {name}") for name in STRATEGIES]
     told = advice(PLAIN, "ext4", estimates)
-    assert told == {name: f"It cannot run here: no {name}." for name in StrategyName}
+    assert told == {name: f"It cannot run here: no {name}." for name in STRATEGIES}
 
 
 @pytest.mark.parametrize(
@@ -224,8 +229,8 @@ TREES = st.builds(
 @given(
     TREES,
     st.sampled_from(["ext4", "xfs", "tmpfs", "nfs4"]),
-    st.lists(st.floats(0.0, 1e6), min_size=len(StrategyName), max_size=len(StrategyName)),
-    st.lists(st.booleans(), min_size=len(StrategyName), max_size=len(StrategyName)),
+    st.lists(st.floats(0.0, 1e6), min_size=len(STRATEGIES), max_size=len(STRATEGIES)),
+    st.lists(st.booleans(), min_size=len(STRATEGIES), max_size=len(STRATEGIES)),
 )
 def test_one_plain_sentence_for_each_whatever_the_tree(
     survey: Survey, kind: str, seconds: list[float], can_run: list[bool]
@@ -233,10 +238,10 @@ def test_one_plain_sentence_for_each_whatever_the_tree(
     # Given any tree and any times / When asked / Then one line for each strategy
     estimates = [
         estimate(name, taken, "" if can else "rsync is not installed")
-        for name, taken, can in zip(StrategyName, seconds, can_run, strict=True)
+        for name, taken, can in zip(STRATEGIES, seconds, can_run, strict=True)
     ]
     told = advice(survey, kind, estimates)
-    assert list(told) == list(StrategyName)
+    assert list(told) == list(STRATEGIES)
     for name, sentence in told.items():
         assert sentence[0].isupper(), sentence
         assert sentence.endswith("."), sentence
@@ -250,5 +255,5 @@ def test_safety_is_not_promised_of_what_goes_by_path(
     best: StrategyName, survey: Survey, kind: str
 ) -> None:
     # Given nothing but rsync or xargs that can run / When asked / Then nobody calls it safe
-    others = tuple(name for name in StrategyName if name is not best)
+    others = tuple(name for name in STRATEGIES if name != best)
     assert "nobody can lead" not in why(survey, kind, others)

@@ -1,4 +1,4 @@
-"""Prices that are found again in the times they have made."""
+"""UnitCosts that are found again in the times they have made."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,6 @@ from tui_fs.cost.calibration import (
     BLOCK_BYTES,
     Calibration,
     Experience,
-    Prices,
     Sample,
     Shape,
     fit,
@@ -19,22 +18,25 @@ from tui_fs.cost.calibration import (
 from tui_fs.cost.time import typical
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.unit_costs import UnitCosts
 
-RM, XARGS, PARALLEL = StrategyName.RM, StrategyName.XARGS, StrategyName.PARALLEL
+ALL = tuple(STRATEGIES)
+RM, XARGS, PARALLEL = StrategyName("rm"), StrategyName("xargs"), StrategyName("parallel")
 SECONDS = st.floats(1e-7, 1e-2)
-PRICES = st.builds(Prices, SECONDS, SECONDS, SECONDS)
+PRICES = st.builds(UnitCosts, SECONDS, SECONDS, SECONDS)
 
 
 def seconds_of(sample: Sample, truth: Calibration) -> float:
     """Return what a tree takes by the prices, added up the plain way."""
-    price = truth.prices[sample.strategy.value]
+    price = truth.prices[sample.strategy]
     name_s = price.name_s
     if sample.shape is not Shape.FLAT and price.beside_s is not None:
         name_s = price.beside_s
     seconds = price.start_s + sample.names * name_s
     seconds += sample.directories * price.directory_s
     seconds -= (sample.names - sample.inodes) * truth.link_s
-    if sample.strategy is XARGS:
+    if sample.strategy == XARGS:
         each_s = truth.batch_s
         if sample.shape is Shape.COUNTED:
             each_s += truth.counted_process_s
@@ -47,13 +49,11 @@ def seconds_of(sample: Sample, truth: Calibration) -> float:
     return seconds
 
 
-def samples_of(
-    truth: Calibration, strategies: Sequence[StrategyName] = tuple(StrategyName)
-) -> list[Sample]:
+def samples_of(truth: Calibration, strategies: Sequence[StrategyName] = ALL) -> list[Sample]:
     """Return one sample of each shape, as long as the prices say."""
     made: list[Sample] = []
     for name in strategies:
-        batches = (1, 1) if name is XARGS else (0, 0)
+        batches = (1, 1) if name == XARGS else (0, 0)
         made.append(Sample(name, Shape.EMPTY, 0.0))
         made.append(Sample(name, Shape.FLAT, 0.0, 2000, 0, 2000, 0, batches[0]))
         made.append(Sample(name, Shape.FOREST, 0.0, 500, 500, 500, 0, batches[1]))
@@ -73,14 +73,16 @@ def samples_of(
 @st.composite
 def truths(draw: st.DrawFn) -> Calibration:
     """Give prices as any file system may have them."""
-    prices = {name.value: draw(PRICES) for name in StrategyName}
+    prices: dict[str, UnitCosts] = {name: draw(PRICES) for name in STRATEGIES}
     rm = prices["rm"]
     for name, price in prices.items():  # the kernel does for each what it does for rm
         if name != "rm":
             times = draw(st.floats(0.2, 1.0) if name == PARALLEL else st.floats(1.1, 1.3))
             more = draw(st.floats(0.2, 1.0) if name == PARALLEL else st.floats(1.1, 2.5))
             beside_s = draw(st.floats(0.2, 1.0)) * rm.name_s if name == PARALLEL else None
-            prices[name] = Prices(price.start_s, times * rm.name_s, more * rm.directory_s, beside_s)
+            prices[name] = UnitCosts(
+                price.start_s, times * rm.name_s, more * rm.directory_s, beside_s
+            )
     return Calibration(
         "ext4",
         1.0,
@@ -99,8 +101,8 @@ def flattened(found: Calibration) -> list[float]:
     """Return all figures in a row."""
     row = [found.batch_s, found.counted_process_s, found.block_s, found.byte_s, found.link_s]
     row.append(found.level_s * 1e3)
-    for name in StrategyName:
-        price = found.prices[name.value]
+    for name in STRATEGIES:
+        price = found.prices[name]
         beside_s = price.name_s if price.beside_s is None else price.beside_s
         row += [price.start_s, price.name_s, price.directory_s, beside_s]
     return row
@@ -120,7 +122,7 @@ def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
     st.lists(
         st.builds(
             Sample,
-            st.sampled_from(StrategyName),
+            st.sampled_from(list(STRATEGIES)),
             st.sampled_from(Shape),
             st.floats(1e-6, 20.0),
             names=st.integers(1, 4000),
@@ -170,31 +172,31 @@ def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
     rm = usual.prices["rm"]
     slow = replace(
         usual,
-        prices={**usual.prices, "rm": Prices(0.5, 3 * rm.name_s, 2 * rm.directory_s)},
+        prices={**usual.prices, "rm": UnitCosts(0.5, 3 * rm.name_s, 2 * rm.directory_s)},
         link_s=rm.name_s,
     )
     # When fitted
     found = fit(samples_of(slow, [RM]), usual, 1.0, "")
     # Then the others' entries cost three times as much, and their starts as ever
-    for name in set(StrategyName) - {RM}:
-        was, now = usual.prices[name.value], found.prices[name.value]
+    for name in set(STRATEGIES) - {RM}:
+        was, now = usual.prices[name], found.prices[name]
         assert now.start_s == was.start_s
         assert now.name_s == pytest.approx(3 * was.name_s)
         # (a directory's time three times, of rm twice: beyond that threads are not believed)
-        times = 2 if name is PARALLEL else 3
+        times = 2 if name == PARALLEL else 3
         assert now.directory_s == pytest.approx(times * was.directory_s)
     assert (found.batch_s, found.counted_process_s) == (usual.batch_s, usual.counted_process_s)
     assert found.level_s == usual.level_s
 
 
-ONE_AFTER_THE_OTHER = set(StrategyName) - {RM, PARALLEL}
+ONE_AFTER_THE_OTHER = set(STRATEGIES) - {RM, PARALLEL}
 
 
 def test_threads_may_be_cheaper_than_rm_but_not_by_any_factor() -> None:
     # Given the engine at half of rm's prices, one that looked free, and one held up / When fitted
     usual = typical("ext4")
     for share, told in ((0.5, 0.5), (0.0, 0.1), (2.0, 1.0)):
-        was = Prices(0.002, share * usual.prices["rm"].name_s, share * usual.prices["rm"].name_s)
+        was = UnitCosts(0.002, share * usual.prices["rm"].name_s, share * usual.prices["rm"].name_s)
         cheap = replace(usual, prices={**usual.prices, "parallel": was})
         found = fit(samples_of(cheap), usual, 1.0, "").prices
         # Then the half is believed; what is free is not, nor what takes longer than one thread
@@ -205,12 +207,12 @@ def test_threads_may_be_cheaper_than_rm_but_not_by_any_factor() -> None:
 def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
     # Given a strategy whose times made it look free / When fitted / Then nearly as dear as rm
     usual = typical("ext4")
-    free = replace(usual, prices={**usual.prices, name.value: Prices(0.04, 0.0, 0.0)})
+    free = replace(usual, prices={**usual.prices, name: UnitCosts(0.04, 0.0, 0.0)})
     found = fit(samples_of(free), usual, 1.0, "").prices
-    least, most = (1.05, 1.15) if name is StrategyName.RSYNC else (0.85, 1.0)
-    assert least < found[name.value].name_s / found["rm"].name_s < most
-    assert least < found[name.value].directory_s / found["rm"].directory_s < most
-    assert found[name.value].start_s == pytest.approx(0.04)
+    least, most = (1.05, 1.15) if name == StrategyName("rsync") else (0.85, 1.0)
+    assert least < found[name].name_s / found["rm"].name_s < most
+    assert least < found[name].directory_s / found["rm"].directory_s < most
+    assert found[name].start_s == pytest.approx(0.04)
 
 
 def test_a_block_held_up_by_others_costs_no_more_than_two_names() -> None:
@@ -225,7 +227,7 @@ def test_a_block_held_up_by_others_costs_no_more_than_two_names() -> None:
 def test_blocks_that_took_unequally_long_are_noise_too() -> None:
     # Given rm's empty files measured twice alike and only its files of a block apart / When fitted
     usual = typical("ext4")
-    first = [one for one in samples_of(usual) if one.strategy is RM]
+    first = [one for one in samples_of(usual) if one.strategy == RM]
     apart = {Shape.BLOCKS: 2.0, Shape.FLAT: 1.5}
     second = [replace(one, seconds=apart.get(one.shape, 1.0) * one.seconds) for one in first]
     # Then the one in the middle of the three is told
@@ -305,7 +307,7 @@ def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
         Shape.COLD_FOREST: (4.5 * times_as_large, 500 * times_as_large, 500 * times_as_large),
     }
     samples = [
-        Sample(StrategyName.RM, shape, seconds, names, directories, names)
+        Sample(StrategyName("rm"), shape, seconds, names, directories, names)
         for shape, (seconds, names, directories) in times.items()
     ]
     # When fitted / Then a name costs 2 ms more, a directory the 1.5 s that are left by 500
@@ -319,18 +321,22 @@ def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [(StrategyName.FIND, 1.3), (XARGS, 1.8), (StrategyName.RSYNC, 1.6), (StrategyName.RMTREE, 2.5)],
+    [
+        (name, STRATEGIES[name].cost.name_bounds[1])
+        for name in STRATEGIES
+        if name not in (RM, PARALLEL)
+    ],
 )
 def test_one_strategy_that_was_held_up_is_not_believed(name: StrategyName, most: float) -> None:
     # Given trees that took one strategy a hundred times as long as rm: something else was slow
     usual = typical("ext4")
     rm = usual.prices["rm"]
-    held_up = Prices(rm.start_s, 100 * rm.name_s, 100 * rm.directory_s)
-    slow = replace(usual, prices={**usual.prices, name.value: held_up})
+    held_up = UnitCosts(rm.start_s, 100 * rm.name_s, 100 * rm.directory_s)
+    slow = replace(usual, prices={**usual.prices, name: held_up})
     # When fitted / Then its names cost what they may, and its directories a few times those of rm
     prices = fit(samples_of(slow), usual, 1.0, "").prices
-    assert prices[name.value].name_s == pytest.approx(most * prices["rm"].name_s)
-    assert prices[name.value].directory_s == pytest.approx(2.5 * prices["rm"].directory_s)
+    assert prices[name].name_s == pytest.approx(most * prices["rm"].name_s)
+    assert prices[name].directory_s == pytest.approx(2.5 * prices["rm"].directory_s)
 
 
 def test_twice_and_half_cancel() -> None:

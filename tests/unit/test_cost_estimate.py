@@ -12,19 +12,18 @@ from tui_fs.cost.time import predicted_seconds, typical
 from tui_fs.cost.versions import versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.strategy import Guarantees, Options, StrategyName
+from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
+from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
 
-SAFE = Guarantees(True, True, any_depth=True, takes_filters=True)
-BY_PATH = Guarantees(False, True, any_depth=False, takes_filters=True)
 CANDIDATES = {
-    StrategyName.RM: Candidate(SAFE, (("rm",),), ()),
-    StrategyName.FIND: Candidate(SAFE, (("find",),), ()),
-    StrategyName.XARGS: Candidate(BY_PATH, (("find",), ("xargs",)), ()),
-    StrategyName.RSYNC: Candidate(BY_PATH, (("rsync",),), ()),
-    StrategyName.RMTREE: Candidate(replace(SAFE, max_levels=900), (("python",),), ()),
-    StrategyName.PARALLEL: Candidate(SAFE, (("tui-fs-engine",),), ()),
+    StrategyName("rm"): Candidate((("rm",),), ()),
+    StrategyName("find"): Candidate((("find",),), ()),
+    StrategyName("xargs"): Candidate((("find",), ("xargs",)), ()),
+    StrategyName("rsync"): Candidate((("rsync",),), ()),
+    StrategyName("rmtree"): Candidate((("python",),), ()),
+    StrategyName("parallel"): Candidate((("tui-fs-engine",),), ()),
 }
 
 UNMEASURED = Basis(typical("ext4"), is_of_this=False, words="what is typical")
@@ -53,16 +52,16 @@ def test_each_candidate_is_estimated_in_order() -> None:
     # Given four candidates / When estimated / Then four estimates, with their commands
     found = estimates()
     assert list(found) == list(CANDIDATES)
-    assert found[StrategyName.XARGS].command == (("find",), ("xargs",))
+    assert found[StrategyName("xargs")].command == (("find",), ("xargs",))
 
 
 def test_calls_that_were_counted_with_the_tools_here_are_taken() -> None:
     # Given a share of calls counted with versions that no table is for
-    strategy = STRATEGIES[StrategyName.FIND]
+    strategy = STRATEGIES[StrategyName("find")]
     counted = Counted(versions_used(strategy, {}), {"openat": {"start": 10.0, "directories": 3.0}})
     calibration = replace(typical("ext4"), counted={"find": counted})
     # When estimated / Then they are what was counted, and the removals exact
-    one = estimates(basis=replace(UNMEASURED, calibration=calibration))[StrategyName.FIND]
+    one = estimates(basis=replace(UNMEASURED, calibration=calibration))[StrategyName("find")]
     assert one.calls_rest_on == "small trees deleted under counters with the tools here"
     assert one.syscalls["openat"] == 10 + 3 * TEN_TIMES_100.totals.directories
 
@@ -74,12 +73,12 @@ def test_much_memory_has_a_reason() -> None:
         survey = replace(TEN_TIMES_100, totals=totals, max_entries_in_directory=entries)
         return estimates(survey)[strategy].memory_reason
 
-    assert reason(1_000, StrategyName.RM) == reason(1_000, StrategyName.RSYNC) == ""
-    assert "up to 100,000 names" in reason(2_000_000, StrategyName.RM)
-    assert "all removed paths" in reason(2_000_000, StrategyName.RSYNC)
+    assert reason(1_000, StrategyName("rm")) == reason(1_000, StrategyName("rsync")) == ""
+    assert "up to 100,000 names" in reason(2_000_000, StrategyName("rm"))
+    assert "all removed paths" in reason(2_000_000, StrategyName("rsync"))
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("basis", (UNMEASURED, MEASURED))
 def test_the_time_is_what_the_basis_says(basis: Basis, strategy: StrategyName) -> None:
     # Given any basis, and tools that are started twice / When estimated
@@ -87,12 +86,10 @@ def test_the_time_is_what_the_basis_says(basis: Basis, strategy: StrategyName) -
     one = estimates(candidates=twice, basis=basis)[strategy]
     # Then it is what its calibration predicts, and it says what that rests on
     seconds = predicted_seconds(
-        TEN_TIMES_100,
-        strategy,
-        Options(),
+        STRATEGIES[strategy],
+        Work(TEN_TIMES_100, filesystem="ext4", runs=2),
         basis.calibration,
         is_of_this=basis.is_of_this,
-        runs=2,
         trace=basis.trace,
         calls=one.total_calls,
     )
@@ -116,7 +113,7 @@ def test_each_has_the_sentence_of_the_advice() -> None:
 @pytest.mark.parametrize(("levels", "feasible"), [(900, True), (901, False)])
 def test_a_strategy_that_calls_itself_has_a_limit_of_levels(levels: int, feasible: bool) -> None:
     # Given a chain of directories / When estimated / Then rmtree says what it cannot do
-    one = estimates(replace(TEN_TIMES_100, max_depth=levels))[StrategyName.RMTREE]
+    one = estimates(replace(TEN_TIMES_100, max_depth=levels))[StrategyName("rmtree")]
     assert one.feasible is feasible
     assert ("stops at about 900; this tree has 901" in " ".join(one.reasons)) is not feasible
 
@@ -124,13 +121,13 @@ def test_a_strategy_that_calls_itself_has_a_limit_of_levels(levels: int, feasibl
 def test_more_entries_take_longer() -> None:
     # Given a larger tree / When estimated / Then it takes longer
     larger, smaller = estimates(), estimates(EMPTY)
-    assert all(larger[name].seconds > smaller[name].seconds for name in StrategyName)
+    assert all(larger[name].seconds > smaller[name].seconds for name in STRATEGIES)
 
 
 def test_small_batches_take_longer_and_parallel_ones_less() -> None:
     # Given batches of one / When estimated / Then slower; with two processes faster again
     def expected(options: Options) -> float:
-        return estimates(options=options)[StrategyName.XARGS].seconds
+        return estimates(options=options)[StrategyName("xargs")].seconds
 
     one_by_one = expected(Options(batch_size=1))
     assert one_by_one > expected(Options())
@@ -140,11 +137,11 @@ def test_small_batches_take_longer_and_parallel_ones_less() -> None:
 def test_deep_paths_make_a_strategy_by_path_infeasible() -> None:
     # Given a path of PATH_MAX / When estimated / Then xargs, which hands paths on, says why not
     found = estimates(replace(TEN_TIMES_100, max_path_bytes=4096))
-    assert {StrategyName.RM, StrategyName.FIND, StrategyName.RMTREE} <= {
+    assert {StrategyName("rm"), StrategyName("find"), StrategyName("rmtree")} <= {
         name for name, one in found.items() if one.feasible
     }
-    assert not found[StrategyName.XARGS].feasible
-    assert "4,096" in found[StrategyName.XARGS].reasons[0]
+    assert not found[StrategyName("xargs")].feasible
+    assert "4,096" in found[StrategyName("xargs")].reasons[0]
 
 
 def test_the_longest_allowed_path_is_feasible() -> None:
@@ -155,33 +152,38 @@ def test_the_longest_allowed_path_is_feasible() -> None:
 
 def test_a_missing_tool_makes_infeasible_and_is_the_reason() -> None:
     # Given rm that is not installed / When estimated / Then infeasible, with the reason
-    missing = replace(CANDIDATES[StrategyName.RM], unfit=("rm is not installed",))
-    one = estimates(candidates={**CANDIDATES, StrategyName.RM: missing})[StrategyName.RM]
+    missing = replace(CANDIDATES[StrategyName("rm")], unfit=("rm is not installed",))
+    one = estimates(candidates={**CANDIDATES, StrategyName("rm"): missing})[StrategyName("rm")]
     assert (one.feasible, one.reasons) == (False, ("rm is not installed",))
 
 
 def test_a_race_is_a_note_and_no_hindrance() -> None:
     # Given a strategy that is not safe against races / When estimated / Then it says so
-    one = estimates()[StrategyName.XARGS]
+    one = estimates()[StrategyName("xargs")]
     assert (one.feasible, one.race_safe, len(one.reasons)) == (True, False, 1)
 
 
 @pytest.mark.parametrize(
     ("unfit", "expected"),
     [
-        ((), StrategyName.RM),
-        ((StrategyName.RM,), StrategyName.FIND),
-        ((StrategyName.RM, StrategyName.FIND), StrategyName.PARALLEL),
+        ((), StrategyName("rm")),
+        ((StrategyName("rm"),), StrategyName("find")),
+        ((StrategyName("rm"), StrategyName("find")), StrategyName("parallel")),
         (
-            (StrategyName.RM, StrategyName.FIND, StrategyName.PARALLEL),
-            StrategyName.RMTREE,
+            (StrategyName("rm"), StrategyName("find"), StrategyName("parallel")),
+            StrategyName("rmtree"),
         ),
         (
-            (StrategyName.RM, StrategyName.FIND, StrategyName.PARALLEL, StrategyName.RMTREE),
-            StrategyName.RSYNC,
+            (
+                StrategyName("rm"),
+                StrategyName("find"),
+                StrategyName("parallel"),
+                StrategyName("rmtree"),
+            ),
+            StrategyName("rsync"),
         ),
-        (tuple(set(StrategyName) - {StrategyName.XARGS}), StrategyName.XARGS),
-        (tuple(StrategyName), None),
+        (tuple(set(STRATEGIES) - {StrategyName("xargs")}), StrategyName("xargs")),
+        (tuple(STRATEGIES), None),
     ],
 )
 def test_the_safest_that_can_run_is_recommended(
@@ -192,18 +194,18 @@ def test_the_safest_that_can_run_is_recommended(
         name: replace(one, unfit=("missing",)) if name in unfit else one
         for name, one in CANDIDATES.items()
     }
-    assert recommended(tuple(estimates(candidates=candidates).values())) is expected
+    assert recommended(tuple(estimates(candidates=candidates).values())) == expected
 
 
 @pytest.mark.parametrize(
     ("strategy", "keep_root", "processes"),
     [
-        (StrategyName.RM, False, 1),
-        (StrategyName.RM, True, 2),
-        (StrategyName.FIND, False, 1),
-        (StrategyName.XARGS, False, 4),
-        (StrategyName.RSYNC, False, 4),
-        (StrategyName.RSYNC, True, 3),
+        (StrategyName("rm"), False, 1),
+        (StrategyName("rm"), True, 2),
+        (StrategyName("find"), False, 1),
+        (StrategyName("xargs"), False, 4),
+        (StrategyName("rsync"), False, 4),
+        (StrategyName("rsync"), True, 3),
     ],
 )
 def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:
@@ -211,7 +213,7 @@ def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processe
     assert estimates(options=Options(keep_root=keep_root))[strategy].processes == processes
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> None:
     # Given directories of ever more entries / When estimated / Then no process needs less
     def memory(entries: int) -> int:
@@ -226,5 +228,5 @@ def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> N
 
 def test_all_calls_add_up() -> None:
     # Given an estimate / When added up / Then it is the sum of its calls
-    one = estimates()[StrategyName.RM]
+    one = estimates()[StrategyName("rm")]
     assert one.total_calls == sum(one.syscalls.values()) + (one.other_calls or 0)

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tui_fs.cost.feasible import RSYNC_LEVELS, Feasibility, Surroundings, feasibility
+from tui_fs.cost.feasible import Feasibility, Surroundings, feasibility
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import Guarantees, Options, StrategyName
+from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Finding, Root, Severity, Survey, Totals
+from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.rsync import MAX_LEVELS
 
 MIB = 1 << 20
 ROOT = PathStr("/mnt/t")
@@ -22,7 +24,8 @@ TREE = Survey(
     top_non_directories=5,
     roots=(Root(ROOT, 1, 2),),
 )
-BY_PATH = (StrategyName.XARGS, StrategyName.RSYNC)
+RM = StrategyName("rm")
+BY_PATH = (StrategyName("xargs"), StrategyName("rsync"))
 ROOM = MemoryRoom(100 * MIB, "the memory of this machine")
 
 
@@ -33,20 +36,19 @@ def found(kind: str, path: str, directories: int = 1) -> Finding:
 
 def asked(
     survey: Survey = TREE,
-    strategy: StrategyName = StrategyName.RM,
+    strategy: StrategyName = RM,
     options: Options | None = None,
     *,
     peak_bytes: int = MIB,
     place: Surroundings | None = None,
-    guarantees: Guarantees | None = None,
 ) -> Feasibility:
     """Ask with what the strategies really promise."""
-    promised = guarantees or STRATEGIES[strategy].guarantees
     place = place or Surroundings(ROOM)
-    return feasibility(survey, strategy, options or Options(), promised, peak_bytes, place)
+    work = Work(survey, options or Options(), is_inside=place.is_inside)
+    return feasibility(STRATEGIES[strategy], work, peak_bytes, place)
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("keep_root", [False, True])
 def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_root: bool) -> None:
     # Given an ordinary tree, memory enough, nothing else known / Then no word
@@ -54,7 +56,7 @@ def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_ro
     assert asked(strategy=strategy, place=Surroundings()) == Feasibility()
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_only_those_that_work_by_path_have_a_longest_path(strategy: StrategyName) -> None:
     # Given a path of 4,110 bytes, which is 4,103 from the target on / Then these two cannot
     hindrances = asked(replace(TREE, max_path_bytes=4_110), strategy).hindrances
@@ -65,10 +67,10 @@ def test_only_those_that_work_by_path_have_a_longest_path(strategy: StrategyName
 @pytest.mark.parametrize(
     ("strategy", "is_inside", "longest"),
     [
-        (StrategyName.XARGS, False, 4_095),
-        (StrategyName.XARGS, True, 4_095 + len(ROOT) - len(".")),
-        (StrategyName.RSYNC, False, 4_095 + len(ROOT) + len("/")),
-        (StrategyName.RSYNC, True, 4_095 + len(ROOT) + len("/")),
+        (StrategyName("xargs"), False, 4_095),
+        (StrategyName("xargs"), True, 4_095 + len(ROOT) - len(".")),
+        (StrategyName("rsync"), False, 4_095 + len(ROOT) + len("/")),
+        (StrategyName("rsync"), True, 4_095 + len(ROOT) + len("/")),
     ],
 )
 def test_the_longest_path_is_as_the_tool_is_given_it(
@@ -87,28 +89,28 @@ def test_rsync_is_given_the_target_with_a_slash() -> None:
         root = PathStr("/" + "t" * (root_bytes - 1))
         survey = replace(TREE, path=root, roots=(Root(root, 1, 2),), max_path_bytes=root_bytes + 2)
         # When asked / Then it is too long with the slash, but not where rsync runs in it
-        assert len(asked(survey, StrategyName.RSYNC).hindrances) == hindered
+        assert len(asked(survey, StrategyName("rsync")).hindrances) == hindered
         inside = Surroundings(ROOM, is_inside=True)
-        assert asked(survey, StrategyName.RSYNC, place=inside).hindrances == ()
+        assert asked(survey, StrategyName("rsync"), place=inside).hindrances == ()
 
 
 def test_directories_only_may_be_of_any_depth_for_xargs() -> None:
     # Given long paths of directories / When asked / Then xargs has nothing to hand on
     survey = replace(TREE, totals=Totals(directories=3), max_path_bytes=9_000)
-    assert asked(survey, StrategyName.XARGS).hindrances == ()
+    assert asked(survey, StrategyName("xargs")).hindrances == ()
 
 
 @pytest.mark.parametrize(
     ("strategy", "levels", "version", "is_possible"),
     [
-        (StrategyName.RMTREE, 900, "", True),
-        (StrategyName.RMTREE, 901, "", False),
-        (StrategyName.RSYNC, RSYNC_LEVELS, "rsync  version 3.5.0", True),
-        (StrategyName.RSYNC, RSYNC_LEVELS + 1, "rsync  version 3.5.0", False),
-        (StrategyName.RSYNC, RSYNC_LEVELS + 1, "", False),
-        (StrategyName.RSYNC, RSYNC_LEVELS + 1, "rsync  version 3.2.7", True),
-        (StrategyName.RM, 100_000, "", True),
-        (StrategyName.FIND, 100_000, "", True),
+        (StrategyName("rmtree"), 900, "", True),
+        (StrategyName("rmtree"), 901, "", False),
+        (StrategyName("rsync"), MAX_LEVELS, "rsync  version 3.5.0", True),
+        (StrategyName("rsync"), MAX_LEVELS + 1, "rsync  version 3.5.0", False),
+        (StrategyName("rsync"), MAX_LEVELS + 1, "", False),
+        (StrategyName("rsync"), MAX_LEVELS + 1, "rsync  version 3.2.7", True),
+        (StrategyName("rm"), 100_000, "", True),
+        (StrategyName("find"), 100_000, "", True),
     ],
 )
 def test_some_go_down_so_many_levels(
@@ -136,9 +138,7 @@ def test_memory_that_is_not_there_hinders_and_scarce_memory_is_told(
 def test_a_read_only_file_system_hinders_everybody() -> None:
     # Given it is mounted read-only / When asked / Then that is the first reason
     place = Surroundings(ROOM, is_read_only=True)
-    assert all(
-        "read-only" in asked(strategy=one, place=place).hindrances[0] for one in StrategyName
-    )
+    assert all("read-only" in asked(strategy=one, place=place).hindrances[0] for one in STRATEGIES)
 
 
 def test_mounts_inside_are_refused_whatever_the_strategy() -> None:
@@ -147,7 +147,7 @@ def test_mounts_inside_are_refused_whatever_the_strategy() -> None:
         TREE, findings=(found("mount-inside", "/mnt/t/\x1b"), found("mount-inside", "x"))
     )
     # When asked / Then all say so, and show it
-    for strategy in StrategyName:
+    for strategy in STRATEGIES:
         (text,) = asked(survey, strategy).hindrances
         assert "in 1 more place:" in text and "\x1b" not in text and "\\e" in text
 
@@ -226,4 +226,4 @@ def test_an_old_rm_cannot_keep_the_root(version: str, keep_root: bool, is_possib
     place = Surroundings(ROOM, {"rm": version})
     options = Options(keep_root=keep_root)
     assert (asked(options=options, place=place).hindrances == ()) is is_possible
-    assert asked(strategy=StrategyName.FIND, options=options, place=place) == Feasibility()
+    assert asked(strategy=StrategyName("find"), options=options, place=place) == Feasibility()

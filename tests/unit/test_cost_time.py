@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Experience, Prices
+from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Experience
 from tui_fs.cost.time import (
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
@@ -26,13 +26,14 @@ from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.unit_costs import UnitCosts
 
-RM, XARGS, PARALLEL = StrategyName.RM, StrategyName.XARGS, StrategyName.PARALLEL
+RM, XARGS, PARALLEL = StrategyName("rm"), StrategyName("xargs"), StrategyName("parallel")
 ROUND = Calibration(
     "tmpfs",
     measured_at=1.0,
     kernel="6.1",
-    prices={name.value: Prices(1.0, 0.01, 0.1) for name in StrategyName},
+    prices={name: UnitCosts(1.0, 0.01, 0.1) for name in STRATEGIES},
     batch_s=5.0,
     level_s=2e-6,
     counted_process_s=50.0,
@@ -42,7 +43,7 @@ ROUND = Calibration(
 )
 """Figures that are easy to add up; a type of file system that does not grow slower."""
 
-_PRICES = {"rm": Prices(1.0, 0.05, 0.2), "parallel": Prices(1.0, 0.03, 0.1, 0.01)}
+_PRICES = {"rm": UnitCosts(1.0, 0.05, 0.2), "parallel": UnitCosts(1.0, 0.03, 0.1, 0.01)}
 OF_THREADS = replace(ROUND, prices={**ROUND.prices, **_PRICES})
 """Of names that threads share, and of those beside each other, both cheaper than rm's."""
 
@@ -80,10 +81,11 @@ def expected(
 ) -> float:
     """Return the expected seconds."""
     options = options or Options()
-    found = STRATEGIES[strategy].predicted_calls(Work(tree, options))
+    work = Work(tree, options, calibration.kind, runs=runs)
+    found = STRATEGIES[strategy].predicted_calls(work)
     calls = sum(found.calls.values()) + (found.other or 0)
     return predicted_seconds(
-        tree, strategy, options, calibration, runs=runs, trace=trace, calls=calls
+        STRATEGIES[strategy], work, calibration, trace=trace, calls=calls
     ).expected
 
 
@@ -201,14 +203,14 @@ def test_threads_free_blocks_side_by_side_too() -> None:
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(1.0 + 10.0 + 0.2)
 
 
-@pytest.mark.parametrize("strategy", [name for name in StrategyName if name is not XARGS])
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != XARGS])
 def test_counters_cost_nothing_where_no_processes_are_started(strategy: StrategyName) -> None:
     # Given a strategy of few processes / When counted by the kernel / Then as if not
     counted = expected(survey(), strategy, trace=TraceSource.PERF)
     assert 1.0 < counted / expected(survey(), strategy) < 1.01
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_strace_costs_for_each_call(strategy: StrategyName) -> None:
     # Given any strategy / When traced by strace / Then each removal at least is stopped for
     slower = expected(survey(), strategy, trace=TraceSource.STRACE) - expected(survey(), strategy)
@@ -228,7 +230,7 @@ def test_the_range_is_as_wide_as_what_is_known(
     calibration: Calibration, is_of_this: bool, spread: float
 ) -> None:
     # Given figures of any origin / When predicted / Then low and high lie that factor off
-    one = predicted_seconds(survey(), RM, Options(), calibration, is_of_this=is_of_this)
+    one = predicted_seconds(STRATEGIES[RM], Work(survey()), calibration, is_of_this=is_of_this)
     assert one.expected / one.low == pytest.approx(spread)
     assert one.high / one.expected == pytest.approx(spread)
     assert UNCERTAINTY_MEASURED < UNCERTAINTY_ELSEWHERE < UNCERTAINTY_UNMEASURED
@@ -237,7 +239,7 @@ def test_the_range_is_as_wide_as_what_is_known(
 def test_a_busy_machine_makes_the_range_wider() -> None:
     # Given what was measured while times of the same lay apart / When predicted / Then as they did
     def spread(noise: float) -> float:
-        one = predicted_seconds(survey(), RM, Options(), replace(ROUND, noise=noise))
+        one = predicted_seconds(STRATEGIES[RM], Work(survey()), replace(ROUND, noise=noise))
         return one.high / one.expected
 
     assert spread(NOISE_BORNE) == pytest.approx(UNCERTAINTY_MEASURED)
@@ -249,9 +251,9 @@ def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:
     learnt = replace(ROUND, experience={"rm": Experience(3, 2.0)})
     # When predicted / Then rm takes twice as long, nothing else does, and not elsewhere
     assert expected(survey(), calibration=learnt) == pytest.approx(2 * expected(survey()))
-    find = StrategyName.FIND
+    find = StrategyName("find")
     assert expected(survey(), find, calibration=learnt) == expected(survey(), find)
-    elsewhere = predicted_seconds(survey(), RM, Options(), learnt, is_of_this=False)
+    elsewhere = predicted_seconds(STRATEGIES[RM], Work(survey()), learnt, is_of_this=False)
     assert elsewhere.expected == expected(survey())
 
 
@@ -270,12 +272,13 @@ def test_a_cold_tree_costs_its_reading() -> None:
     # Given prices of reading / When predicted as if nothing were in memory / Then they are added
     tree = survey(1000, 10)
     cold = replace(ROUND, cold_name_s=0.5, cold_directory_s=2.0)
-    warm = predicted_seconds(tree, RM, Options(), cold).expected
-    read = predicted_seconds(tree, RM, Options(), cold, is_cold=True).expected
+    warm = predicted_seconds(STRATEGIES[RM], Work(tree), cold).expected
+    read = predicted_seconds(STRATEGIES[RM], Work(tree), cold, is_cold=True).expected
     totals = tree.totals
     assert read - warm == pytest.approx(0.5 * totals.non_directories + 2.0 * totals.directories)
     # And where they are not known nothing is made up
-    assert predicted_seconds(tree, RM, Options(), ROUND, is_cold=True).expected == expected(tree)
+    unknown = predicted_seconds(STRATEGIES[RM], Work(tree), ROUND, is_cold=True)
+    assert unknown.expected == expected(tree)
 
 
 def test_longer_names_cost_more() -> None:
@@ -294,12 +297,12 @@ def test_only_xargs_pays_for_the_levels_of_its_paths(levels: int, times: float) 
     more_s = 1000 * levels * ROUND.level_s * times
     assert expected(deep, XARGS) - expected(tree, XARGS) == pytest.approx(more_s, rel=1e-3)
     # And those that go by descriptors do not
-    for strategy in set(StrategyName) - {XARGS}:
+    for strategy in set(STRATEGIES) - {XARGS}:
         assert expected(deep, strategy) == expected(tree, strategy)
 
 
 @given(
-    st.sampled_from(StrategyName),
+    st.sampled_from(list(STRATEGIES)),
     st.integers(0, 10**8),
     st.integers(0, 10**7),
     st.integers(0, 10**8),
@@ -321,7 +324,7 @@ def test_any_tree_takes_some_time_and_more_files_take_more(
     tree = survey(files, directories, inodes, allocated_bytes)
     more = survey(files + 1000, directories, inodes + 1000, allocated_bytes)
     one, other = (
-        predicted_seconds(each, strategy, Options(), typical(kind), trace=trace)
+        predicted_seconds(STRATEGIES[strategy], Work(each), typical(kind), trace=trace)
         for each in (tree, more)
     )
     # Then it is a time, and a thousand files more take more
@@ -333,7 +336,7 @@ def test_any_tree_takes_some_time_and_more_files_take_more(
 def test_typical_figures_are_there_for_every_strategy(kind: str) -> None:
     # Given any type / When asked / Then every strategy has prices, and nobody has measured them
     usual = typical(kind)
-    assert set(usual.prices) == {name.value for name in StrategyName}
+    assert set(usual.prices) == set(STRATEGIES)
     assert (usual.kind, usual.measured_at, usual.experience) == (kind, 0.0, {})
 
 

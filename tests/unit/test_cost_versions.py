@@ -18,7 +18,7 @@ AS_MEASURED = {
 }
 
 
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_tables_are_for_the_measured_versions(strategy: StrategyName) -> None:
     # Given the versions that were measured / When asked / Then the tables are for them
     assert is_measured(STRATEGIES[strategy], AS_MEASURED)
@@ -27,16 +27,16 @@ def test_tables_are_for_the_measured_versions(strategy: StrategyName) -> None:
 @pytest.mark.parametrize(
     ("tool", "version", "broken"),
     [
-        ("rm", "rm (GNU coreutils) 9.10", {StrategyName.RM, StrategyName.XARGS}),
-        ("tui-fs-engine", "tui-fs-engine 0.2.0", {StrategyName.PARALLEL}),
-        ("tui-fs-engine", "", {StrategyName.PARALLEL}),
-        ("rm", "rm (GNU coreutils) 8.32", {StrategyName.RM, StrategyName.XARGS}),
-        ("rm", "rm (uutils coreutils) 9.1", {StrategyName.RM, StrategyName.XARGS}),
+        ("rm", "rm (GNU coreutils) 9.10", {StrategyName("rm"), StrategyName("xargs")}),
+        ("tui-fs-engine", "tui-fs-engine 0.2.0", {StrategyName("parallel")}),
+        ("tui-fs-engine", "", {StrategyName("parallel")}),
+        ("rm", "rm (GNU coreutils) 8.32", {StrategyName("rm"), StrategyName("xargs")}),
+        ("rm", "rm (uutils coreutils) 9.1", {StrategyName("rm"), StrategyName("xargs")}),
         ("find", "find (GNU findutils) 4.10.0", {"rm", "find", "xargs"}),
-        ("xargs", "xargs (GNU findutils) 4.8.0", {StrategyName.XARGS}),
-        ("rsync", "rsync  version 3.2.7  protocol version 31", {StrategyName.RSYNC}),
-        ("rsync", "openrsync: protocol version 29", {StrategyName.RSYNC}),
-        ("python", "Python 3.13.1", {StrategyName.RMTREE}),
+        ("xargs", "xargs (GNU findutils) 4.8.0", {StrategyName("xargs")}),
+        ("rsync", "rsync  version 3.2.7  protocol version 31", {StrategyName("rsync")}),
+        ("rsync", "openrsync: protocol version 29", {StrategyName("rsync")}),
+        ("python", "Python 3.13.1", {StrategyName("rmtree")}),
     ],
 )
 def test_another_version_breaks_the_strategies_that_use_it(
@@ -50,8 +50,8 @@ def test_another_version_breaks_the_strategies_that_use_it(
 def test_a_missing_tool_breaks_them_too() -> None:
     # Given no rsync / When asked / Then its table is not for it
     versions = {name: line for name, line in AS_MEASURED.items() if name != "rsync"}
-    assert not is_measured(STRATEGIES[StrategyName.RSYNC], versions)
-    assert versions_used(STRATEGIES[StrategyName.RSYNC], versions)["rsync"] == ""
+    assert not is_measured(STRATEGIES[StrategyName("rsync")], versions)
+    assert versions_used(STRATEGIES[StrategyName("rsync")], versions)["rsync"] == ""
 
 
 def test_what_is_installed_has_first_lines() -> None:

@@ -32,7 +32,7 @@ PLAN = Plan(
     job_id="a1b2c3",
     created_at=0.0,
     targets=(Target(PathStr("/srv/spool"), Pin(1, 2, 3)),),
-    strategy=StrategyName.RM,
+    strategy=StrategyName("rm"),
     options=Options(),
     tools={},
     expected=Expected(Totals(files=200_000, directories=1), 0, 0, complete=True),

@@ -161,7 +161,7 @@ def test_the_journal_of_many_failures_is_bounded() -> None:
 
 def rm_output() -> ToolOutput:
     """Give what reads the messages of rm."""
-    return ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+    return ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
 
 
 def denied(name: str, reason: str = "Permission denied") -> bytes:

@@ -29,12 +29,12 @@ from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534
-BY_PATH = (StrategyName.XARGS, StrategyName.RSYNC)
+BY_PATH = (StrategyName("xargs"), StrategyName("rsync"))
 BY_DESCRIPTOR = (
-    StrategyName.RM,
-    StrategyName.FIND,
-    StrategyName.RMTREE,
-    StrategyName.PARALLEL,
+    StrategyName("rm"),
+    StrategyName("find"),
+    StrategyName("rmtree"),
+    StrategyName("parallel"),
 )
 
 
@@ -84,7 +84,7 @@ def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: Strateg
 def test_a_target_that_others_may_write_is_a_race(firm: Path, mode: int, uid: int) -> None:
     # Given a target in other hands, not seen by the survey / When asked / Then it is named
     target = tree(firm, mode, uid)
-    assert f"replace {target}" in str(why(StrategyName.XARGS, target))
+    assert f"replace {target}" in str(why(StrategyName("xargs"), target))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
     above.chmod(mode)
     os.chown(above, uid, uid)
     # When asked / Then it is a race where others can exchange what is below, which is named
-    said = why(StrategyName.RSYNC, target)
+    said = why(StrategyName("rsync"), target)
     assert (said is not None) is is_race
     assert said is None or f"replace {above / 'below'}" in said
     # And just then the command lines do not name its path
@@ -113,7 +113,7 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
 
 
 @pytest.mark.parametrize("with_output", [False, True])
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_tools_get_the_path_where_it_is_firm(
     firm: Path, strategy: StrategyName, with_output: bool
 ) -> None:
@@ -127,7 +127,7 @@ def test_tools_get_the_path_where_it_is_firm(
 
 
 @pytest.mark.parametrize("with_output", [False, True])
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
     "options",
     [Options(), Options(keep_root=True), Options(filters=Filters(name_glob="*"))],
@@ -169,7 +169,7 @@ def several(above: Path, number: int, name: str = "t") -> list[str]:
 
 
 @pytest.mark.parametrize("keep_root", [False, True])
-@pytest.mark.parametrize("strategy", StrategyName)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_firm_targets_come_first_and_others_run_inside(
     firm: Path, strategy: StrategyName, keep_root: bool
 ) -> None:
@@ -210,7 +210,7 @@ def test_a_command_line_holds_what_the_kernel_permits(
     # Given many targets of long names, all firm / When staged / Then in several runs
     monkeypatch.setattr("tui_fs.job.races.is_firm", lambda *_: True)
     paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
-    built = STRATEGIES[StrategyName.RM]
+    built = STRATEGIES[StrategyName("rm")]
     staged = stage(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
     # And each in just one, in its order
     assert [number for one in staged for number in one.targets] == list(range(1000))
@@ -225,14 +225,14 @@ def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> Non
     # Given many firm targets of short names / When staged / Then in few runs of equal size
     monkeypatch.setattr("tui_fs.job.races.is_firm", lambda *_: True)
     paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
-    staged = stage(STRATEGIES[StrategyName.RM], paths, Options(), {"rm": "/bin/rm"}, "/e")
+    staged = stage(STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e")
     assert [len(one.targets) for one in staged] == [10] * MOST_GROUPS
 
 
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
     # Given more targets than can have steps of their own / Then it says so for them only
     paths = several(firm, 51)
-    built = STRATEGIES[StrategyName.RSYNC]
+    built = STRATEGIES[StrategyName("rsync")]
     tools = dict.fromkeys(built.tools, "/bin/tool")
     few = stage(built, paths[:50], Options(), tools, "/e")
     many = stage(built, paths, Options(), tools, "/e")
@@ -244,18 +244,18 @@ def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
 def test_accepted_races_are_none(firm: Path) -> None:
     # Given a target of others / When races are accepted / Then none is said, and none refused
     target = tree(firm, 0o777, NOBODY)
-    assert why(StrategyName.XARGS, target, 1, Options(accept_races=True)) is None
-    refuse_race(STRATEGIES[StrategyName.XARGS], Options(accept_races=True), [str(target)], 1)
+    assert why(StrategyName("xargs"), target, 1, Options(accept_races=True)) is None
+    refuse_race(STRATEGIES[StrategyName("xargs")], Options(accept_races=True), [str(target)], 1)
     with pytest.raises(Refused) as refusal:
-        refuse_race(STRATEGIES[StrategyName.XARGS], Options(), [str(target)], 1)
+        refuse_race(STRATEGIES[StrategyName("xargs")], Options(), [str(target)], 1)
     assert refusal.value.rule == "races"
     assert "--accept-races" in refusal.value.advice
 
 
 def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
     # Given a target that is gone, or the way to it / When asked / Then in doubt it is a race
-    assert why(StrategyName.XARGS, firm / "gone") is not None
-    assert why(StrategyName.XARGS, firm / "gone" / "t") is not None
+    assert why(StrategyName("xargs"), firm / "gone") is not None
+    assert why(StrategyName("xargs"), firm / "gone" / "t") is not None
     assert not is_firm(str(firm / "gone" / "t"), read_mounts())
 
 
@@ -307,7 +307,7 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
     pins = [Pin(1, number, 0) for number in (10, 20, 30)]
     tools = {"tui-fs-engine": "/bin/e", "rmdir": "/bin/rmdir"}
     # When staged
-    staged = stage(STRATEGIES[StrategyName.PARALLEL], paths, Options(), tools, "/e", pins=pins)
+    staged = stage(STRATEGIES[StrategyName("parallel")], paths, Options(), tools, "/e", pins=pins)
     # Then each run compares its own targets, also where it runs in one
     pinned = {
         one.targets: [step for step in one.step[0] if ":" in step]
@@ -317,9 +317,11 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
     assert pinned == {(0,): ["1:10:0"], (2,): ["1:30:0"], (1,): ["1:20:0"]}
     assert staged[-1].step == (("/bin/rmdir", "--", "./t"),)
     # But no other strategy is given any
-    plain = stage(STRATEGIES[StrategyName.FIND], paths, Options(), {"find": "f", "rmdir": "r"}, "")
+    plain = stage(
+        STRATEGIES[StrategyName("find")], paths, Options(), {"find": "f", "rmdir": "r"}, ""
+    )
     tools = {"find": "f", "rmdir": "r"}
-    assert stage(STRATEGIES[StrategyName.FIND], paths, Options(), tools, "", pins=pins) == plain
+    assert stage(STRATEGIES[StrategyName("find")], paths, Options(), tools, "", pins=pins) == plain
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)
@@ -370,7 +372,7 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
 
     monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(served, disk))
     # When asked / Then it is refused, and the reason names the place and the type
-    said = str(why(StrategyName.XARGS, target))
+    said = str(why(StrategyName("xargs"), target))
     assert f"{firm / 'served'} is a file system of type {kind}" in said
     assert "its server decides who may write" in said
     # But not where root's own FUSE program leaves the checks to the kernel
@@ -378,11 +380,11 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
         options = frozenset({"rw", "user_id=0", "default_permissions"})
         own = served._replace(options=options)
         monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(own, disk))
-        assert why(StrategyName.XARGS, target) is None
+        assert why(StrategyName("xargs"), target) is None
         monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(served, disk))
     # And the tools of every strategy run in the target
     assert directories_named_from([str(target)]) == (str(target),)
-    assert why(StrategyName.RM, target) is None
+    assert why(StrategyName("rm"), target) is None
 
 
 def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:

@@ -31,7 +31,7 @@ def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | Exception]) -
 
     monkeypatch.setattr(sampling, "read_space", answer)
     monkeypatch.setattr(sampling, "LOOK_AT_PROCESSES_EVERY_S", 0.0)
-    output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+    output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
     return Sampler(NoCounts(TraceSource.OFF, ""), output, ["/"], os.getpid())
 
 

@@ -36,7 +36,7 @@ def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
         job_id=job_id,
         created_at=created_at,
         targets=(Target(PathStr("/srv/t\udcff"), Pin(1, 2, 3)),),
-        strategy=StrategyName.RM,
+        strategy=StrategyName("rm"),
         options=Options(),
         tools={"rm": "/bin/rm"},
         expected=Expected(Totals(files=10, directories=2), 0, 0, complete=True),

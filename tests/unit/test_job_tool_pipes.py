@@ -23,7 +23,7 @@ class Reader(ToolPipes):
             os.set_blocking(descriptor, False)
         self.selector = selectors.DefaultSelector()
         self.noted: list[Event] = []
-        output = ToolOutput(STRATEGIES[StrategyName.RM], "/t")
+        output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
         super().__init__(out, err, output, self.selector, self.noted.append, lambda: 1.0)
 
     @property

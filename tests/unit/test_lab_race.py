@@ -45,7 +45,7 @@ def results_of(
     seconds: Mapping[str, tuple[float, ...]], calls: Mapping[str, Calls] | None = None
 ) -> Results:
     """Return a run in which only these strategies have figures."""
-    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", ENTRIES) for one in StrategyName)
+    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", ENTRIES) for one in STRATEGIES)
     machine = Machine("Linux", "", 2, 1 << 30, "", {})
     events: list[LabEvent] = [
         RunBegan("race-your-strategies", "small", 0.0, machine, "/s", plans),
@@ -80,7 +80,7 @@ def test_every_strategy_has_a_tree_of_its_own(scale: Scale) -> None:
     trials = EXPERIMENT.trials(scale, setting())
     # Then every strategy deletes the same tree, and its calls are counted
     steps = [step for trial in trials for step in trial.steps]
-    assert [step.key for step in steps] == [name.value for name in STRATEGIES]
+    assert [step.key for step in steps] == list(STRATEGIES)
     assert {step.counting for step in steps} == {Counting.CALLS}
     (tree,) = {trial.tree for trial in trials}
     assert tree is not None
@@ -104,7 +104,7 @@ def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:
     assert published.contents_bytes >= 5_000
 
 
-@pytest.mark.parametrize("name", list(StrategyName))
+@pytest.mark.parametrize("name", list(STRATEGIES))
 def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: StrategyName) -> None:
     # Given what a step finds: a tree and an empty directory
     for tool in STRATEGIES[name].tools:
@@ -211,7 +211,7 @@ def test_what_is_shown_is_ranked() -> None:
     views = EXPERIMENT.views(results)
     (table,) = [view for view in views if isinstance(view, TableView)]
     assert table.keys[:3] == ("find", "rm", "rmtree")
-    assert set(table.keys) == set(StrategyName)
+    assert set(table.keys) == set(STRATEGIES)
     # And the bars of each measure have an order of their own
     bars = {view.measure: view.keys for view in views if isinstance(view, BarsView)}
     assert bars[Measure.SECONDS] == ("find", "rm", "rmtree")

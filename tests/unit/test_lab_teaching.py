@@ -17,6 +17,7 @@ from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import STRATEGIES
 
 MEASURED_AT = 1.7e9
 
@@ -32,7 +33,7 @@ def directory(tmp_path: Path) -> str:
 
 def raced(**seconds: tuple[float, ...]) -> Results:
     """Return a race in which these strategies took so long; one time stands for three runs."""
-    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", 1_000) for one in StrategyName)
+    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", 1_000) for one in STRATEGIES)
     events: list[LabEvent] = [
         RunBegan("race", "small", 0.0, Machine("", "", 1, 1, "", {}), "/s", plans),
         *(
@@ -70,9 +71,9 @@ def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
     # When predicted
     small, large = (predictions(str(one)) for one in (small_tree, large_tree))
     # Then by the prices measured here, for every strategy whose tools there are
-    assert {"rm", "find", "xargs", "rmtree"} <= set(large) <= set(StrategyName)
+    assert {"rm", "find", "xargs", "rmtree"} <= set(large) <= set(STRATEGIES)
     for name, one in large.items():
-        assert one.strategy.value == name and one.measured_at == MEASURED_AT
+        assert one.strategy == name and one.measured_at == MEASURED_AT
         assert one.seconds > small[name].seconds
     # And nothing was touched
     assert sum(len(files) for _, _, files in os.walk(large_tree)) == 1_000

@@ -41,9 +41,10 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.requester import Requester
 from tui_fs.model.space import Space
-from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
+from tui_fs.model.strategy import Filters, IoPriority, Options, Pace
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target
+from tui_fs.strategies.registry import STRATEGIES
 
 # Others import these to build journals of their own.
 seconds = st.floats(0, 1e9, allow_nan=False)
@@ -79,7 +80,7 @@ EVENT_KINDS: dict[type[Event], st.SearchStrategy[Event]] = {
         started_at=seconds,
         supervisor_pid=small,
         targets=several_paths,
-        strategy=st.sampled_from(StrategyName),
+        strategy=st.sampled_from(list(STRATEGIES)),
         keep_root=st.booleans(),
         command=argvs,
         expected=expected,
@@ -141,7 +142,7 @@ events = st.one_of(*EVENT_KINDS.values())
 
 estimates = st.builds(
     Estimate,
-    strategy=st.sampled_from(StrategyName),
+    strategy=st.sampled_from(list(STRATEGIES)),
     seconds_low=seconds,
     seconds=seconds,
     seconds_high=seconds,
@@ -173,7 +174,7 @@ plans = st.builds(
         min_size=1,
         max_size=3,
     ).map(tuple),
-    strategy=st.sampled_from(StrategyName),
+    strategy=st.sampled_from(list(STRATEGIES)),
     options=options,
     tools=st.dictionaries(texts, texts, max_size=2),
     expected=expected,

@@ -52,7 +52,7 @@ def started(entries: int = 1000, complete: bool = True) -> JobStarted:
         started_at=1e9,
         supervisor_pid=1,
         targets=(PathStr("/t"),),
-        strategy=StrategyName.RM,
+        strategy=StrategyName("rm"),
         keep_root=False,
         command=(("rm",),),
         expected=Expected(Totals(files=entries - 1, directories=1), 0, 0, complete),

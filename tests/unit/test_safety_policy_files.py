@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.unit.policies import at, policy_file, quiet_environment, read, refusal
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import StrategyName
 from tui_fs.safety.policy import (
     MAX_POLICY_BYTES,
     READ_ONLY_VARIABLE,
@@ -20,6 +19,7 @@ from tui_fs.safety.policy import (
     check_policy,
     read_policy,
 )
+from tui_fs.strategies.registry import STRATEGIES
 
 __all__ = ["quiet_environment"]
 
@@ -27,7 +27,7 @@ __all__ = ["quiet_environment"]
 def complaint(file: str) -> BadInput:
     """Give the error of a broken file: one sentence that names it, and an advice."""
     with pytest.raises(BadInput) as broken:
-        read_policy((file,))
+        read_policy((file,), known_strategies=STRATEGIES)
     assert file in broken.value.sentence
     assert broken.value.sentence.endswith(".")
     assert "Nothing is deleted" in broken.value.advice
@@ -46,7 +46,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         'never = ["/srv/db/", "//srv/./größe"]\nallowed = ["/srv"]\n'
         'type_name_above_entries = 500\nstrategies = ["rm", "parallel"]\nread_only = true\n',
     )
-    assert read_policy((file,)) == Policy(
+    assert read_policy((file,), known_strategies=STRATEGIES) == Policy(
         sources=(file,),
         never=(PathStr("/srv/db"), PathStr("/srv/größe")),
         allowed=((PathStr("/srv"),),),
@@ -58,14 +58,14 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 def test_every_strategy_may_be_named(tmp_path: Path) -> None:
     # Given all strategies there are / When read / Then none is unknown
-    names = [name.value for name in StrategyName]
+    names = list(STRATEGIES)
     assert read(tmp_path, f"strategies = {json.dumps(names)}").strategies == frozenset(names)
 
 
 def test_an_empty_file_says_nothing_but_was_read(tmp_path: Path) -> None:
     # Given an empty file / When read / Then only its name is known
     file = policy_file(tmp_path, "")
-    assert read_policy((file,)) == Policy(sources=(file,))
+    assert read_policy((file,), known_strategies=STRATEGIES) == Policy(sources=(file,))
 
 
 def test_two_files_combine_to_what_both_permit(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_silent_file_takes_nothing_back(tmp_path: Path) -> None:
 def test_no_file_is_no_policy(tmp_path: Path, missing: str) -> None:
     # Given no file, no folder, or no home (/dev/null) / When read / Then no policy
     (tmp_path / "file").touch()
-    assert read_policy((str(tmp_path / missing),)) == Policy()
+    assert read_policy((str(tmp_path / missing),), known_strategies=STRATEGIES) == Policy()
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_one_broken_file_is_not_outvoted(tmp_path: Path) -> None:
     # Given a good file before and after a broken one / When read / Then it is an error
     files = [policy_file(tmp_path, text, name) for name, text in (("a", ""), ("b", "x"), ("c", ""))]
     with pytest.raises(BadInput):
-        read_policy(tuple(files))
+        read_policy(tuple(files), known_strategies=STRATEGIES)
 
 
 def test_a_fifo_does_not_hang(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_policy_in_the_place_of_its_folder_is_a_broken_policy(tmp_path: Path) 
 def test_a_link_to_a_policy_is_followed(tmp_path: Path) -> None:
     # Given a link to a good file / When read / Then it counts
     (tmp_path / "link").symlink_to(policy_file(tmp_path, "read_only = true"))
-    assert read_policy((str(tmp_path / "link"),)).read_only is not None
+    assert read_policy((str(tmp_path / "link"),), known_strategies=STRATEGIES).read_only is not None
 
 
 def test_an_unreadable_file_is_not_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_any_bytes_are_a_policy_or_bad_input(
     # Given any bytes / When read / Then a policy, or an error that people can read
     file = policy_file(tmp_path_factory.mktemp("policy"), content)
     try:
-        assert read_policy((file,)).sources == (file,)
+        assert read_policy((file,), known_strategies=STRATEGIES).sources == (file,)
     except BadInput as error:
         assert file in error.sentence
         assert error.sentence.isprintable()
@@ -256,7 +256,7 @@ def test_the_two_places_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     # When the places are not given / Then both are read, the administrator's first
-    assert read_policy().never == ("/system", "/own")
+    assert read_policy(known_strategies=STRATEGIES).never == ("/system", "/own")
 
 
 @pytest.mark.parametrize("value", ["", "relative"])
@@ -272,9 +272,9 @@ def test_the_place_is_below_home_unless_another_is_named(
     monkeypatch.setenv("XDG_CONFIG_HOME", value)
     # When read / Then the home's; with a home that is not absolute / Then none
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert read_policy().never == (str(tmp_path / "home" / ".config"),)
+    assert read_policy(known_strategies=STRATEGIES).never == (str(tmp_path / "home" / ".config"),)
     monkeypatch.setenv("HOME", "home")
-    assert read_policy() == Policy()
+    assert read_policy(known_strategies=STRATEGIES) == Policy()
 
 
 @pytest.mark.parametrize("value", ["1", "0", " ", "no"])
@@ -283,10 +283,12 @@ def test_the_variable_switches_deletion_off(
 ) -> None:
     # Given any value / When no file says anything / Then read-only, by the variable's name
     monkeypatch.setenv(READ_ONLY_VARIABLE, value)
-    assert READ_ONLY_VARIABLE in refusal(read_policy(()), at(tmp_path / "target"), "read-only")
+    assert READ_ONLY_VARIABLE in refusal(
+        read_policy((), known_strategies=STRATEGIES), at(tmp_path / "target"), "read-only"
+    )
 
 
 def test_an_empty_variable_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an empty value / When read / Then no policy
     monkeypatch.setenv(READ_ONLY_VARIABLE, "")
-    check_policy(read_policy(()), at(tmp_path / "target"))
+    check_policy(read_policy((), known_strategies=STRATEGIES), at(tmp_path / "target"))

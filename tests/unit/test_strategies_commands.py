@@ -166,7 +166,7 @@ def test_several_targets_stand_where_one_would(name: StrategyName, keep_root: bo
     strategy = STRATEGIES[name]
     options = Options(keep_root=keep_root)
     if strategy.at_once(options) == 1:
-        assert name is StrategyName.RSYNC or (name is StrategyName.RM and keep_root)
+        assert name == StrategyName("rsync") or (name == StrategyName("rm") and keep_root)
         return
     several = ("/t/a", TARGET, "/t/b")
     one = strategy.steps((TARGET,), options, TOOLS, EMPTY)
@@ -209,7 +209,7 @@ def test_filters_become_tests_of_find(filters: Filters, tests: str) -> None:
 def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) -> None:
     # Given filters / When asked / Then only find, xargs and parallel take them
     strategy = STRATEGIES[name]
-    able = (StrategyName.FIND, StrategyName.XARGS, StrategyName.PARALLEL)
+    able = (StrategyName("find"), StrategyName("xargs"), StrategyName("parallel"))
     reasons = unfit_options(strategy, Options(filters=OLD_LOGS))
     assert bool(reasons) is (name not in able)
     assert all("find, xargs, parallel can" in reason for reason in reasons)
@@ -219,11 +219,11 @@ def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) ->
 @pytest.mark.parametrize(
     ("name", "race_safe", "any_depth"),
     [
-        (StrategyName.RM, True, True),
-        (StrategyName.FIND, True, True),
-        (StrategyName.XARGS, False, False),
-        (StrategyName.RSYNC, False, False),
-        (StrategyName.PARALLEL, True, True),
+        (StrategyName("rm"), True, True),
+        (StrategyName("find"), True, True),
+        (StrategyName("xargs"), False, False),
+        (StrategyName("rsync"), False, False),
+        (StrategyName("parallel"), True, True),
     ],
 )
 def test_guarantees_are_what_the_tools_keep(
@@ -270,7 +270,7 @@ def test_a_missing_tool_is_a_reason_with_its_package(name: str, missing: str, pa
 def test_a_missing_engine_is_a_reason_with_what_would_build_it() -> None:
     # Given no engine / When asked / Then there is one reason, and it says what to do
     paths, reasons = tools_of(
-        STRATEGIES[StrategyName.PARALLEL], lambda tool: gnu(tool) if tool == "rmdir" else None
+        STRATEGIES[StrategyName("parallel")], lambda tool: gnu(tool) if tool == "rmdir" else None
     )
     (reason,) = reasons
     assert reason.startswith("tui-fs-engine is not installed; install cargo")
@@ -290,7 +290,7 @@ def test_another_build_is_a_reason(name: str) -> None:
 def test_rsync_needs_no_gnu_tools() -> None:
     # Given tools of another kind / When asked / Then rsync runs with them
     _, reasons = tools_of(
-        STRATEGIES[StrategyName.RSYNC], lambda tool: Tool(tool, f"/bin/{tool}", "toybox")
+        STRATEGIES[StrategyName("rsync")], lambda tool: Tool(tool, f"/bin/{tool}", "toybox")
     )
     assert reasons == ()
 
@@ -327,6 +327,6 @@ def test_a_tool_that_cannot_be_started_now_is_not_called_another_build() -> None
         raise Missing(f"/bin/{name} --version could not be started: EMFILE.", "Raise ulimit -n.")
 
     # When a strategy's tools are looked up / Then the limit is the reason
-    _, reasons = tools_of(STRATEGIES[StrategyName.RM], find)
+    _, reasons = tools_of(STRATEGIES[StrategyName("rm")], find)
     assert reasons[0] == "/bin/rm --version could not be started: EMFILE; Raise ulimit -n"
     assert not any("install" in reason for reason in reasons)

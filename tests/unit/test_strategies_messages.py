@@ -76,7 +76,7 @@ def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
         # When the real rm complains about them
         lines = messages([rm, "--", *names], nowhere)
     # Then each line gives back its name and why
-    found = failures(StrategyName.RM, lines)
+    found = failures(StrategyName("rm"), lines)
     assert [os.fsencode(one.path) for one in found] == names
     assert {(one.operation, one.error) for one in found} <= {
         ("remove", errno.ENOENT),
@@ -94,7 +94,7 @@ def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
         # When the real find complains about them
         lines = messages([find, *(b"./" + name for name in names)], nowhere)
     # Then each line gives back its name and why
-    found = failures(StrategyName.FIND, lines)
+    found = failures(StrategyName("find"), lines)
     assert [os.fsencode(one.path) for one in found] == [b"./" + name for name in names]
     assert {one.error for one in found} <= {errno.ENOENT, errno.ENAMETOOLONG}
 
@@ -228,7 +228,7 @@ def test_recorded_messages_are_read(
 
 def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
     # Given the line of rsync for such a directory / When read / Then it is a failure
-    read = STRATEGIES[StrategyName.RSYNC].parse_output(
+    read = STRATEGIES[StrategyName("rsync")].parse_output(
         b"cannot delete non-empty directory: d\\#012x"
     )
     assert read == Failure(read.path, "rmdir", errno.ENOTEMPTY)  # type: ignore[union-attr]
@@ -298,5 +298,5 @@ def test_messages_of_the_c_library_have_their_errno(number: int) -> None:
 def test_flattened_steps_keep_their_order(tmp_path: Path) -> None:
     # Given a pipeline and a step after it / When flattened / Then the order is that of the start
     tools = {tool: tool for tool in ("find", "xargs", "rm")}
-    steps = STRATEGIES[StrategyName.XARGS].steps((str(tmp_path),), Options(), tools, "")
+    steps = STRATEGIES[StrategyName("xargs")].steps((str(tmp_path),), Options(), tools, "")
     assert [argv[0] for argv in flatten(steps)] == ["find", "xargs", "find"]

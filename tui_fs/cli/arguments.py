@@ -11,6 +11,7 @@ from tui_fs.model.paths import PathStr, displayable, is_encodable
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace, StrategyName
 from tui_fs.model.target import Pin
 from tui_fs.model.units import parse_age, parse_size
+from tui_fs.strategies.registry import STRATEGIES, strategy_named
 
 EXPORT_FORMATS = ("ncdu", "csv", "json")
 """What a survey can be written as."""
@@ -105,9 +106,9 @@ def age(text: str) -> int:
 def strategy(text: str) -> StrategyName:
     """Return a strategy."""
     try:
-        return StrategyName(text)
-    except ValueError as error:
-        names = ", ".join(StrategyName)
+        return strategy_named(text).name
+    except BadInput as error:
+        names = ", ".join(STRATEGIES)
         raise argparse.ArgumentTypeError(f"there is no {text!r}; there are {names}") from error
 
 

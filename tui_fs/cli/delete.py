@@ -129,7 +129,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
                 "schema": SCHEMA,
                 "type": "dry-run",
                 **target_fields(plan.paths),
-                "strategy": plan.strategy.value,
+                "strategy": plan.strategy,
                 **argv_fields("command", predicted.command),
                 "expected": encode(plan.expected),
                 "predicted": estimate_as_json(predicted),

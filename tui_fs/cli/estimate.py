@@ -139,7 +139,7 @@ def estimates_as_text(found: Forecast, refused: str) -> str:
                 count(one.total_calls),
                 one.memory_words,
                 count(one.processes),
-                "recommended" if one.strategy is found.recommended and not refused else "",
+                "recommended" if one.strategy == found.recommended and not refused else "",
             )
         )
     lines = [f"tui-fs would refuse to delete it. {refused}"] if refused else []

@@ -7,7 +7,7 @@ from tui_fs.model.estimate import Estimate
 def estimate_as_json(estimate: Estimate) -> dict[str, object]:
     """Return one strategy's estimate in the shape of the CLI contract."""
     return {
-        "strategy": estimate.strategy.value,
+        "strategy": estimate.strategy,
         "seconds_low": round(estimate.seconds_low, 3),
         "seconds": round(estimate.seconds, 3),
         "seconds_high": round(estimate.seconds_high, 3),

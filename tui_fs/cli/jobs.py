@@ -108,7 +108,7 @@ def _as_json(one: JobSummary) -> dict[str, object]:
         "schema": SCHEMA,
         "id": one.job_id,
         **target_fields(one.targets),
-        "strategy": one.strategy.value,
+        "strategy": one.strategy,
         "state": one.state.value,
         "host": displayable(one.host.name),
         "is_other_host": one.is_other_host,

@@ -24,7 +24,8 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import COMMANDS
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
-from tui_fs.model.strategy import IoPriority, StrategyName
+from tui_fs.model.strategy import IoPriority
+from tui_fs.strategies.registry import STRATEGIES
 
 _COMMANDS = (
     "survey", "estimate", "delete", "recreate", "aside", "jobs", "attach", *COMMANDS, "lab",
@@ -221,7 +222,7 @@ def _add_survey(parser: argparse.ArgumentParser) -> None:
 def _add_delete(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategy", required=True, type=strategy, metavar="S",
-        help=f"one of {', '.join(StrategyName)}",
+        help=f"one of {', '.join(STRATEGIES)}",
     )  # fmt: skip
     _add_answers(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would run, then stop")

@@ -8,26 +8,8 @@ from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.units import count, counted
 from tui_fs.strategies.fts import FTS_SORTED_ABOVE
+from tui_fs.strategies.registry import STRATEGIES
 
-SAFEST_FIRST = (
-    StrategyName.RM,
-    StrategyName.FIND,
-    StrategyName.PARALLEL,
-    StrategyName.RMTREE,
-    StrategyName.RSYNC,
-    StrategyName.XARGS,
-)
-_NOT = {
-    StrategyName.RM: "it removes the same names, one after the other",
-    StrategyName.FIND: "it removes the same names by the same calls; it is there for filters",
-    StrategyName.XARGS: "it starts an rm for every batch of names, reads each directory twice, and "
-    "goes by path, where others could lead it outside",
-    StrategyName.RSYNC: "it keeps lists in memory, asks for the status of every file, and then "
-    "removes one after the other as rm does",
-    StrategyName.RMTREE: "Python makes the same calls and more; it is there to be looked into",
-    StrategyName.PARALLEL: "what several threads gain differs from one file system to the next",
-}
-_BY_DESCRIPTOR = (StrategyName.RM, StrategyName.FIND, StrategyName.PARALLEL)
 _SORTED_ON = ("ext2", "ext3", "ext4")  # where the order of inodes is that of the disk
 _FEW = 1_000
 _MUCH_SLOWER = 1.25
@@ -39,11 +21,16 @@ def recommended(estimates: Sequence[Estimate]) -> StrategyName | None:
     Only threads make one faster by much, and only where that was measured.
     """
     feasible = {estimate.strategy: estimate for estimate in estimates if estimate.feasible}
-    safest = next((name for name in SAFEST_FIRST if name in feasible), None)
-    threads = feasible.get(StrategyName.PARALLEL)
-    if safest is None or threads is None or not _gain(threads, feasible[safest]):
-        return safest
-    return StrategyName.PARALLEL
+    safest_first = sorted(feasible, key=lambda name: STRATEGIES[name].rank)
+    if not safest_first:
+        return None
+    safest = safest_first[0]
+    for name in safest_first[1:]:
+        threads, other = feasible[name], feasible[safest]
+        is_as_safe = threads.race_safe or not other.race_safe
+        if STRATEGIES[name].has_threads and is_as_safe and _gain(threads, other):
+            return name
+    return safest
 
 
 def _gain(threads: Estimate, other: Estimate) -> bool:
@@ -59,10 +46,10 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
     """
     best = recommended(estimates)
     by_name = {estimate.strategy: estimate for estimate in estimates}
-    other = recommended([one for one in estimates if one.strategy is not StrategyName.PARALLEL])
+    other = recommended([one for one in estimates if not STRATEGIES[one.strategy].has_threads])
     return {
         name: _why(survey, kind, by_name[name], by_name.get(other) if other is not None else None)
-        if name is best
+        if name == best
         else _why_not(by_name[name], by_name.get(best) if best is not None else None)
         for name in by_name
     }
@@ -72,9 +59,9 @@ def _why(survey: Survey, kind: str, estimate: Estimate, other: Estimate | None) 
     """Return why the recommended strategy fits this tree.
 
     Args:
-        other: what would be recommended without the strategy parallel.
+        other: what would be recommended without strategies that have threads.
     """
-    if estimate.strategy is StrategyName.PARALLEL and other is not None and _gain(estimate, other):
+    if STRATEGIES[estimate.strategy].has_threads and other is not None and _gain(estimate, other):
         return (
             f"About {other.seconds / estimate.seconds:.1f} times as fast as {other.strategy}, as "
             "measured on this file system: several threads remove at the same time, and nobody "
@@ -82,6 +69,8 @@ def _why(survey: Survey, kind: str, estimate: Estimate, other: Estimate | None) 
         )
     totals, largest = survey.totals, survey.max_entries_in_directory
     best = estimate.strategy
+    guarantees = STRATEGIES[best].guarantees
+    is_by_descriptor = guarantees.any_depth and guarantees.max_levels is None
     is_safe = estimate.race_safe
     if totals.allocated_bytes > (1 << 20) * max(1, totals.entries):
         return (
@@ -91,16 +80,16 @@ def _why(survey: Survey, kind: str, estimate: Estimate, other: Estimate | None) 
     if totals.entries < _FEW:
         safe = f", and nobody can lead {best} outside" if is_safe else ""
         return f"So few entries take no time by any strategy{safe}."
-    if survey.max_path_bytes >= PATH_MAX_BYTES and best in _BY_DESCRIPTOR:
+    if survey.max_path_bytes >= PATH_MAX_BYTES and is_by_descriptor:
         return (
             f"Paths of up to {count(survey.max_path_bytes)} bytes: {best} goes down step by step, "
             "so that none is too long."
         )
-    if survey.writable_by_others and best in _BY_DESCRIPTOR:
+    if survey.writable_by_others and is_by_descriptor:
         where = counted(survey.writable_by_others, "directory", "directories")
         return f"Others may write in {where}: nobody can lead {best} outside the tree."
     if largest > FTS_SORTED_ABOVE and 2 * largest >= totals.entries:
-        if kind in _SORTED_ON and best in _BY_DESCRIPTOR:
+        if kind in _SORTED_ON and is_by_descriptor:
             how = f"{best} removes its names in the order of inodes, which spares the disk"
         else:
             how = "all the time goes into removing its names one by one, by any strategy"
@@ -123,9 +112,9 @@ def _why_not(estimate: Estimate, best: Estimate | None) -> str:
         return f"It cannot run here: {estimate.reasons[0]}."
     if best is None:
         return ""
-    if name is StrategyName.PARALLEL and not estimate.measured_at:
+    if STRATEGIES[name].has_threads and not estimate.measured_at:
         return "What several threads gain was not measured on this file system."
-    words = _NOT[name]
+    words = STRATEGIES[name].trade_off
     ratio = estimate.seconds / best.seconds if best.seconds else 1.0
     if ratio * _MUCH_SLOWER <= 1.0:
         return f"Perhaps {ratio:.1f} times the time of {best.strategy}, but {words}."

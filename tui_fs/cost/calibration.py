@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import StrategyName
+from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES
+from tui_fs.strategies.unit_costs import UnitCosts
 
 
 class Shape(enum.StrEnum):
@@ -49,21 +51,6 @@ class Sample:
     allocated_bytes: int = 0
     batches: int = 0
     levels: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What a strategy costs: its start, an empty file, a directory beside the names in it.
-
-    Attributes:
-        beside_s: what an empty file costs where threads have a directory each; None where there
-            are no threads, or that was not measured: as much as in one directory.
-    """
-
-    start_s: float
-    name_s: float
-    directory_s: float
-    beside_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +111,7 @@ class Calibration:
     kind: str
     measured_at: float
     kernel: str
-    prices: dict[str, Prices]
+    prices: dict[str, UnitCosts]
     batch_s: float
     level_s: float
     counted_process_s: float
@@ -140,29 +127,6 @@ class Calibration:
 
 
 BLOCK_BYTES = 4_096
-_OF_RM = {
-    StrategyName.RM: (1.0, 1.0),
-    StrategyName.FIND: (0.9, 1.3),
-    StrategyName.XARGS: (0.9, 1.8),
-    StrategyName.RSYNC: (1.1, 1.6),
-    StrategyName.RMTREE: (0.9, 2.5),
-    StrategyName.PARALLEL: (0.1, 1.0),
-}
-"""What a name costs is so much of what it costs with rm: the kernel does the same for each.
-
-Beyond, something else has held up this one strategy. rsync asks the status of each file besides,
-and waits in steps of 20 ms. Of parallel's threads, eight at most, each is no faster than rm, and it
-gives up what takes longer than one thread does.
-"""
-_DIRECTORY_OF_RM = {
-    StrategyName.RM: (1.0, 1.0),
-    StrategyName.FIND: (0.9, 2.5),
-    StrategyName.XARGS: (0.9, 2.5),
-    StrategyName.RSYNC: (1.1, 2.5),
-    StrategyName.RMTREE: (0.9, 2.5),
-    StrategyName.PARALLEL: (0.1, 1.0),
-}
-"""Some strategies read each directory several times."""
 _LEVEL_OF_TYPICAL = (0.2, 4.0)
 """Only processors and memory decide what a level costs; beyond, something else has held it up."""
 _CROWDED_LEVELS = 800
@@ -204,46 +168,46 @@ def fit(
     """
     every = _Samples(samples)
     batch_s = _batch_s(every, typical)
-    rm = _prices(every, StrategyName.RM, batch_s)
+    rm = _prices(every, REFERENCE, batch_s)
     if rm is None or rm.name_s == 0:
         raise TuiFsError("The file system is too slow to be measured.")
-    ratio = rm.name_s / typical.prices[StrategyName.RM.value].name_s
-    prices: dict[str, Prices] = {}
-    for name in StrategyName:
-        elsewhere = typical.prices[name.value]
-        found = _prices(every, name, batch_s) or Prices(
+    ratio = rm.name_s / typical.prices[REFERENCE].name_s
+    prices: dict[str, UnitCosts] = {}
+    for name, strategy in STRATEGIES.items():
+        elsewhere = typical.prices[name]
+        found = _prices(every, name, batch_s) or UnitCosts(
             elsewhere.start_s, elsewhere.name_s * ratio, elsewhere.directory_s * ratio
         )
         beside_s = found.beside_s
-        prices[name.value] = Prices(
+        prices[name] = UnitCosts(
             found.start_s,
-            _between(found.name_s, rm.name_s, _OF_RM[name]),
-            _between(found.directory_s, rm.directory_s, _DIRECTORY_OF_RM[name]),
-            None if beside_s is None else _between(beside_s, rm.name_s, _OF_RM[name]),
+            _between(found.name_s, rm.name_s, strategy.cost.name_bounds),
+            _between(found.directory_s, rm.directory_s, strategy.cost.directory_bounds),
+            None if beside_s is None else _between(beside_s, rm.name_s, strategy.cost.name_bounds),
         )
     block_s = byte_s = link_s = 0.0
-    if (blocks := every.of(StrategyName.RM, Shape.BLOCKS)) is not None:
+    if (blocks := every.of(REFERENCE, Shape.BLOCKS)) is not None:
         found_s = _rest(blocks.seconds - rm.start_s, blocks.names * rm.name_s, blocks.names)
         block_s = min(found_s, _MOST_OF_A_BLOCK * rm.name_s)
-    if (large := every.of(StrategyName.RM, Shape.LARGE)) is not None:
+    if (large := every.of(REFERENCE, Shape.LARGE)) is not None:
         known = rm.start_s + large.names * (rm.name_s + block_s)
         byte_s = _rest(large.seconds, known, large.allocated_bytes - large.names * BLOCK_BYTES)
         if large.allocated_bytes < _LEAST_LARGE_BYTES:
             byte_s = 0.0  # a file system that compresses, or allocates late
-    if (links := every.of(StrategyName.RM, Shape.LINKS)) is not None:
+    if (links := every.of(REFERENCE, Shape.LINKS)) is not None:
         without = rm.start_s + links.names * rm.name_s
         link_s = min(rm.name_s, _rest(without, links.seconds, links.names - links.inodes))
     level_s = typical.level_s
-    if (deep := every.of(StrategyName.XARGS, Shape.DEEP)) is not None:
-        price = prices[StrategyName.XARGS.value]
+    if (deep := every.of(BATCHED, Shape.DEEP)) is not None:
+        price = prices[BATCHED]
         known = price.start_s + deep.batches * batch_s + deep.names * price.name_s
         known += deep.directories * price.directory_s
         found_s = _rest(deep.seconds, known, walked_levels(deep.names, deep.names * deep.levels))
         level_s = _between(found_s, typical.level_s, _LEVEL_OF_TYPICAL)
     counted_s = typical.counted_process_s
-    plain, counted = (every.of(StrategyName.XARGS, one) for one in (Shape.BATCHES, Shape.COUNTED))
+    plain, counted = (every.of(BATCHED, one) for one in (Shape.BATCHES, Shape.COUNTED))
     if plain is not None and counted is not None:
-        start_s = prices[StrategyName.XARGS.value].start_s
+        start_s = prices[BATCHED].start_s
         uncounted_s = (plain.seconds - start_s) * counted.batches / max(1, plain.batches)
         counted_s = _rest(counted.seconds, start_s + uncounted_s, counted.batches)
     return Calibration(
@@ -291,7 +255,7 @@ def _factor_between(times: Sequence[float]) -> float:
     return statistics.geometric_mean(max(pair) / min(pair) for pair in pairs)
 
 
-def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices | None:
+def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> UnitCosts | None:
     empty = every.of(strategy, Shape.EMPTY)
     flat = every.of(strategy, Shape.FLAT)
     forest = every.of(strategy, Shape.FOREST)
@@ -307,12 +271,12 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> Prices |
         beside_s = _rest(beside.seconds, known, beside.names - round(like_forest * forest.names))
     each_s = name_s if beside_s is None else beside_s
     known = start_s + forest.batches * batch_s + forest.names * each_s
-    return Prices(start_s, name_s, _rest(forest.seconds, known, forest.directories), beside_s)
+    return UnitCosts(start_s, name_s, _rest(forest.seconds, known, forest.directories), beside_s)
 
 
-def _cold(every: _Samples, rm: Prices) -> tuple[float | None, float | None]:
+def _cold(every: _Samples, rm: UnitCosts) -> tuple[float | None, float | None]:
     """Compare trees that were not in memory with what rm takes for those that are."""
-    flat, forest = (every.of(StrategyName.RM, one) for one in (Shape.COLD_FLAT, Shape.COLD_FOREST))
+    flat, forest = (every.of(REFERENCE, one) for one in (Shape.COLD_FLAT, Shape.COLD_FOREST))
     if flat is None or forest is None:
         return None, None
     name_s = _rest(flat.seconds, rm.start_s + flat.names * rm.name_s, flat.names)
@@ -322,9 +286,9 @@ def _cold(every: _Samples, rm: Prices) -> tuple[float | None, float | None]:
 
 def _batch_s(every: _Samples, typical: Calibration) -> float:
     """Compare many batches of few names with as few as there can be, of many."""
-    many = every.of(StrategyName.XARGS, Shape.BATCHES)
-    few = every.of(StrategyName.XARGS, Shape.FLAT)
-    empty = every.of(StrategyName.XARGS, Shape.EMPTY)
+    many = every.of(BATCHED, Shape.BATCHES)
+    few = every.of(BATCHED, Shape.FLAT)
+    empty = every.of(BATCHED, Shape.EMPTY)
     if many is None or few is None or empty is None:
         return typical.batch_s
     # many = start + names_m·name + batches_m·batch; few alike: eliminate the price of a name

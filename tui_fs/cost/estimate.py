@@ -12,7 +12,7 @@ from tui_fs.cost.time import experience_factor, predicted_seconds
 from tui_fs.cost.versions import is_measured, versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.strategy import Argv, Guarantees, Options, StrategyName
+from tui_fs.model.strategy import Argv, Options, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.strategies.prediction import RMDIR_CALLS, CallCounts, Work, about_bytes, apply
 from tui_fs.strategies.registry import STRATEGIES
@@ -52,7 +52,6 @@ class Candidate:
         trace: what will count its calls; None for what counts those of every other one.
     """
 
-    guarantees: Guarantees
     command: tuple[Argv, ...]
     unfit: tuple[str, ...]
     targets: int = 1
@@ -92,7 +91,8 @@ def with_rmdir(estimate: Estimate, number: int) -> Estimate:
 def _estimate(
     survey: Survey, options: Options, basis: Basis, name: StrategyName, candidate: Candidate
 ) -> Estimate:
-    guarantees, strategy = candidate.guarantees, STRATEGIES[name]
+    strategy = STRATEGIES[name]
+    guarantees = strategy.guarantees
     trace = candidate.trace or basis.trace
     work = Work(
         survey,
@@ -104,19 +104,17 @@ def _estimate(
         counts_itself=trace is TraceSource.ENGINE,
     )
     peak_bytes = about_bytes(strategy.peak_memory_bytes(work))
-    found = feasibility(survey, name, options, guarantees, peak_bytes, basis.place)
+    found = feasibility(strategy, work, peak_bytes, basis.place)
     hindrances = (*candidate.unfit, *found.hindrances)
     notes = found.notes
     if not guarantees.race_safe:
         notes = (*notes, "not safe where somebody else can write in the tree")
     calls, calls_rest_on = _calls(work, basis, name)
     seconds = predicted_seconds(
-        survey,
-        name,
-        options,
+        strategy,
+        work,
         basis.calibration,
         is_of_this=basis.is_of_this,
-        runs=candidate.runs,
         trace=trace,
         calls=sum(calls.calls.values()) + (calls.other or 0),
         is_cold=basis.is_cold,
@@ -150,7 +148,7 @@ def _calls(work: Work, basis: Basis, name: StrategyName) -> tuple[CallCounts, st
     by_table = strategy.predicted_calls(work)
     if is_measured(strategy, versions) or work.survey.matched is not None:
         return by_table, "what was measured with the installed versions"
-    counted = basis.calibration.counted.get(name.value)
+    counted = basis.calibration.counted.get(name)
     is_known = counted is not None and counted.versions == versions_used(strategy, versions)
     if counted is None or not is_known or work.options.keep_root:
         return by_table, "what was measured with other versions of the tools: opens may be off"

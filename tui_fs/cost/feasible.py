@@ -5,24 +5,17 @@ some of it again at the start (mounts, what is used elsewhere, read-only file sy
 said earlier.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tui_fs.linux.memory import MemoryRoom
-from tui_fs.model.paths import PATH_MAX_BYTES, displayable
-from tui_fs.model.strategy import Guarantees, Options, StrategyName
+from tui_fs.model.paths import displayable
+from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Finding, Survey
 from tui_fs.model.units import bytes_iec, counted
+from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.prediction import Work
 
-RSYNC_LEVELS = 1_024
-"""rsync 3.5.0 walks down to every entry and says ENOMEM beyond so many levels (measured)."""
-
-_RSYNC_WALKS_SINCE = (3, 4)
-_RM_PRESERVES_ALL_SINCE = (8, 30)
-"""rm --preserve-root=all, which keeping the root uses."""
-
-_VERSION = re.compile(r"(\d+)\.(\d+)")
 _LOCKED = {
     "immutable": "immutable",
     "append-only": "append-only",
@@ -56,18 +49,14 @@ class Surroundings:
 
 
 def feasibility(
-    survey: Survey,
-    strategy: StrategyName,
-    options: Options,
-    guarantees: Guarantees,
-    peak_bytes: int,
-    place: Surroundings,
+    strategy: Strategy, work: Work, peak_bytes: int, place: Surroundings
 ) -> Feasibility:
     """Return what stands against a strategy here, the gravest first.
 
     Args:
         peak_bytes: the memory that its largest process will need.
     """
+    survey = work.survey
     hindrances: list[str] = []
     notes: list[str] = []
     if place.is_read_only:
@@ -75,11 +64,8 @@ def feasibility(
     hindrances += _mounts(survey)
     hindrances += _uses(survey)
     notes += _unchecked(survey)
-    versions = place.versions or {}
-    hindrances += _too_old(strategy, options, versions)
-    hindrances += _too_long(survey, strategy, guarantees, is_inside=place.is_inside)
-    hindrances += _too_deep(survey, strategy, guarantees, versions)
-    _add_memory(hindrances, notes, strategy, peak_bytes, place.room)
+    hindrances += strategy.limits(work, place.versions or {})
+    _add_memory(hindrances, notes, strategy.name, peak_bytes, place.room)
     _add_locked(hindrances, notes, survey)
     return Feasibility(tuple(hindrances), tuple(notes))
 
@@ -110,54 +96,6 @@ def _unchecked(survey: Survey) -> list[str]:
         f"{processes} cannot be inspected with the rights of this user: if one of them has the "
         "directory mounted in a mount namespace of its own, as containers do, that is not found"
     ]
-
-
-def _too_old(strategy: StrategyName, options: Options, versions: Mapping[str, str]) -> list[str]:
-    version = _version(versions.get("rm", ""))
-    uses_all = strategy is StrategyName.RM and options.keep_root
-    if not uses_all or version is None or version >= _RM_PRESERVES_ALL_SINCE:
-        return []
-    number = ".".join(map(str, version))
-    return [f"rm {number} does not know --preserve-root=all; coreutils 8.30 does"]
-
-
-def _too_long(
-    survey: Survey, strategy: StrategyName, guarantees: Guarantees, *, is_inside: bool
-) -> list[str]:
-    """xargs gives rm the paths as find was given them.
-
-    rsync names entries from the target on, and is given the target with a slash behind it.
-    """
-    longest = survey.max_path_bytes
-    if guarantees.any_depth or not longest:
-        return []
-    roots_bytes = [len(root.encode(errors="surrogateescape")) for root in _roots(survey)]
-    top_bytes = min(roots_bytes)
-    if strategy is StrategyName.RSYNC:
-        named_bytes = len("./") if is_inside else max(roots_bytes) + len("/")
-        longest = max(longest - top_bytes - 1, named_bytes)
-    elif is_inside:
-        longest -= top_bytes - 1
-    # xargs hands on names of files only; find takes the directories, however deep
-    hands_on = strategy is not StrategyName.XARGS or survey.totals.non_directories
-    if longest < PATH_MAX_BYTES or not hands_on:
-        return []
-    return [
-        f"{strategy} works by path and stops at {PATH_MAX_BYTES:,} bytes; "
-        f"the longest here has {longest:,}"
-    ]
-
-
-def _too_deep(
-    survey: Survey, strategy: StrategyName, guarantees: Guarantees, versions: Mapping[str, str]
-) -> list[str]:
-    most, why = guarantees.max_levels, f"{strategy} calls itself for each level"
-    version = _version(versions.get("rsync", ""))
-    if strategy is StrategyName.RSYNC and (version is None or version >= _RSYNC_WALKS_SINCE):
-        most, why = RSYNC_LEVELS, "rsync walks down to every entry"
-    if most is None or survey.max_depth <= most:
-        return []
-    return [f"{why} and stops at about {most:,}; this tree has {survey.max_depth:,}"]
 
 
 def _add_memory(
@@ -226,8 +164,3 @@ def _of_kind(survey: Survey, kind: str) -> list[Finding]:
 
 def _roots(survey: Survey) -> tuple[str, ...]:
     return tuple(root.path for root in survey.roots) or (survey.path,)
-
-
-def _version(line: str) -> tuple[int, int] | None:
-    found = _VERSION.search(line)
-    return (int(found[1]), int(found[2])) if found else None

@@ -1,15 +1,16 @@
 """How long a deletion will take: counts of the survey times what each of them costs here."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Prices, walked_levels
+from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, walked_levels
 from tui_fs.model.calls import TraceSource
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
-from tui_fs.strategies.parallel import shared_names, threads_of
+from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.prediction import Work
-from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.registry import REFERENCE, STRATEGIES
+from tui_fs.strategies.unit_costs import UnitCosts
 
 UNCERTAINTY_UNMEASURED = 2.5
 """Between caches warm and cold, a fast disk and a busy one, lies more than this factor."""
@@ -28,10 +29,6 @@ GROWTH_FROM_ENTRIES = 10_000
 SECONDS_A_COUNTED_CALL = {TraceSource.PERF: 0.2e-6, TraceSource.STRACE: 40e-6}
 """Under the kernel's counters 100,000 files on ext4 took 1.20 s instead of 1.17; under strace,
 where each call stops twice, 9.2 s instead of 1.2 (200,000 calls)."""
-THREADS_WAIT = frozenset({"xfs"})
-"""Where threads may wait for each other, for reasons that no survey tells: small trees of equal
-directories gain, others as much or nothing. So the geometric mean of what small trees tell and of
-what rm takes is told (eight shapes took 0.8 to 1.8 times the former, 0.7 to 1.3 times the mean)."""
 NAME_BYTE_S = 2.5e-9
 """Longer names cost more: 200 bytes 0.4 microseconds on ext4, 0.7 on tmpfs (measured)."""
 
@@ -50,22 +47,6 @@ _NAME_S = {
     "cifs": 800e-6,
 }
 _NAME_ELSEWHERE_S = 30e-6
-_RELATIVE_TO_RM = {
-    StrategyName.RM: 1.0,
-    StrategyName.FIND: 1.0,
-    StrategyName.XARGS: 1.2,
-    StrategyName.RSYNC: 1.15,
-    StrategyName.RMTREE: 1.3,
-    StrategyName.PARALLEL: 1.0,  # what its threads gain differs; nothing is promised unmeasured
-}
-_START_S = {
-    StrategyName.RM: 0.001,
-    StrategyName.FIND: 0.0015,
-    StrategyName.XARGS: 0.004,
-    StrategyName.RSYNC: 0.01,
-    StrategyName.RMTREE: 0.03,
-    StrategyName.PARALLEL: 0.002,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +61,10 @@ class Seconds:
 def typical(kind: str) -> Calibration:
     """Return what deleting costs on file systems of a type, as measured elsewhere."""
     name_s = _NAME_S.get(kind.partition(".")[0], _NAME_ELSEWHERE_S)
+    costs = {name: strategy.cost for name, strategy in STRATEGIES.items()}
     prices = {
-        name.value: Prices(_START_S[name], name_s * relative, name_s * relative)
-        for name, relative in _RELATIVE_TO_RM.items()
+        str(name): UnitCosts(cost.start_s, name_s * cost.typical, name_s * cost.typical)
+        for name, cost in costs.items()
     }
     return Calibration(
         kind,
@@ -99,13 +81,11 @@ def typical(kind: str) -> Calibration:
 
 
 def predicted_seconds(
-    survey: Survey,
-    strategy: StrategyName,
-    options: Options,
+    strategy: Strategy,
+    work: Work,
     calibration: Calibration,
     *,
     is_of_this: bool = True,
-    runs: int = 1,
     trace: TraceSource = TraceSource.OFF,
     calls: int = 0,
     is_cold: bool = False,
@@ -114,31 +94,25 @@ def predicted_seconds(
 
     Args:
         is_of_this: the calibration was made on the target's own file system.
-        runs: how often its tools are started.
         trace: what counts its calls, which is not free.
         calls: how many that are.
         is_cold: nothing of the tree is in memory, as far as the calibration knows that.
     """
-    price, gain = calibration.prices[strategy.value], 1.0
-    if strategy is StrategyName.PARALLEL:
-        price, gain = _by_threads(survey, threads_of(options), calibration)
-    seconds = price.start_s * runs + _entries_s(survey, price, calibration, gain)
+    survey, totals = work.survey, work.survey.totals
+    own, rm = calibration.prices[strategy.name], calibration.prices[REFERENCE]
+    costs, gain = strategy.unit_costs(work, own, rm)
+    seconds = costs.start_s * work.runs + _entries_s(survey, costs, calibration, gain)
     if is_cold:
-        totals = survey.totals
         seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
         seconds += totals.directories * (calibration.cold_directory_s or 0.0)
-    if strategy is StrategyName.XARGS:
-        names = survey.totals.non_directories
-        further = max(0, survey.non_directory_levels - names)  # the first is in the price of a name
-        seconds += walked_levels(names, further) * calibration.level_s
-        each_s = calibration.batch_s
-        if trace is TraceSource.PERF:
-            each_s += calibration.counted_process_s
-        seconds += (
-            STRATEGIES[strategy].child_processes(Work(survey, options)) * each_s / options.processes
-        )
+    levels = walked_levels(totals.non_directories, strategy.path_levels(work))
+    seconds += levels * calibration.level_s
+    start_s = calibration.batch_s
+    if trace is TraceSource.PERF:
+        start_s += calibration.counted_process_s
+    seconds += strategy.repeated_starts(work) * start_s
     seconds += calls * SECONDS_A_COUNTED_CALL.get(trace, 0.0)
-    seconds *= experience_factor(calibration, strategy, is_of_this=is_of_this)
+    seconds *= experience_factor(calibration, strategy.name, is_of_this=is_of_this)
     spread = UNCERTAINTY_UNMEASURED
     if calibration.measured_at:
         spread = UNCERTAINTY_MEASURED if is_of_this else UNCERTAINTY_ELSEWHERE
@@ -150,36 +124,13 @@ def experience_factor(
     calibration: Calibration, strategy: StrategyName, *, is_of_this: bool
 ) -> float:
     """Return what finished jobs there have taken, by what was measured; 1 without any."""
-    experience = calibration.experience.get(strategy.value)
+    experience = calibration.experience.get(strategy)
     return experience.factor if experience is not None and is_of_this else 1.0
 
 
-def _by_threads(survey: Survey, threads: int, calibration: Calibration) -> tuple[Prices, float]:
-    """Return the engine's prices by where the names are, and how much of rm's a name's is.
-
-    Threads have a directory each until only the largest is left, which they share; directories that
-    lie on one way down are emptied one after the other, as rm does it.
-    """
-    price = calibration.prices[StrategyName.PARALLEL.value]
-    of_rm = calibration.prices[StrategyName.RM.value]
-    totals, names = survey.totals, survey.totals.non_directories
-    in_turn = 1.0
-    if threads > 1:
-        # the names in the lowest directory are one level more
-        on_one_way = min(1.0, max(0, survey.max_depth - 1) / max(1, totals.directories))
-        in_turn = max(0.0, (threads * on_one_way - 1) / (threads - 1))
-    shared = min(1 - in_turn, shared_names(survey, threads) / max(1, names))
-    beside_s = price.name_s if price.beside_s is None else price.beside_s
-    directory_s = price.directory_s
-    if calibration.kind in THREADS_WAIT:
-        beside_s = math.sqrt(beside_s * of_rm.name_s)
-        directory_s = math.sqrt(directory_s * of_rm.directory_s)
-    name_s = in_turn * of_rm.name_s + shared * price.name_s + (1 - in_turn - shared) * beside_s
-    directory_s = in_turn * of_rm.directory_s + (1 - in_turn) * directory_s
-    return replace(price, name_s=name_s, directory_s=directory_s), name_s / of_rm.name_s
-
-
-def _entries_s(survey: Survey, price: Prices, calibration: Calibration, gain: float = 1.0) -> float:
+def _entries_s(
+    survey: Survey, price: UnitCosts, calibration: Calibration, gain: float = 1.0
+) -> float:
     """Add up what entries cost.
 
     Args:

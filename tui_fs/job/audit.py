@@ -68,7 +68,7 @@ def audit_line(plan: Plan, requester: Requester, end: AuditedEnd | None = None) 
         _pair("sudo", requester.sudo_user),
         _pair("ssh", requester.ssh_connection, _MAX_SSH_BYTES),
         _pair("tty", requester.terminal),
-        _pair("strategy", plan.strategy.value),
+        _pair("strategy", plan.strategy),
         _pair("keep_root", _yes_or_no(options.keep_root)),
     ]
     if filters.name_glob is not None:

@@ -131,7 +131,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
             return "what deleting costs there was never measured"
         if own.measured_at != predicted.measured_at:
             return "it was predicted by other prices"
-        strategy = predicted.strategy.value
+        strategy = predicted.strategy
         refined = own.experience.get(strategy, Experience()).refined(factor)
         experience = {**own.experience, strategy: refined}
         write_json(_file_of(filesystem), encode(replace(own, experience=experience)))
@@ -190,7 +190,7 @@ def _load(path: str) -> Calibration | None:
         found = decode(Calibration, read_json(path))
     except BadInput:
         return None
-    names = {name.value for name in StrategyName}
+    names = set(map(str, STRATEGIES))
     is_known = set(found.prices) == names and set(found.counted) <= names
     is_known = is_known and all(
         fits(STRATEGIES[StrategyName(name)], one.shares) for name, one in found.counted.items()

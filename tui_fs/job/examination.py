@@ -155,7 +155,7 @@ def _engine() -> EngineState:
 def _policy() -> str:
     """Return in words what policy files say; a damaged one is told, not raised."""
     try:
-        policy = read_policy()
+        policy = read_policy(known_strategies=STRATEGIES)
     except BadInput as why:
         return str(why)
     words = ", ".join(map(displayable, policy.sources)) or "no policy file"

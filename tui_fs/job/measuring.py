@@ -37,6 +37,7 @@ from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Target
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.safety.policy import read_policy
+from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.perf import allow_more_descriptors
 
 LIMIT_S = 8.0
@@ -78,7 +79,7 @@ def why_not(filesystem: FileSystem, place: str | None) -> str | None:
 
 
 def _forbidden_by_policy() -> str | None:
-    reason = read_policy().read_only
+    reason = read_policy(known_strategies=STRATEGIES).read_only
     return None if reason is None else f"{reason} allows no writing"
 
 

@@ -32,6 +32,7 @@ from tui_fs.safety.refusals import (
     check_again,
     name_must_be_typed,
 )
+from tui_fs.strategies.registry import STRATEGIES
 
 MOST_TARGETS = 1_000
 """All are checked several times; nobody reads a longer list."""
@@ -59,7 +60,7 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
     checks = CheckRound(surroundings)
     targets = tuple(check(path, surroundings, checks) for path in paths)
     refuse_nested(targets)
-    policy = read_policy()
+    policy = read_policy(known_strategies=STRATEGIES)
     for target in targets:
         policy_here = replace(policy, read_only=None) if to_look else policy
         check_policy(policy_here, target, checks.mounts)
@@ -75,14 +76,14 @@ def read_only_reason(*, by_option: bool = False) -> str | None:
     if by_option:
         return "--read-only"
     try:
-        return read_policy().read_only
+        return read_policy(known_strategies=STRATEGIES).read_only
     except BadInput as damaged:
         return str(damaged)  # a policy that cannot be read stops every deletion
 
 
 def refuse_read_only() -> None:
     """Raise Refused (rule "read-only") in read-only mode; BadInput if a policy is damaged."""
-    check_read_only(read_policy())
+    check_read_only(read_policy(known_strategies=STRATEGIES))
 
 
 def refuse_scratch(directory: PathStr) -> None:
@@ -92,7 +93,7 @@ def refuse_scratch(directory: PathStr) -> None:
         OSError: the directory cannot be opened.
         BadInput: a policy file is damaged.
     """
-    check_scratch(read_policy(), Target(directory, take_pin(directory)))
+    check_scratch(read_policy(known_strategies=STRATEGIES), Target(directory, take_pin(directory)))
 
 
 def check_command(command: Command, *, by_option: bool = False) -> None:
@@ -109,7 +110,7 @@ def check_command(command: Command, *, by_option: bool = False) -> None:
     """
     if command.name in ("pause", "cancel") or command == Command("gentle", "on"):
         return
-    reason = "--read-only" if by_option else read_policy().read_only
+    reason = "--read-only" if by_option else read_policy(known_strategies=STRATEGIES).read_only
     if reason is not None:
         raise Refused(
             f"Read-only mode is on ({reason}): '{command}' could let the job delete more or "
@@ -121,7 +122,7 @@ def check_command(command: Command, *, by_option: bool = False) -> None:
 
 def check_plan(plan: Plan) -> None:
     """Check everything about a plan in the moment before it starts; raises as `check_targets`."""
-    policy = read_policy()
+    policy = read_policy(known_strategies=STRATEGIES)
     check_strategy(policy, plan.strategy)
     required = _required_by(policy, len(plan.targets), plan.expected.totals.entries)
     if required is not None and not plan.name_typed:
@@ -152,7 +153,7 @@ class ChecksAgain:
 
     def __init__(self, plan: Plan, *, is_own_namespace_only: bool = False) -> None:
         self._surroundings = _surroundings(plan.confirmed_from)
-        self._policy = read_policy()
+        self._policy = read_policy(known_strategies=STRATEGIES)
         self._checks = CheckRound(self._surroundings, is_own_namespace_only=is_own_namespace_only)
 
     def check(self, target: Target) -> None:
@@ -163,7 +164,7 @@ class ChecksAgain:
 
 def check_strategy_here(strategy: StrategyName) -> None:
     """Raise Refused if a policy forbids the strategy."""
-    check_strategy(read_policy(), strategy)
+    check_strategy(read_policy(known_strategies=STRATEGIES), strategy)
 
 
 def _surroundings(standing_in: str | None = None) -> Surroundings:
@@ -178,7 +179,7 @@ def why_type_name(paths: Sequence[str], entries: int) -> str | None:
     Args:
         entries: those of all targets together.
     """
-    by_policy = _required_by(read_policy(), len(paths), entries)
+    by_policy = _required_by(read_policy(known_strategies=STRATEGIES), len(paths), entries)
     homes = Homes()
     if len(paths) == 1:
         return name_must_be_typed(paths[0], entries, homes) or by_policy

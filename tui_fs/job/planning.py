@@ -36,7 +36,13 @@ from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Finding, Survey
 from tui_fs.model.target import Pin, Target, common_directory
-from tui_fs.strategies.registry import STRATEGIES, tools_of, unfit_options
+from tui_fs.strategies.registry import (
+    RACE_SAFE,
+    STRATEGIES,
+    strategy_named,
+    tools_of,
+    unfit_options,
+)
 from tui_fs.tracing.ladder import likely_source
 
 _EMPTY_SHOWN = "EMPTY"
@@ -60,7 +66,7 @@ class Forecast:
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
-        return next(one for one in self.estimates if one.strategy is strategy)
+        return next(one for one in self.estimates if one.strategy == strategy)
 
 
 def forecast(
@@ -104,7 +110,6 @@ def forecast(
             if why is not None
         ]
         candidates[name] = Candidate(
-            strategy.guarantees,
             flatten(tuple(one.step for one in staged)),
             tuple(unfit),
             targets=len(paths),
@@ -164,7 +169,7 @@ def forecast_at_a_glance(
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:
     """Return what a strategy promises."""
-    return STRATEGIES[strategy].guarantees
+    return strategy_named(strategy).guarantees
 
 
 def refuse_uncounted_rate(
@@ -200,7 +205,7 @@ def make_plan(
         raise Refused(
             f"Not everything is counted yet, so nobody knows whether others may write in the "
             f"tree, and {strategy} would not be safe against them.",
-            "Wait until it is counted, or use rm, find or rmtree.",
+            f"Wait until it is counted, or use {RACE_SAFE}.",
             rule="races",
         )
     job_id = new_job_id()

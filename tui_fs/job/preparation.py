@@ -30,7 +30,7 @@ from tui_fs.model.figures import FOR_JOB
 from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import IoPriority, flatten
-from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.registry import strategy_named
 from tui_fs.tracing.ladder import open_source
 from tui_fs.tracing.perf import allow_more_descriptors
 from tui_fs.tracing.source import CallSource
@@ -103,7 +103,7 @@ def why_unprepared(error: BaseException) -> TuiFsError:
 
 
 def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
-    strategy = STRATEGIES[plan.strategy]
+    strategy = strategy_named(plan.strategy)
     check_plan(plan)
     refuse_race(strategy, plan.options, plan.paths, plan.writable_by_others)
     check_tools(plan.tools.values())
@@ -156,7 +156,7 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
 
 
 def _stage(plan: Plan, empty: str) -> tuple[CallSource, tuple[StagedStep, ...]]:
-    strategy = STRATEGIES[plan.strategy]
+    strategy = strategy_named(plan.strategy)
     what = strategy, plan.paths, plan.options, plan.tools, empty
     pins = [target.pin for target in plan.targets]
     staged = stage(*what, pins=pins)

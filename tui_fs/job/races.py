@@ -13,6 +13,7 @@ from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Options, Step
 from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.base import ComparesPins, Strategy
+from tui_fs.strategies.registry import RACE_SAFE
 from tui_fs.tracing.perf import allow_more_descriptors
 
 MOST_STEPS = 100
@@ -174,7 +175,7 @@ def refuse_race(strategy: Strategy, options: Options, paths: Sequence[str], shar
     """Raise Refused if the strategy could be led outside the targets."""
     why = why_race(strategy, options, paths, shared)
     if why is not None:
-        advice = "Use rm, find or rmtree; --accept-races runs it all the same."
+        advice = f"Use {RACE_SAFE}; --accept-races runs it all the same."
         raise Refused(f"{why}.", advice, rule="races")
 
 

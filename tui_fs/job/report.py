@@ -53,7 +53,7 @@ def report_of(
         report |= {
             "id": started.job_id,
             **target_fields(started.targets, _gone(snapshot)),
-            "strategy": started.strategy.value,
+            "strategy": started.strategy,
             "keep_root": started.keep_root,
             **argv_fields("command", started.command),
             "started_at": started.started_at,

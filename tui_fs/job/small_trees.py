@@ -18,7 +18,7 @@ from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.target import Pin
 from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.prediction import Work
-from tui_fs.strategies.registry import STRATEGIES, tools_of
+from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.tracing.ladder import likely_source, open_source
 
@@ -100,17 +100,17 @@ class SmallTrees:
 
         Processes under counters once, and last: the kernel takes two seconds to give them up.
         """
-        size, rm, xargs = self._size(), StrategyName.RM, StrategyName.XARGS
+        size, rm, xargs = self._size(), REFERENCE, BATCHED
         few = _Contents(0, max(_FEWEST_FILES, size // 100))
-        for strategy in StrategyName:
+        for strategy in STRATEGIES:
             list(self._run(strategy, Shape.EMPTY, _Contents()))  # its programs are in memory now
         for _ in range(_ROUNDS):
-            for strategy in StrategyName:
+            for strategy in STRATEGIES:
                 yield from self._run(strategy, Shape.EMPTY, _Contents())
                 yield from self._run(strategy, Shape.FLAT, _Contents(0, size))
                 # directories take long to make
                 yield from self._run(strategy, Shape.FOREST, _Contents(size // 8, 1))
-                if strategy is StrategyName.PARALLEL:
+                if STRATEGIES[strategy].has_threads:
                     beside = _Contents(_BESIDE, size // _BESIDE)
                     yield from self._run(strategy, Shape.BESIDE, beside)
             yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
@@ -128,17 +128,17 @@ class SmallTrees:
         """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
         for _ in range(2):
             flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 8, 1)
-            yield from self._run(StrategyName.RM, Shape.COLD_FLAT, flat)
-            yield from self._run(StrategyName.RM, Shape.COLD_FOREST, forest)
+            yield from self._run(REFERENCE, Shape.COLD_FLAT, flat)
+            yield from self._run(REFERENCE, Shape.COLD_FOREST, forest)
 
     def _size(self) -> int:
-        _, reasons = tools_of(STRATEGIES[StrategyName.RM])
+        _, reasons = tools_of(STRATEGIES[REFERENCE])
         if reasons:
-            raise TuiFsError(f"rm cannot run here: {reasons[0]}.")
+            raise TuiFsError(f"{REFERENCE} cannot run here: {reasons[0]}.")
         began = time.perf_counter()
         self._build(_Contents(0, _FEWEST_FILES))
         each_s = (time.perf_counter() - began) / _FEWEST_FILES
-        self._delete(StrategyName.RM, _TREE)
+        self._delete(REFERENCE, _TREE)
         return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
 
     def _run(
@@ -174,7 +174,7 @@ class SmallTrees:
             directories=contents.directories,
             inodes=files,
             allocated_bytes=allocated,
-            batches=math.ceil(names / options.batch_size) if strategy is StrategyName.XARGS else 0,
+            batches=math.ceil(names / options.batch_size) if strategy == BATCHED else 0,
             levels=contents.directories if contents.is_chain else 0,
         )
 

@@ -8,12 +8,11 @@ from tui_fs.lab.experiment import Claim, Judgement, Place, judged
 from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.model.paths import PathStr
-from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.units import count
 from tui_fs.strategies.fts import FTS_ENTRIES_AT_ONCE
 from tui_fs.strategies.prediction import Work
-from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.registry import REFERENCE, STRATEGIES
 
 WIDE, CHAIN, FLAT = "wide", "chain", "flat"
 SHAPES = (WIDE, CHAIN, FLAT)
@@ -82,7 +81,7 @@ def expected_reads(shape: str, entries: int) -> int:
         non_empty_directories=full,
         directory_reads=reads,
     )
-    return STRATEGIES[StrategyName.RM].predicted_calls(Work(survey)).calls["getdents64"]
+    return STRATEGIES[REFERENCE].predicted_calls(Work(survey)).calls["getdents64"]
 
 
 def _reads(names: int) -> int:

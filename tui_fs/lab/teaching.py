@@ -31,7 +31,7 @@ def predictions(tree: str) -> dict[str, Estimate]:
     """
     *_, survey = ScandirSurvey((tree,), looks_around=False).run()
     found = forecast((tree,), survey, Options(), TraceSource.OFF)  # nobody counts what is timed
-    return {one.strategy.value: one for one in found.estimates if one.feasible}
+    return {one.strategy: one for one in found.estimates if one.feasible}
 
 
 def teach(directory: str, predicted: Mapping[str, Estimate], results: Results) -> tuple[str, ...]:

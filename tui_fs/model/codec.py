@@ -137,7 +137,7 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
         raise BadInput(f"{where} is not one of {[one.value for one in hint]}.")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(_number(value, where))
-    if hint is PathStr or hint is str:
+    if hint is str or getattr(hint, "__supertype__", None) is str:
         return _text(_expect(str, value, where), where)
     expected = _expect(hint, value, where)
     return expected if hint is bool else _number(expected, where)

@@ -2,17 +2,10 @@
 
 import enum
 from dataclasses import dataclass
+from typing import NewType
 
-
-class StrategyName(enum.StrEnum):
-    """A way to delete."""
-
-    RM = "rm"
-    FIND = "find"
-    XARGS = "xargs"
-    RSYNC = "rsync"
-    RMTREE = "rmtree"
-    PARALLEL = "parallel"
+StrategyName = NewType("StrategyName", str)
+"""The name of a strategy in `tui_fs.strategies.registry`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ deletion; only a file that is not there means that there is no policy.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,16 +14,12 @@ from tui_fs.linux.mounts import MountTable, read_mounts, silent_places
 from tui_fs.linux.ways import canonical, lies_in, resolve
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, upwards
-from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
 from tui_fs.safety.relation import Place, Relation, other_names
 
 SYSTEM_POLICY = "/etc/tui-fs/policy.toml"
 READ_ONLY_VARIABLE = "TUI_FS_READ_ONLY"
 MAX_POLICY_BYTES = 1 << 20
-
-STRATEGY_NAMES = frozenset(name.value for name in StrategyName)
-"""What `strategies` may hold."""
 
 _KEYS = ("never", "allowed", "type_name_above_entries", "strategies", "read_only")
 _UNTIL_MENDED = "Nothing is deleted until this file is mended or removed."
@@ -53,8 +49,13 @@ class Policy:
     read_only: str | None = None
 
 
-def read_policy(files: tuple[str, ...] | None = None) -> Policy:
+def read_policy(
+    files: tuple[str, ...] | None = None, *, known_strategies: Collection[str]
+) -> Policy:
     """Return what `files` (None: the administrator's and the person's own) say together.
+
+    Args:
+        known_strategies: names that `strategies` may hold.
 
     Raises:
         BadInput: a file is there, but cannot be read or understood.
@@ -63,7 +64,7 @@ def read_policy(files: tuple[str, ...] | None = None) -> Policy:
     for file in _two_places() if files is None else files:
         content = _content(file)
         if content is not None:
-            policy = _combined(policy, _parsed(content, file))
+            policy = _combined(policy, _parsed(content, file, known_strategies))
     if policy.read_only is None and os.environ.get(READ_ONLY_VARIABLE):
         policy = replace(policy, read_only=f"the environment variable {READ_ONLY_VARIABLE}")
     return policy
@@ -257,7 +258,7 @@ def _unreadable(shown: str, error: OSError) -> BadInput:
     return BadInput(f"The policy {shown} cannot be read: {reason}.", _UNTIL_MENDED)
 
 
-def _parsed(content: bytes, file: str) -> Policy:
+def _parsed(content: bytes, file: str, known_strategies: Collection[str]) -> Policy:
     import tomllib  # loading it takes time: mostly there is no policy
 
     try:
@@ -278,7 +279,7 @@ def _parsed(content: bytes, file: str) -> Policy:
         sources=(file,),
         never=_paths(table, "never", file) or (),
         allowed=() if allowed is None else (allowed,),
-        strategies=_strategies(table, file),
+        strategies=_strategies(table, file, known_strategies),
         type_name_above_entries=limit,
         read_only=f"the policy {displayable(file)}" if read_only else None,
     )
@@ -303,15 +304,17 @@ def _normalised(place: str) -> PathStr:
     return PathStr(os.fsdecode(("/" + "/".join(names)).encode()))
 
 
-def _strategies(table: dict[str, Any], file: str) -> frozenset[str] | None:
+def _strategies(
+    table: dict[str, Any], file: str, known_strategies: Collection[str]
+) -> frozenset[str] | None:
     names = table.get("strategies")
     if names is None:
         return None
-    known = ", ".join(sorted(STRATEGY_NAMES))
+    known = ", ".join(sorted(known_strategies))
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise _wrong(file, f"strategies must be a list of names out of {known}")
     for name in names:
-        if name not in STRATEGY_NAMES:
+        if name not in known_strategies:
             raise _wrong(file, f'strategies holds "{_short(name)}"; known are {known}')
     return frozenset(names)
 

@@ -291,7 +291,7 @@ class PreviewScreen(CountingScreen):
             self._chosen_by_person = True  # a key whose message has not come yet
         if not self._chosen_by_person and chosen is not None:
             rows.move_to(chosen)
-            self._put_on = chosen.value
+            self._put_on = chosen
         self._show_strategy()
 
     def _show_strategy(self) -> None:

@@ -17,6 +17,7 @@ from tui_fs.model.survey import Survey
 from tui_fs.model.target import command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
 from tui_fs.screens.options import Choices
+from tui_fs.strategies.registry import STRATEGIES
 from widgets.bar_list import BarRow, Column
 
 COLUMNS = (
@@ -96,7 +97,7 @@ def _row(estimate: Estimate, found: Forecast) -> BarRow:
         for word, holds in (("races", estimate.race_safe), ("mounts", estimate.mount_safe))
         if holds
     )
-    recommended = estimate.strategy is found.recommended
+    recommended = estimate.strategy == found.recommended
     return BarRow(
         key=estimate.strategy,
         cells=(
@@ -123,7 +124,7 @@ def about_command(estimate: Estimate, found: Forecast) -> Text:
         text.append(f"… {count(len(lines) - _LINES_SHOWN)} more command lines\n", "dim")
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
-    if estimate.strategy is found.recommended:
+    if estimate.strategy == found.recommended:
         text.append("recommended: ", "bold")
     if estimate.feasible:
         text.append(f"{estimate.advice}\n")
@@ -139,11 +140,8 @@ def about_options(choices: Choices, strategy: StrategyName) -> Text:
     """Return the options in force."""
     options = choices.options
     words = [f"keep directory {'[x]' if options.keep_root else '[ ]'}"]
-    if strategy is StrategyName.XARGS:
-        words += [f"batch size {count(options.batch_size)}", f"processes {options.processes}"]
+    words += STRATEGIES[strategy].options_in_words(options)
     pace = options.pace
-    if strategy is StrategyName.PARALLEL:
-        words.append(f"threads {pace.threads or 'auto'}")
     words.append(f"gentle {'[x]' if pace.gentle else '[ ]'}")
     if pace.nice:
         words.append(f"nice {pace.nice}")

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from tui_fs.model.calls import CallCount, Removed
-from tui_fs.model.paths import PathStr
+from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import Filters, Guarantees, Options, Step, StrategyName
+from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin
 from tui_fs.strategies.prediction import CallCounts, CallTable, Work, apply, features
+from tui_fs.strategies.unit_costs import CostRelation, UnitCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class Strategy(ABC):
             of calls were measured.
         own_processes: that each run starts, without `child_processes`.
         memory_reason: why its largest process may need much memory.
+        trade_off: why not to take it, the rest of a sentence for the preview.
+        rank: among strategies that are as safe and as fast the lowest is recommended.
+        cost: what is known of its unit costs before they are measured.
+        has_threads: it may remove several entries at a time, and so be faster by much.
     """
 
     name: StrategyName
@@ -78,6 +84,10 @@ class Strategy(ABC):
     measured_with: Mapping[str, str] = {}
     own_processes: int = 1
     memory_reason: str
+    trade_off: str
+    rank: int
+    cost: CostRelation
+    has_threads: bool = False
 
     @abstractmethod
     def steps(
@@ -149,6 +159,81 @@ class Strategy(ABC):
     @abstractmethod
     def peak_memory_bytes(self, work: Work) -> int:
         """Return about how much memory its largest process needs."""
+
+    def unit_costs(self, work: Work, own: UnitCosts, rm: UnitCosts) -> tuple[UnitCosts, float]:
+        """Return what it costs in this tree, and by which factor it is faster than rm.
+
+        Args:
+            own: measured with it in small trees.
+            rm: the same with rm.
+        """
+        del work, rm
+        return own, 1.0
+
+    def repeated_starts(self, work: Work) -> float:
+        """Return for how many processes it waits that its own processes start one by one."""
+        del work
+        return 0.0
+
+    def path_levels(self, work: Work) -> int:
+        """Return how many levels of paths the kernel walks for it, beyond the first of each."""
+        del work
+        return 0
+
+    def limits(self, work: Work, versions: Mapping[str, str]) -> tuple[str, ...]:
+        """Return why it cannot delete this tree, each a part of a sentence.
+
+        Args:
+            versions: of its tools the first line of ``--version``, as far as known.
+        """
+        del versions
+        survey, max_levels = work.survey, self.guarantees.max_levels
+        reasons: tuple[str, ...] = ()
+        if not self.guarantees.any_depth:
+            reasons = path_limit(self.name, self.longest_path_bytes(work))
+        if max_levels is None:
+            return reasons
+        reason = f"{self.name} calls itself for each level"
+        return (*reasons, *level_limit(reason, max_levels, survey))
+
+    def longest_path_bytes(self, work: Work) -> int:
+        """Return the length of the longest path by which it works; 0 where it has none."""
+        cut = min(root_lengths(work.survey)) - 1 if work.is_inside else 0
+        return work.survey.max_path_bytes - cut
+
+    def options_in_words(self, options: Options) -> tuple[str, ...]:
+        """Return the options that only this strategy has."""
+        del options
+        return ()
+
+
+def root_lengths(survey: Survey) -> list[int]:
+    """Return the lengths of the paths of the targets, in bytes."""
+    paths = [root.path for root in survey.roots] or [survey.path]
+    return [len(path.encode(errors="surrogateescape")) for path in paths]
+
+
+def path_limit(name: str, longest_bytes: int) -> tuple[str, ...]:
+    """Return that a path is too long for a strategy; nothing if it is not."""
+    if longest_bytes < PATH_MAX_BYTES:
+        return ()
+    return (
+        f"{name} works by path and stops at {PATH_MAX_BYTES:,} bytes; "
+        f"the longest here has {longest_bytes:,}",
+    )
+
+
+def level_limit(reason: str, max_levels: int, survey: Survey) -> tuple[str, ...]:
+    """Return that a tree has too many levels; nothing if it has not."""
+    if survey.max_depth <= max_levels:
+        return ()
+    return (f"{reason} and stops at about {max_levels:,}; this tree has {survey.max_depth:,}",)
+
+
+def version_in(line: str) -> tuple[int, int] | None:
+    """Return the first two numbers of the version in a line; None if there is none."""
+    found = re.search(r"(\d+)\.(\d+)", line)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 @runtime_checkable

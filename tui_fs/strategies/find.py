@@ -15,6 +15,7 @@ from tui_fs.strategies.base import (
 )
 from tui_fs.strategies.fts import FTS_MEMORY, fts_bytes
 from tui_fs.strategies.prediction import CallTable, Work
+from tui_fs.strategies.unit_costs import CostRelation
 
 _CALLS: CallTable = {
     "unlinkat": {"entries": 1, "kept": -1},
@@ -33,11 +34,14 @@ FIND_BYTES = 2_500 << 10
 class Find(Strategy):
     """``find TARGETS -xdev -depth -delete``."""
 
-    name = StrategyName.FIND
+    name = StrategyName("find")
     tools = ("find", "rmdir")
     gnu_tools = ("find",)
     measured_with = {"find": "find (GNU findutils) 4.9"}
     memory_reason = FTS_MEMORY
+    trade_off = "it removes the same names by the same calls; it is there for filters"
+    rank = 2
+    cost = CostRelation(0.0015, 1.0, (0.9, 1.3), (0.9, 2.5))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=True)
 
     def steps(

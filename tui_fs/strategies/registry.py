@@ -1,9 +1,10 @@
 """All strategies by name, and which of them can run here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, Tool, find_tool, why_rejected
-from tui_fs.model.errors import Missing
+from tui_fs.model.errors import BadInput, Missing
+from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.find import Find
@@ -15,6 +16,20 @@ from tui_fs.strategies.xargs import Xargs
 
 _ALL: tuple[Strategy, ...] = (Rm(), Find(), Xargs(), Rsync(), Rmtree(), Parallel())
 STRATEGIES: Mapping[StrategyName, Strategy] = {strategy.name: strategy for strategy in _ALL}
+
+REFERENCE = Rm.name
+"""The unit costs of all others are compared with those of this strategy."""
+BATCHED = Xargs.name
+"""What a process and a level of a path cost is measured with this strategy."""
+
+
+def _listed(strategies: Iterable[Strategy]) -> str:
+    *names, last = [str(strategy.name) for strategy in strategies]
+    return f"{', '.join(names)} or {last}" if names else last
+
+
+RACE_SAFE = _listed(one for one in _ALL if one.guarantees.race_safe)
+"""The strategies that nobody can lead outside the target, as a part of a sentence."""
 
 FinderOfTools = Callable[[str], Tool | None]
 
@@ -28,6 +43,19 @@ _PACKAGES = {
     "uu-rm": "rust-coreutils",
 }
 _NOT_PACKAGED = {ENGINE: HOW_TO_GET_THE_ENGINE}
+
+
+def strategy_named(name: str) -> Strategy:
+    """Return a strategy.
+
+    Raises:
+        BadInput: there is none of this name.
+    """
+    strategy = STRATEGIES.get(StrategyName(name))
+    if strategy is None:
+        known = ", ".join(STRATEGIES)
+        raise BadInput(f"There is no strategy {displayable(name)}.", f"There are {known}.")
+    return strategy
 
 
 def tools_of(

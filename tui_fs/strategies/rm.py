@@ -9,9 +9,17 @@ from collections.abc import Mapping
 from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
-from tui_fs.strategies.base import Failure, Progress, Strategy, gnu_failure, unquote_shell
+from tui_fs.strategies.base import (
+    Failure,
+    Progress,
+    Strategy,
+    gnu_failure,
+    unquote_shell,
+    version_in,
+)
 from tui_fs.strategies.fts import COMMAND_BYTES, FTS_MEMORY, RM_ARGV_BYTES, fts_bytes
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
+from tui_fs.strategies.unit_costs import CostRelation
 
 _CALLS: CallTable = {
     "unlinkat": {"entries": 1},
@@ -51,6 +59,8 @@ _CALLS_KEEPING_ROOT: CallTable = {
 }
 """find starts rm, which asks the status of each of its arguments."""
 
+_PRESERVES_ALL_SINCE = (8, 30)
+
 RM_BYTES = 1_400 << 10
 _FIND_BYTES = 2_500 << 10
 """Of a process that holds no names yet."""
@@ -64,11 +74,14 @@ class Rm(Strategy):
     find's -execdir starts rm inside the directory itself, so no path is walked twice.
     """
 
-    name = StrategyName.RM
+    name = StrategyName("rm")
     tools = ("rm", "find", "rmdir")
     gnu_tools = ("rm", "find")
     measured_with = {"rm": "rm (GNU coreutils) 9.1", "find": "find (GNU findutils) 4.9"}
     memory_reason = FTS_MEMORY
+    trade_off = "it removes the same names, one after the other"
+    rank = 1
+    cost = CostRelation(0.001, 1.0, (1.0, 1.0), (1.0, 1.0))
     guarantees = Guarantees(race_safe=True, mount_safe=True, any_depth=True, takes_filters=False)
 
     def steps(
@@ -131,6 +144,14 @@ class Rm(Strategy):
         """See `Strategy.peak_memory_bytes`."""
         rm_bytes = RM_BYTES + fts_bytes(work.survey)
         return max(rm_bytes, _FIND_BYTES) if work.options.keep_root else rm_bytes
+
+    def limits(self, work: Work, versions: Mapping[str, str]) -> tuple[str, ...]:
+        """See `Strategy.limits`; to keep a target it uses ``--preserve-root=all``."""
+        version = version_in(versions.get("rm", ""))
+        if not work.options.keep_root or version is None or version >= _PRESERVES_ALL_SINCE:
+            return ()
+        number = ".".join(map(str, version))
+        return (f"rm {number} does not know --preserve-root=all; coreutils 8.30 does",)
 
     @staticmethod
     def _steps(

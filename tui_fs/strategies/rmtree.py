@@ -9,6 +9,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
 from tui_fs.strategies.base import Failure, Progress, Strategy
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
+from tui_fs.strategies.unit_costs import CostRelation
 
 _FAILED = re.compile(rb"rmtree: (\w+): (\d{1,4}): (.*)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
@@ -42,10 +43,13 @@ _LEVEL_BYTES = 2_900
 class Rmtree(Strategy):
     """``python -I -S rmtree_child.py TARGETS``."""
 
-    name = StrategyName.RMTREE
+    name = StrategyName("rmtree")
     tools = ("python", "rmdir")
     measured_with = {"python": "Python 3.11"}
     memory_reason = "all names of a directory are held at a time"
+    trade_off = "Python makes the same calls and more; it is there to be looked into"
+    rank = 4
+    cost = CostRelation(0.03, 1.3, (0.9, 2.5), (0.9, 2.5))
     guarantees = Guarantees(
         race_safe=True,
         mount_safe=True,

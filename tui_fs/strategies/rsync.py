@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
-from tui_fs.strategies.base import Failure, Progress, Strategy
+from tui_fs.strategies.base import (
+    Failure,
+    Progress,
+    Strategy,
+    level_limit,
+    path_limit,
+    root_lengths,
+    version_in,
+)
 from tui_fs.strategies.prediction import CallTable, Work, mean_name_bytes
+from tui_fs.strategies.unit_costs import CostRelation
 
 _FAILED = re.compile(
     rb"rsync: (?:\[\w+\] )?[\w ]+?: (\w+)\((.*)\) failed: .* \((\d{1,4})\)", re.DOTALL
@@ -44,6 +53,10 @@ _CALLS: CallTable = {
 the others rsync walks down from the target to the directory that holds them, one openat for each
 level (since 3.4): deep trees cost the square of their depth. Fitted as those of rm."""
 
+_WALKS_SINCE = (3, 4)
+MAX_LEVELS = 1_024
+"""rsync 3.5.0 walks down to every entry and says ENOMEM beyond so many levels (measured)."""
+
 _RSYNC_BYTES = 5_900 << 10
 """Of a process that holds no names yet."""
 _ENTRY_BYTES = 42
@@ -61,11 +74,17 @@ class Rsync(Strategy):
     empty directory.
     """
 
-    name = StrategyName.RSYNC
+    name = StrategyName("rsync")
     tools = ("rsync", "rmdir")
     measured_with = {"rsync": "rsync  version 3.5"}
     own_processes = 3
     memory_reason = "names of a directory are held, and until the end all removed paths"
+    trade_off = (
+        "it keeps lists in memory, asks for the status of every file, and then removes one "
+        "after the other as rm does"
+    )
+    rank = 5
+    cost = CostRelation(0.01, 1.15, (1.1, 1.6), (1.1, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=False)
 
     def steps(
@@ -125,6 +144,25 @@ class Rsync(Strategy):
         listed = survey.max_entries_in_directory * (_ENTRY_BYTES + mean_name_bytes(survey))
         held_bytes = listed + survey.max_depth * _LEVEL_BYTES + max(0, removed_bytes)
         return int(_RSYNC_BYTES + held_bytes)
+
+    def limits(self, work: Work, versions: Mapping[str, str]) -> tuple[str, ...]:
+        """See `Strategy.limits`; since 3.4 it has a limit of levels."""
+        paths = path_limit(self.name, self.longest_path_bytes(work))
+        version = version_in(versions.get("rsync", ""))
+        if version is not None and version < _WALKS_SINCE:
+            return paths
+        return (*paths, *level_limit("rsync walks down to every entry", MAX_LEVELS, work.survey))
+
+    def longest_path_bytes(self, work: Work) -> int:
+        """See `Strategy.longest_path_bytes`.
+
+        It names entries from the target on, and is given the target with a slash behind it.
+        """
+        survey, roots_bytes = work.survey, root_lengths(work.survey)
+        if not survey.max_path_bytes:
+            return 0
+        named_bytes = len("./") if work.is_inside else max(roots_bytes) + len("/")
+        return max(survey.max_path_bytes - min(roots_bytes) - 1, named_bytes)
 
     @staticmethod
     def _steps(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tui_fs.model.calls import OTHER_CALLS
 from tui_fs.model.strategy import Guarantees, Options, Step, StrategyName
+from tui_fs.model.units import count
 from tui_fs.strategies.base import (
     Failure,
     Progress,
@@ -26,6 +27,7 @@ from tui_fs.strategies.fts import (
 )
 from tui_fs.strategies.prediction import CallTable, Work
 from tui_fs.strategies.rm import RM_BYTES
+from tui_fs.strategies.unit_costs import CostRelation
 
 _CALLS: CallTable = {
     "unlinkat": {"entries": 1, "kept": -1},
@@ -58,7 +60,7 @@ and an rm for each batch, which asks the status of each of its arguments. Fitted
 class Xargs(Strategy):
     """Files in batches through xargs and rm, then the directories with find -delete."""
 
-    name = StrategyName.XARGS
+    name = StrategyName("xargs")
     tools = ("find", "xargs", "rm", "rmdir")
     gnu_tools = ("find", "xargs", "rm")
     measured_with = {
@@ -68,6 +70,12 @@ class Xargs(Strategy):
     }
     own_processes = 3
     memory_reason = FTS_MEMORY
+    trade_off = (
+        "it starts an rm for every batch of names, reads each directory twice, and goes by path, "
+        "where others could lead it outside"
+    )
+    rank = 6
+    cost = CostRelation(0.004, 1.2, (0.9, 1.8), (0.9, 2.5))
     guarantees = Guarantees(race_safe=False, mount_safe=True, any_depth=False, takes_filters=True)
 
     def steps(
@@ -130,6 +138,22 @@ class Xargs(Strategy):
         path_bytes = self._path_bytes(work)
         names = work.survey.totals.non_directories / batches
         return max(find_bytes, int(RM_BYTES + names * (entry_bytes(path_bytes) + path_bytes)))
+
+    def repeated_starts(self, work: Work) -> float:
+        """See `Strategy.repeated_starts`."""
+        return self.child_processes(work) / work.options.processes
+
+    def path_levels(self, work: Work) -> int:
+        """See `Strategy.path_levels`; the first level is in the cost of a name."""
+        return max(0, work.survey.non_directory_levels - work.survey.totals.non_directories)
+
+    def longest_path_bytes(self, work: Work) -> int:
+        """See `Strategy.longest_path_bytes`: rm gets paths of files; find takes directories."""
+        return super().longest_path_bytes(work) if work.survey.totals.non_directories else 0
+
+    def options_in_words(self, options: Options) -> tuple[str, ...]:
+        """See `Strategy.options_in_words`."""
+        return f"batch size {count(options.batch_size)}", f"processes {options.processes}"
 
     @staticmethod
     def _path_bytes(work: Work) -> float:

@@ -227,7 +227,7 @@ def _shared(tree: Tree) -> list[Finding]:
         "writable-by-others",
         Severity.INFO,
         "Somebody other than you and root may write here, also while it is deleted.",
-        "Delete it with a strategy that is safe against races: rm, find or rmtree.",
+        "Delete it with a strategy that is safe against races; the preview marks them.",
         names_all=False,
     )
 

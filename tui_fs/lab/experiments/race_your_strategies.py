@@ -28,8 +28,11 @@ from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.parallel import Parallel, with_pins
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.rm import Rm
+from tui_fs.strategies.rsync import Rsync
+from tui_fs.strategies.xargs import Xargs
 
-KEYS = tuple(name.value for name in STRATEGIES)
+KEYS = tuple(map(str, STRATEGIES))
 
 _ROUNDS = {Scale.SMALL: 3, Scale.PUBLISHED: 5}
 _MOST_AT_SMALL = 20_000
@@ -66,8 +69,8 @@ def _step(strategy: Strategy) -> Step:
     if isinstance(strategy, Parallel):
         steps = with_pins(steps, [PIN])
     return Step(
-        key=strategy.name.value,
-        title=strategy.name.value,
+        key=str(strategy.name),
+        title=str(strategy.name),
         commands=tuple(tuple((bare[argv[0]], *argv[1:]) for argv in one) for one in steps),
         counting=Counting.CALLS,
     )
@@ -84,7 +87,7 @@ def _is_faster(fast: StrategyName, slow: StrategyName) -> Callable[[Results], Ju
     """Return a judge: one strategy takes less time than another, beyond the noise."""
 
     def judge(results: Results) -> Judgement:
-        return _compared(results, fast.value, slow.value)
+        return _compared(results, fast, slow)
 
     return judge
 
@@ -164,12 +167,12 @@ EXPERIMENT = Experiment(
         Claim(
             "rsync deletes faster than rm, as is often advised.",
             "",
-            _is_faster(StrategyName.RSYNC, StrategyName.RM),
+            _is_faster(Rsync.name, Rm.name),
         ),
         Claim(
             "One rm is faster than find and xargs, which start many.",
             "",
-            _is_faster(StrategyName.RM, StrategyName.XARGS),
+            _is_faster(Rm.name, Xargs.name),
         ),
         Claim("What makes the fewest system calls is the fastest.", "", _fewest_calls_are_fastest),
         Claim("Each removes every entry by a call of its own.", "", _each_entry_is_removed),
