@@ -258,7 +258,14 @@ def chain(levels: int) -> Survey:
 @pytest.mark.parametrize(
     ("survey", "expected"),
     [
-        (chain(60), pytest.approx(56, abs=0.03 * 61)),
+        (chain(60), 56),
+        # a chain of 60 with two side branches on each level
+        (replace(chain(60), totals=Totals(directories=181)), 56),
+        # 500 directories, each in one of the six before it: 203 counted
+        (
+            replace(chain(148), totals=Totals(directories=500), parent_directories=346),
+            pytest.approx(203, abs=0.03 * 500),
+        ),
         (chain(3), 0),
         (TEN_TIMES_100, 0),
         # 4,013 directories that grew at random, half of them without directories: 429 counted
