@@ -1,11 +1,12 @@
-"""How honest and how quick a first figure is: a dozen shapes of trees, looked at with cold caches.
+"""How honest and how quick a quick estimate is: a dozen shapes of trees, with cold caches.
 
 Run as root ``python -m tests.bench.first_figure --dir DIR`` with some 20 GB free in DIR, alone on
 the machine. Each tree is built on a file system of its own in an image there (or in memory), and
-looked at several times with different seeds, each time by a new process after all caches were
-dropped. Printed are the truth, the interval, whether the truth lies in it, and the wall time of
-the whole process. What of the file system is used, which here would give the tree away, is not
-told to the look. ``--keep-caches`` leaves them warm, ``--looks N`` also goes on looking.
+estimated several times with different seeds, each time by a new process after all caches were
+dropped. Printed are the truth, the interval, whether the truth is inside, how wide the intervals
+are (high by low) and the wall time of the whole process. What the file system has in use, which
+here would give the tree away, is kept from the estimate. ``--keep-caches`` leaves the caches warm;
+``--estimates N`` prints the last of N estimates, each taking twice as long as the one before.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import math
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,8 +24,8 @@ from itertools import islice
 from typing import Any
 
 from tests.bench.scratch_mount import mounted
-from tui_fs.survey import glance as glance_module
-from tui_fs.survey.glance import looks
+from tui_fs.survey import quick_estimate as quick_estimate_module
+from tui_fs.survey.quick_estimate import estimates
 from tui_fs.survey.scandir import ScandirSurvey
 
 IMAGE_BYTES = 40 << 30
@@ -188,85 +190,84 @@ SHAPES: dict[str, Callable[[Builder, str, int], None]] = {
 
 
 def main() -> None:
-    """Build, look and print; or be one look."""
+    """Build, estimate and print; or make one estimate."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dir", default=None, help="where the images are made")
     parser.add_argument("--entries", type=int, default=2_000_000)
     parser.add_argument("--filesystem", choices=("ext4", "xfs", "tmpfs", "btrfs"), default="ext4")
     parser.add_argument("--shape", choices=list(SHAPES), action="append")
-    parser.add_argument("--seeds", type=int, default=5, help="looks at each tree")
-    parser.add_argument("--limit", type=float, default=1.0, help="seconds for a figure")
-    parser.add_argument("--looks", type=int, default=1, help="figures of each look, print the last")
+    parser.add_argument("--seeds", type=int, default=5, help="estimates of each tree")
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds for an estimate")
+    parser.add_argument("--estimates", type=int, default=1, help="print the last of so many")
     parser.add_argument("--keep-caches", action="store_true")
-    parser.add_argument("--tell-used", action="store_true", help="tell the look what is used")
-    parser.add_argument("--look", help=argparse.SUPPRESS)
+    parser.add_argument("--show-used", action="store_true", help="show what is in use")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.look:
-        _look(asked)
+    options = parser.parse_args()
+    if options.one:
+        _estimate(options)
         return
     inside: list[int] = [0, 0, 0]
-    looked = 0
-    slowest_s = 0.0
-    for number, shape in enumerate(asked.shape or SHAPES):
+    widths: list[list[float]] = [[], [], []]
+    times_s: list[float] = []
+    for number, shape in enumerate(options.shape or SHAPES):
         with (
-            tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=asked.dir) as place,
-            mounted(place, asked.filesystem, IMAGE_BYTES, 2 * asked.entries) as ground,
+            tempfile.TemporaryDirectory(prefix="tui-fs-bench-", dir=options.dir) as place,
+            mounted(place, options.filesystem, IMAGE_BYTES, 2 * options.entries) as ground,
         ):
             top = f"{ground}/tree"
             os.mkdir(top)
-            SHAPES[shape](Builder(number), top, asked.entries)
+            SHAPES[shape](Builder(number), top, options.entries)
             *_, truth = ScandirSurvey([top], looks_around=False).run()
             totals = truth.totals
             truths = (totals.entries, totals.directories, totals.allocated_bytes)
             print(f"{shape}: {truths[0]:,} {truths[1]:,} {truths[2]:,}", flush=True)
-            for seed in range(asked.seeds):
-                wall_s, told = _look_anew(asked, top, seed)
-                slowest_s = max(slowest_s, wall_s)
-                looked += 1
+            for seed in range(options.seeds):
+                wall_s, estimate = _estimate_anew(options, top, seed)
+                times_s.append(wall_s)
                 words = []
                 for which, true in enumerate(truths):
-                    low, _, high = told["intervals"][which]
+                    low, expected, high = estimate["intervals"][which]
                     is_inside = low <= true <= high
                     inside[which] += is_inside
-                    words.append(f"{'in ' if is_inside else 'OUT'} {_relative(told, which, true)}")
-                exact = "exact" if told["is_all_read"] else ""
-                print(
-                    f"  {wall_s:.2f} s  {'  '.join(words)}  {told['samples']} {exact}",
-                    flush=True,
-                )
-    shares = ", ".join(f"{100 * number / looked:.0f} %" for number in inside)
-    print(f"inside (entries, directories, bytes): {shares} of {looked}; slowest {slowest_s:.2f} s")
+                    widths[which].append((high + 1) / (low + 1))
+                    shares = (low / true, expected / true, high / true)
+                    words.append("in " if is_inside else "OUT")
+                    words.append("{:5.2f} {:5.2f} {:6.2f}".format(*shares))
+                exact = "exact" if estimate["is_complete"] else ""
+                print(f"  {wall_s:.2f} s  {' '.join(words)}  {estimate['samples']} {exact}")
+    number = len(times_s)
+    shares_inside = ", ".join(f"{100 * count / number:.0f} %" for count in inside)
+    medians = ", ".join(f"{statistics.median(each):.2f}" for each in widths)
+    print(f"inside (entries, directories, bytes): {shares_inside} of {number}")
+    print(f"high by low, median: {medians}; slowest {max(times_s):.2f} s")
 
 
-def _relative(told: dict[str, Any], which: int, true: int) -> str:
-    low, expected, high = (end / max(1, true) for end in told["intervals"][which])
-    return f"{low:5.2f} {expected:5.2f} {high:6.2f}"
-
-
-def _look_anew(asked: argparse.Namespace, top: str, seed: int) -> tuple[float, dict[str, Any]]:
-    if not asked.keep_caches:
+def _estimate_anew(
+    options: argparse.Namespace, top: str, seed: int
+) -> tuple[float, dict[str, Any]]:
+    if not options.keep_caches:
         os.sync()
         with open("/proc/sys/vm/drop_caches", "w") as file:
             file.write("3")
-    words = [sys.executable, "-m", "tests.bench.first_figure", "--look", top, "--seed", str(seed)]
-    words += ["--limit", str(asked.limit), "--looks", str(asked.looks)]
-    words += ["--tell-used"] if asked.tell_used else []
+    words = [sys.executable, "-m", "tests.bench.first_figure", "--one", top, "--seed", str(seed)]
+    words += ["--limit", str(options.limit), "--estimates", str(options.estimates)]
+    words += ["--show-used"] if options.show_used else []
     began_s = time.monotonic()
-    said = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
-    return time.monotonic() - began_s, json.loads(said)
+    output = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
+    return time.monotonic() - began_s, json.loads(output)
 
 
-def _look(asked: argparse.Namespace) -> None:
-    if not asked.tell_used:
-        setattr(glance_module, "_used", lambda _: (math.inf, math.inf))  # noqa: B010
-    *_, seen = islice(looks([asked.look], asked.limit, asked.seed), asked.looks)
-    intervals = (seen.entries, seen.directories, seen.allocated_bytes)
+def _estimate(options: argparse.Namespace) -> None:
+    if not options.show_used:
+        setattr(quick_estimate_module, "_used", lambda _: (math.inf, math.inf))  # noqa: B010
+    *_, estimate = islice(estimates([options.one], options.limit, options.seed), options.estimates)
+    intervals = (estimate.entries, estimate.directories, estimate.allocated_bytes)
     json.dump(
         {
-            "intervals": [(one.low, one.expected, one.high) for one in intervals],
-            "is_all_read": seen.is_all_read,
-            "samples": seen.samples,
+            "intervals": [(each.low, each.expected, each.high) for each in intervals],
+            "is_complete": estimate.is_complete,
+            "samples": estimate.samples,
         },
         sys.stdout,
     )

@@ -27,10 +27,10 @@ from tui_fs.model.events import (
     StepStarted,
     Usage,
 )
-from tui_fs.model.glance import Glance, Interval
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
+from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
@@ -102,21 +102,24 @@ def maildrop_survey(*, finished: bool = True, longest_path: int = 52) -> Survey:
     )
 
 
-MAIL_GLANCE = Glance(
+MAIL_ESTIMATE = QuickEstimate(
     entries=Interval(1_180_000, 1_203_871, 1_230_000),
     directories=Interval(1, 1, 1),
     allocated_bytes=Interval(4_900_000_000, 5_046_000_000, 5_200_000_000),
     elapsed_s=1.0,
-    is_all_read=False,
-    largest_directory_entries=1_203_871,
+    is_complete=False,
     samples=200,
-    rests_on="1 of 1 directories was read in part.",
-    totals=replace(MAIL_TOTALS, files=1_203_870),
-    non_empty_directories=1,
-    directory_reads=1_471,
-    non_directory_path_bytes=1_203_870 * 52,
-    max_depth=1,
-    max_path_bytes=52,
+    basis="Extrapolated from a part of the directory.",
+    survey=Survey(
+        path=MAILDROP,
+        totals=replace(MAIL_TOTALS, files=1_203_870),
+        max_entries_in_directory=1_203_871,
+        non_empty_directories=1,
+        directory_reads=1_471,
+        non_directory_path_bytes=1_203_870 * 52,
+        max_depth=1,
+        max_path_bytes=52,
+    ),
 )
 
 

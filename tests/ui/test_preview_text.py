@@ -1,11 +1,11 @@
 """What the preview writes about the targets."""
 
 from tui_fs.job.planning import Forecast, expected_of
-from tui_fs.model.glance import Glance, Interval
 from tui_fs.model.paths import PathStr
+from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey, Totals
-from tui_fs.screens.preview_text import about_glance, about_targets
+from tui_fs.screens.preview_text import about_estimate, about_targets
 
 MIB = 1 << 20
 SURVEY = Survey(
@@ -23,9 +23,9 @@ def test_files_of_a_lower_layer_are_not_promised_to_free_space() -> None:
     assert "frees 0 B to 3.0 MiB (files of a lower layer free nothing)" in shown
 
 
-def test_a_short_look_does_not_promise_them_either() -> None:
+def test_a_quick_estimate_does_not_promise_them_either() -> None:
     sure = Interval(3, 3, 3)
     size = Interval(2 * MIB, 3 * MIB, 4 * MIB)
-    seen = Glance(sure, sure, size, 1.0, True, 2, 3, "a look")
-    shown = about_glance(SURVEY, seen).plain
+    estimate = QuickEstimate(sure, sure, size, 1.0, True, 2, "A sample.", SURVEY)
+    shown = about_estimate(SURVEY, estimate).plain
     assert "frees 0 B to 4.0 MiB (files of a lower layer free nothing)" in shown

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from tests.ui.recorded import (
     FAILING,
-    MAIL_GLANCE,
+    MAIL_ESTIMATE,
     MAILDROP,
     PAUSED,
     REFUSED,
@@ -44,9 +44,9 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
 from tui_fs.model.events import Sampled
 from tui_fs.model.figures import Figure, MissingFigure
-from tui_fs.model.glance import Interval
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
+from tui_fs.model.quick_estimate import Interval
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
@@ -90,7 +90,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     target = Target(MAILDROP, Pin(1, 2, 3))
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: (target,))
     monkeypatch.setattr("tui_fs.screens.preview.keep_open", lambda _: nullcontext())
-    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter(()))
+    monkeypatch.setattr("tui_fs.screens.preview.estimates", lambda _: iter(()))
     monkeypatch.setattr("tui_fs.screens.preview.needs_measuring", lambda *_: False)
     monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda *_, **__: TraceSource.OFF)
     monkeypatch.setattr("tui_fs.strategies.parallel.threads_of", lambda _: 2)
@@ -176,30 +176,29 @@ async def test_preview_while_counting(picture: SnapshotAssertion) -> None:
     assert await look(preview(), counted(maildrop_survey(finished=False))) == picture
 
 
-async def test_preview_at_a_glance(
+async def test_preview_with_a_quick_estimate(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a look that knows more than what is counted so far / When shown / Then as a range
-    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter((MAIL_GLANCE,)))
+    monkeypatch.setattr("tui_fs.screens.preview.estimates", lambda _: iter((MAIL_ESTIMATE,)))
     begun = replace(
         maildrop_survey(finished=False), totals=Totals(120_300, 1), max_entries_in_directory=120_300
     )
     assert await look(preview(), counted(begun)) == picture
 
 
-async def test_a_glance_gives_way_to_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a look / When all is counted / Then nothing of it is shown any more
-    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter((MAIL_GLANCE,)))
+async def test_a_quick_estimate_gives_way_to_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_fs.screens.preview.estimates", lambda _: iter((MAIL_ESTIMATE,)))
     shown = await look(preview(), counted(maildrop_survey()))
-    assert "1,204,112 files" in shown and "nine times of ten" not in shown
+    assert "1,204,112 files" in shown and "90 % range" not in shown
 
 
-async def test_a_count_above_a_glance_is_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a look that said too little / When more is counted than that / Then the count is shown
-    few = replace(MAIL_GLANCE, entries=Interval(9_000, 10_000, 11_000))
-    monkeypatch.setattr("tui_fs.screens.preview.looks", lambda _: iter((few,)))
+async def test_a_count_above_the_quick_estimate_is_what_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = replace(MAIL_ESTIMATE, entries=Interval(9_000, 10_000, 11_000))
+    monkeypatch.setattr("tui_fs.screens.preview.estimates", lambda _: iter((few,)))
     shown = await look(preview(), counted(maildrop_survey(finished=False)))
-    assert "~1,204,112 files" in shown and "nine times of ten" not in shown
+    assert "~1,204,112 files" in shown and "90 % range" not in shown
 
 
 @pytest.mark.parametrize(

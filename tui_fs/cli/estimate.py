@@ -12,14 +12,15 @@ from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.permission import check_targets
-from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance
+from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr
+from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
-from tui_fs.model.units import count, counted, duration_span
+from tui_fs.model.units import bytes_iec, count, counted, duration_span
 from tui_fs.survey.findings import mount_findings
 from tui_fs.survey.findings_uses import use_findings
 
@@ -64,19 +65,19 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
-    """Look for a second, and print what that says of the whole."""
-    from tui_fs.survey.glance import glance  # not loaded where everything is counted
+    """Sample the trees for a second, and print the estimates with their ranges."""
+    from tui_fs.survey.quick_estimate import quick_estimate  # not loaded for a full survey
 
     try:
-        seen = glance(paths)
+        estimate = quick_estimate(paths)
         table = read_mounts()
         inside = sorted({one.mount_point for path in paths for one in mounts_below(path, table)})
         findings = (*mount_findings(inside), *use_findings(paths, table).findings)
     except OSError as error:
         raise cannot_examine(common_directory(paths), error) from error
-    found = forecast_at_a_glance(paths, seen, options_of(parsed), findings=findings)
+    found = forecast_by_estimate(paths, estimate, options_of(parsed), findings=findings)
     refused = _why_refused(paths)
-    entries = seen.entries
+    entries, allocated = estimate.entries, estimate.allocated_bytes
     if parsed.json:
         print_json(
             {
@@ -85,11 +86,15 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
                 "entries": entries.expected,
                 "entries_low": entries.low,
                 "entries_high": entries.high,
-                "directories": seen.directories.expected,
-                "allocated_bytes": seen.allocated_bytes.expected,
+                "directories": estimate.directories.expected,
+                "directories_low": estimate.directories.low,
+                "directories_high": estimate.directories.high,
+                "allocated_bytes": allocated.expected,
+                "allocated_bytes_low": allocated.low,
+                "allocated_bytes_high": allocated.high,
                 "complete": False,
-                "elapsed_s": round(seen.elapsed_s, 3),
-                "rests_on": seen.rests_on,
+                "elapsed_s": round(estimate.elapsed_s, 3),
+                "rests_on": estimate.basis,
                 "strategies": [estimate_as_json(one) for one in found.estimates],
                 "recommended": None if refused else found.recommended,
                 "refused": refused or None,
@@ -97,12 +102,23 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
             }
         )
     else:
-        print_text(
-            f"{in_words(paths)}: about {counted(entries.expected, 'entry', 'entries')}, "
-            f"{count(entries.low)} to {count(entries.high)} nine times of ten"
-        )
+        print_text(f"{in_words(paths)}: {quick_words(estimate)}")
         print_text(estimates_as_text(found, refused))
     return DONE
+
+
+def quick_words(estimate: QuickEstimate) -> str:
+    """Return how many entries there are and what they free, with the ranges of both."""
+    entries, allocated = estimate.entries, estimate.allocated_bytes
+    if entries.is_exact:
+        names = f"{counted(entries.low, 'entry', 'entries')} (all counted)"
+    else:
+        names = (
+            f"about {counted(rounded(entries.expected), 'entry', 'entries')} "
+            f"(estimate; 90 % range {entries.in_words(count)})"
+        )
+    size = bytes_iec(rounded(allocated.expected))
+    return f"{names}, frees about {size} (90 % range {allocated.in_words(bytes_iec)})"
 
 
 def _why_refused(paths: Sequence[str]) -> str:

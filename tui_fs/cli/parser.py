@@ -129,7 +129,7 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
             parser.add_argument(
                 "--quick",
                 action="store_true",
-                help="look for a second instead of counting: figures with the range they lie in",
+                help="sample for a second instead of counting: estimates with their ranges",
             )
             parser.add_argument(
                 "--cold",

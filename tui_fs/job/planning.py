@@ -30,12 +30,12 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.figures import FOR_ESTIMATE, MissingFigure
-from tui_fs.model.glance import Glance
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
+from tui_fs.model.quick_estimate import QuickEstimate
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Finding, Survey
-from tui_fs.model.target import Pin, Target, common_directory
+from tui_fs.model.target import Pin, Target
 from tui_fs.strategies.registry import (
     RACE_SAFE,
     STRATEGIES,
@@ -137,34 +137,34 @@ def forecast(
     return Forecast(estimates, recommended(estimates), inside, expected, missing)
 
 
-def forecast_at_a_glance(
+def forecast_by_estimate(
     paths: Sequence[str],
-    seen: Glance,
+    estimate: QuickEstimate,
     options: Options,
     trace: TraceSource | None = None,
     *,
     pins: Sequence[Pin] | None = None,
     findings: tuple[Finding, ...] = (),
 ) -> Forecast:
-    """Return what each strategy would cost, by a short look: its range widens that of the time.
+    """Return what each strategy would cost, by a quick estimate: its range widens that of the time.
 
     Args:
         findings: what is known of the directories besides.
     """
-    survey = replace(seen.as_survey(common_directory(paths)), findings=findings)
-    found = forecast(paths, survey, options, trace, pins=pins)
-    entries = seen.entries
+    survey = replace(estimate.survey, findings=findings)
+    predicted = forecast(paths, survey, options, trace, pins=pins)
+    entries = estimate.entries
     expected = max(1, entries.expected)
     widened = tuple(
         replace(
-            one,
-            seconds_low=one.seconds_low * entries.low / expected,
-            seconds_high=one.seconds_high * entries.high / expected,
-            rests_on=f"{one.rests_on}. {seen.rests_on.rstrip('.')}",
+            strategy,
+            seconds_low=strategy.seconds_low * entries.low / expected,
+            seconds_high=strategy.seconds_high * entries.high / expected,
+            rests_on=f"{strategy.rests_on}. {estimate.basis.rstrip('.')}",
         )
-        for one in found.estimates
+        for strategy in predicted.estimates
     )
-    return replace(found, estimates=widened)
+    return replace(predicted, estimates=widened)
 
 
 def guarantees_of(strategy: StrategyName) -> Guarantees:

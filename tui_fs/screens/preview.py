@@ -23,15 +23,15 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import Forecast, forecast, forecast_at_a_glance, make_plan
+from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate, make_plan
 from tui_fs.job.races import keep_open
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.glance import Glance
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
+from tui_fs.model.quick_estimate import QuickEstimate
 from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, common_directory
@@ -44,7 +44,7 @@ from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.preview_text import (
     COLUMNS,
     about_command,
-    about_glance,
+    about_estimate,
     about_options,
     about_targets,
     confirmation,
@@ -53,7 +53,7 @@ from tui_fs.screens.preview_text import (
     rows_of,
 )
 from tui_fs.screens.run import RunScreen
-from tui_fs.survey.glance import looks
+from tui_fs.survey.quick_estimate import estimates
 from widgets.bar_list import BarList
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.daemon_thread import in_daemon_thread
@@ -61,8 +61,8 @@ from widgets.daemon_thread import in_daemon_thread
 _PATIENCE_S = 3.0
 """Without an answer in this time the screen says that there is none."""
 
-_MOST_LOOKS = 10
-"""About a second each; then the count has come further than looking on would."""
+_MAX_QUICK_ESTIMATES = 3
+"""They take 1, 2 and 4 seconds."""
 
 
 class PreviewScreen(CountingScreen):
@@ -108,7 +108,7 @@ class PreviewScreen(CountingScreen):
         self._is_refused = False
         self._targets: tuple[Target, ...] = ()
         self._survey: Survey | None = None
-        self._seen: Glance | None = None
+        self._quick_estimate: QuickEstimate | None = None
         self._forecast: Forecast | None = None
         self._choices = Choices(Options(pace=Pace(gentle=is_gentle)))
         if died is not None:
@@ -175,17 +175,17 @@ class PreviewScreen(CountingScreen):
         for about in self.query("#targets").results(Static):
             about.update(listed(self._paths))
         self.count(self._paths)
-        self._look(self._paths)
+        self._estimate_quickly(self._paths)
 
-    @work(thread=True, exclusive=True, group="look")
-    def _look(self, paths: tuple[str, ...]) -> None:
-        """Look shortly at the whole, and again, until it is counted."""
+    @work(thread=True, exclusive=True, group="quick estimate")
+    def _estimate_quickly(self, paths: tuple[str, ...]) -> None:
+        """Estimate the whole, and again with more time, while it is counted."""
         worker = get_current_worker()
         try:
-            for seen in islice(looks(paths), _MOST_LOOKS):
+            for estimate in islice(estimates(paths), _MAX_QUICK_ESTIMATES):
                 if worker.is_cancelled or (self._survey is not None and self._survey.finished):
                     return
-                self._seen = seen
+                self._quick_estimate = estimate
         except (OSError, TuiFsError):
             return  # the survey meets the same, and says so
 
@@ -239,19 +239,19 @@ class PreviewScreen(CountingScreen):
     def _predict_again(self, survey: Survey) -> None:
         self._predict(survey)
 
-    def _seen_of(self, survey: Survey) -> Glance | None:
-        """Return what a look said, while that is more than what is counted."""
-        if survey.finished or self._seen is None:
+    def _current_estimate(self, survey: Survey) -> QuickEstimate | None:
+        """Return the quick estimate, while it is more than what is counted."""
+        if survey.finished or self._quick_estimate is None:
             return None
-        seen = self._seen.narrowed(survey.totals.entries)
-        return seen if seen.entries.expected > survey.totals.entries else None
+        estimate = self._quick_estimate.with_counted(survey.totals.entries)
+        return estimate if estimate.entries.expected > survey.totals.entries else None
 
     def _forecast_of(self, survey: Survey) -> Forecast:
-        choices, seen = self._choices, self._seen_of(survey)
+        choices, estimate = self._choices, self._current_estimate(survey)
         asked = choices.options, choices.trace
         pins = [target.pin for target in self._targets]
-        if seen is not None:
-            return forecast_at_a_glance(self._paths, seen, *asked, pins=pins)
+        if estimate is not None:
+            return forecast_by_estimate(self._paths, estimate, *asked, pins=pins)
         return forecast(self._paths, survey, *asked, pins=pins, note=self._note)
 
     def on_failed(self, message: Failed) -> None:
@@ -278,8 +278,10 @@ class PreviewScreen(CountingScreen):
         if not survey.finished:
             counted = Text("counting ~", style="bold")
         self._show_targets(counted)
-        seen = self._seen_of(survey)
-        about = about_targets(survey, found) if seen is None else about_glance(survey, seen)
+        estimate = self._current_estimate(survey)
+        about = about_targets(survey, found)
+        if estimate is not None:
+            about = about_estimate(survey, estimate)
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
         self.query_one("#about", Static).update(about)

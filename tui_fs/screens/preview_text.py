@@ -1,7 +1,7 @@
 """The words and rows of the preview, made from survey and forecast."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -9,8 +9,8 @@ from tui_fs.job.permission import PLAIN_WORD, word_to_type
 from tui_fs.job.planning import Forecast
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.glance import Glance, Interval
 from tui_fs.model.paths import displayable
+from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey
@@ -33,31 +33,23 @@ _LINES_SHOWN = 6
 _CONFIRMED_SHOWN = 3
 
 
-def about_glance(survey: Survey, seen: Glance) -> Text:
-    """Return what a short look says of the whole, and what is counted of it, in three lines."""
+def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
+    """Return a quick estimate of the whole, and what is counted of it, in three lines."""
+    entries, directories = estimate.entries, estimate.directories
+    allocated = estimate.allocated_bytes
     text = Text()
-    entries = counted(_rounded(seen.entries.expected), "entry", "entries")
-    text.append(f"about {entries}", "bold")
-    text.append(f" · {_range(seen.entries, count)}, nine times of ten\n")
-    directories = counted(_rounded(seen.directories.expected), "directory", "directories")
-    text.append(f"in about {directories} · frees ")
+    text.append(f"about {counted(rounded(entries.expected), 'entry', 'entries')}", "bold")
+    text.append(f" · estimate, 90 % range {entries.in_words(count)}\n")
+    number = counted(rounded(directories.expected), "directory", "directories")
+    text.append(f"in about {number} · frees ")
     if survey.is_on_overlay:
-        text.append(f"0 B to {bytes_iec(_rounded(seen.allocated_bytes.high))}", "bold")
+        text.append(f"0 B to {bytes_iec(rounded(allocated.high))}", "bold")
         text.append(f" ({LOWER_LAYER_WORDS})\n")
     else:
-        text.append(f"about {bytes_iec(seen.allocated_bytes.expected)}", "bold")
-        text.append(f" · {_range(seen.allocated_bytes, bytes_iec)}\n")
+        text.append(f"about {bytes_iec(rounded(allocated.expected))}", "bold")
+        text.append(f" · {allocated.in_words(bytes_iec)}\n")
     text.append(f"counted so far: {counted(survey.totals.entries, 'entry', 'entries')}")
     return text
-
-
-def _range(known: Interval, shown: Callable[[int], str]) -> str:
-    return f"{shown(_rounded(known.low))} to {shown(_rounded(known.high))}"
-
-
-def _rounded(number: int) -> int:
-    """Keep three digits: more would look exact."""
-    return round(number, 3 - len(str(number))) if number else 0
 
 
 def about_targets(survey: Survey, found: Forecast) -> Text:

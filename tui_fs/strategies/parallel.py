@@ -2,12 +2,12 @@
 
 import json
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
+from tui_fs.linux.limits import processors
 from tui_fs.linux.tools import ENGINE
 from tui_fs.model.calls import OTHER_CALLS, CallCount, Removed
 from tui_fs.model.codec import Json
@@ -203,7 +203,7 @@ class Parallel(Strategy):
 
 def threads_of(options: Options) -> int:
     """Return how many threads the engine starts."""
-    return options.pace.threads or min(_MAX_THREADS, len(os.sched_getaffinity(0)))
+    return options.pace.threads or min(_MAX_THREADS, processors())
 
 
 def shared_names(survey: Survey, threads: int) -> float:

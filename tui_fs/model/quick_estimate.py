@@ -1,0 +1,69 @@
+"""What sampling says of a large tree before it is counted: figures with their ranges."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tui_fs.model.survey import Survey
+
+
+def rounded(number: int) -> int:
+    """Keep three digits: more would look exact."""
+    return round(number, 3 - len(str(number))) if number else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number that is not known exactly: in nine of ten trees it is between `low` and `high`."""
+
+    low: int
+    expected: int
+    high: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether only one number is possible."""
+        return self.low == self.high
+
+    def in_words(self, text_of: Callable[[int], str]) -> str:
+        """Return the range, rounded: ``1,180,000 to 1,230,000``."""
+        return f"{text_of(rounded(self.low))} to {text_of(rounded(self.high))}"
+
+    def is_within(self, share: float) -> bool:
+        """Return whether both ends differ from the expected value by at most this share."""
+        margin = share * self.expected
+        return self.expected - self.low <= margin and self.high - self.expected <= margin
+
+
+@dataclass(frozen=True, slots=True)
+class QuickEstimate:
+    """An estimate of one or several directories and everything below them.
+
+    Attributes:
+        entries: all names, the directories at the top among them, as `Totals` counts them.
+        allocated_bytes: st_blocks of 512 bytes, names of one file counted once. An interval even
+            where all names were read: not every file was examined.
+        is_complete: every directory was read to its end, so `entries` and `directories` are
+            exact for what could be read.
+        samples: directories read and files examined.
+        basis: where the figures come from, one sentence.
+        survey: the expected values as an unfinished survey, to predict costs with. Whatever is no
+            directory counts as a file; `max_depth`, `max_path_bytes` and
+            `max_entries_in_directory` are the largest met.
+    """
+
+    entries: Interval
+    directories: Interval
+    allocated_bytes: Interval
+    elapsed_s: float
+    is_complete: bool
+    samples: int
+    basis: str
+    survey: Survey
+
+    def with_counted(self, entries: int) -> "QuickEstimate":
+        """Return it with the entries that a survey has counted so far as the least number."""
+        low, expected, high = (
+            max(end, entries)
+            for end in (self.entries.low, self.entries.expected, self.entries.high)
+        )
+        return replace(self, entries=Interval(low, expected, high))

@@ -1,0 +1,216 @@
+"""Estimate how many names a directory has without reading a huge one to its end.
+
+A directory of up to `ENOUGH_NAMES` names is read to its end. Of a larger one the file system says
+more than its names do:
+
+- tmpfs counts 20 bytes a name in st_size, btrfs twice the length of each name.
+- ext4 gives the hash of a name as its position. Hashes are spread evenly, so the position reached
+  is the share of the names that was read.
+- xfs gives the place in the directory's data, which may have holes: windows all over it are read.
+- Elsewhere reading goes on, and what is left when the time is up is unknown.
+"""
+
+import enum
+import os
+import random
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tui_fs.linux.dirents import DT_DIR, DT_UNKNOWN, Dirent, DirentReader
+
+ENOUGH_NAMES = 4_096
+MAX_NAMES = 200_000
+"""Read of one directory: some 200 bytes of memory each."""
+
+_WINDOWS = 48
+_WINDOW_BYTES = 8_192
+"""Of a directory's data: the names in it always fit into one buffer of getdents64."""
+_XFS_UNIT_BYTES = 8
+"""Positions in an xfs directory count units of its data (xfs_dir2_dataptr_to_byte)."""
+_TMPFS_BYTES_PER_ENTRY = 20
+"""st_size of a directory grows by BOGO_DIRENT_SIZE for each name, . and .. among them."""
+_NAME_LENGTH_ERROR = 0.1
+"""Names that were made later may have another length than those read."""
+_HASH_SPACES = (1 << 31, 1 << 63)
+"""ext4 gives the hash of a name as its position: 31 bits to 32-bit programs, else 63."""
+
+
+class Family(enum.Enum):
+    """File systems by what they say about a directory."""
+
+    EXT = ("ext2", "ext3", "ext4")
+    XFS = ("xfs",)
+    TMPFS = ("tmpfs",)
+    BTRFS = ("btrfs",)
+    OTHER = ()
+
+    @classmethod
+    def of(cls, filesystem: str) -> "Family":
+        """Return the family of a file system by its name in the mount table."""
+        return next((family for family in cls if filesystem in family.value), cls.OTHER)
+
+    def subdirectories(self, status: os.stat_result) -> int | None:
+        """Return how many subdirectories the link count means, None where it means nothing."""
+        if self in (Family.EXT, Family.XFS, Family.TMPFS) and status.st_nlink >= 2:
+            return status.st_nlink - 2
+        return None  # ext4 writes 1 when there are more than 64,998
+
+    def guess_names(self, size_bytes: int) -> float:
+        """Return about how many names a directory of this size has."""
+        match self:
+            case Family.TMPFS:
+                return max(0.0, size_bytes / _TMPFS_BYTES_PER_ENTRY - 2)
+            case Family.BTRFS:
+                return size_bytes / 24  # two records for each name, of a dozen bytes
+            case Family.EXT:
+                return size_bytes / 40
+            case Family.XFS:
+                return size_bytes / (20 if size_bytes < 512 else 32)
+            case Family.OTHER:
+                return 10.0
+
+
+@dataclass(slots=True)
+class DirectorySample:
+    """What was read of one directory.
+
+    Attributes:
+        names: those read; where the directory is not complete, as they are all over it.
+        entries: how many names it has.
+        variance: of `entries`.
+        unknown: of the entries, those that are a mere guess.
+        directories: how many of the entries are directories.
+        directories_variance: of `directories`.
+    """
+
+    names: list[Dirent]
+    entries: float
+    variance: float = 0.0
+    unknown: float = 0.0
+    is_complete: bool = False
+    directories: float = 0.0
+    directories_variance: float = 0.0
+
+
+class DirectorySampler:
+    """Reads open directories, huge ones in part. Not for several threads at once.
+
+    Args:
+        is_over: whether the time is up.
+    """
+
+    def __init__(self, rng: random.Random, is_over: Callable[[], bool]) -> None:
+        self._rng = rng
+        self._is_over = is_over
+        self._reader = DirentReader()
+
+    def read(
+        self,
+        descriptor: int,
+        status: os.stat_result,
+        family: Family,
+        wants_all: Callable[[], bool] = lambda: False,
+    ) -> DirectorySample:
+        """Read a directory from its beginning.
+
+        Args:
+            status: of the directory, from before.
+            wants_all: whether to go on when the number of names can be estimated, to meet more
+                subdirectories; asked after every buffer.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        names: list[Dirent] = []
+        counted = family.subdirectories(status)
+        has_directories = bool(counted)
+        while (batch := self._reader.read(descriptor)) is not None:
+            batch = self._with_kinds(descriptor, batch)
+            names += batch
+            has_directories = has_directories or any(name.kind == DT_DIR for name in batch)
+            if self._is_over() or len(names) >= MAX_NAMES:
+                break
+            is_enough = len(names) >= ENOUGH_NAMES and family is not Family.OTHER
+            if is_enough and not (has_directories and wants_all()):
+                break
+        else:
+            sample = DirectorySample(names, float(len(names)), is_complete=True)
+            sample.directories = float(sum(name.kind == DT_DIR for name in names))
+            return sample
+        sample = self._extrapolate(descriptor, status, family, names)
+        if counted is not None:
+            sample.directories = float(counted)
+            sample.entries = max(sample.entries, sample.directories)
+        elif sample.names:
+            share = sum(name.kind == DT_DIR for name in sample.names) / len(sample.names)
+            sample.directories = share * sample.entries
+            of_kind = share * (1 - share) * sample.entries**2 / len(sample.names)
+            sample.directories_variance = share * share * sample.variance + of_kind
+        return sample
+
+    def _extrapolate(
+        self, descriptor: int, status: os.stat_result, family: Family, names: list[Dirent]
+    ) -> DirectorySample:
+        known, size_bytes = len(names), status.st_size
+        position = names[-1].next_position if names else 0
+        if family is Family.TMPFS:
+            return DirectorySample(names, max(known, size_bytes / _TMPFS_BYTES_PER_ENTRY - 2))
+        if family is Family.BTRFS and names:
+            read_bytes = sum(len(name.name) for name in names)
+            rest = max(0.0, size_bytes / 2 - read_bytes) / (read_bytes / known)
+            return DirectorySample(names, known + rest, (_NAME_LENGTH_ERROR * rest) ** 2)
+        if family is Family.EXT and position > size_bytes:
+            share = position / next(space for space in _HASH_SPACES if position < space)
+            entries = known / share
+            return DirectorySample(names, entries, entries * entries * (1 - share) / known)
+        if family in (Family.EXT, Family.XFS) and names:
+            unit_bytes = _XFS_UNIT_BYTES if family is Family.XFS else 1
+            end = max(position, size_bytes // unit_bytes)
+            met, rest, variance = self._read_windows(
+                descriptor, position, end, _WINDOW_BYTES // unit_bytes
+            )
+            return DirectorySample(met or names, known + rest, variance)
+        # A directory that has gone on so far may go on as far again.
+        unknown = known + 1.0
+        return DirectorySample(names, known + unknown, unknown * unknown, unknown)
+
+    def _read_windows(
+        self, descriptor: int, position: int, end: int, window: int
+    ) -> tuple[list[Dirent], float, float]:
+        """Return some names between two positions, how many there are, and the variance."""
+        met: list[Dirent] = []
+        stride = (end - position) / _WINDOWS
+        if stride < 1:
+            return met, 0.0, 0.0
+        window = min(window, int(stride))
+        counts: list[int] = []
+        for number in self._rng.sample(range(_WINDOWS), _WINDOWS):
+            if self._is_over() and len(counts) > 1:
+                break
+            start = position + int(stride * number + self._rng.random() * (stride - window))
+            os.lseek(descriptor, start, os.SEEK_SET)
+            batch = self._reader.read(descriptor) or []
+            inside = [name for name in batch if start < name.next_position <= start + window]
+            counts.append(len(inside))
+            met += self._with_kinds(descriptor, inside)
+        scale = (end - position) / window
+        mean = sum(counts) / len(counts)
+        spread = sum((count - mean) ** 2 for count in counts) / max(1, len(counts) - 1)
+        return met, scale * mean, scale * scale * spread / len(counts)
+
+    def _with_kinds(self, descriptor: int, batch: list[Dirent]) -> list[Dirent]:
+        """Ask for the kinds that the file system does not give with the names."""
+        if all(name.kind != DT_UNKNOWN for name in batch):
+            return batch
+        known = []
+        for name in batch:
+            kind = name.kind
+            if kind == DT_UNKNOWN and not self._is_over():
+                try:
+                    mode = os.stat(name.name, dir_fd=descriptor, follow_symlinks=False).st_mode
+                except FileNotFoundError:
+                    continue
+                kind = stat.S_IFMT(mode) >> 12  # IFTODT of dirent.h
+            known.append(name._replace(kind=kind))
+        return known

@@ -1,0 +1,766 @@
+"""Estimate the size of a large tree within about a second, with the range in which the truth is.
+
+1. Census. Directories are read from the top down for half of the time: first the huge ones, then
+   those with subdirectories, then the others. Each subdirectory that is met gets a stat; its size
+   and its link count say roughly what it has. A tree that is read to its end is exact.
+2. Samples. The directories met but not read are the frontier. It has two strata, directories with
+   and without subdirectories. For the rest of the time independent samples are drawn: of each
+   stratum some directories, with a chance that is half even and half by size. What is below them
+   is read level by level, at most `_WIDTH` directories a level, and each stands for those left out
+   (Chen's heterogeneous sampling). What was found by what the sizes promised, of all samples
+   together, is the ratio by which the frontier is estimated.
+3. Interval. The variance is that among the samples (Student's t, in logarithms, because totals of
+   trees are skewed). Both ends have room for further directories like the one that contributes the
+   most. The low end is at least what was met, the high end at most what the file system has in use.
+
+Bytes are the mean of some files of every directory that is read. Few files have most of the bytes,
+so the high end has room for files that are like none of those examined.
+
+Directories are opened relative to their parents and symbolic links are not followed. Other file
+systems and mounts count as one entry. Nothing is changed. At most `MAX_FRONTIER` directories wait,
+and at most `MAX_OPEN_DIRECTORIES` are open.
+"""
+
+import enum
+import heapq
+import math
+import os
+import random
+import stat
+import time
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import accumulate, count
+
+from tui_fs.linux.dirents import DT_DIR, Dirent
+from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
+from tui_fs.model.quick_estimate import Interval, QuickEstimate
+from tui_fs.model.survey import Survey, Totals
+from tui_fs.model.target import common_directory
+from tui_fs.survey.directory_sample import DirectorySample, DirectorySampler, Family
+from tui_fs.survey.walker import OPEN_FLAGS
+
+MAX_OPEN_DIRECTORIES = 32
+MAX_FRONTIER = 100_000
+
+_CENSUS_SHARE, _CENSUS_END_SHARE, _STAT_SHARE = 0.5, 0.9, 0.35
+"""Shares of the time: of the census, of one that will reach the end, of stat in one directory."""
+_SAMPLES = 12
+"""How many there is time for, about."""
+_MIN_DRAWS, _MAX_DRAWS = 4, 256
+_WIDTH, _CHILDREN = 8, 32
+"""In a sample: directories read on a level, and subdirectories of each that get a stat."""
+_FEW = 4
+"""A frontier of so few directories is read on rather than sampled."""
+_HUGE_ENTRIES = 2_000
+_ENTRIES_BELOW = 10.0
+"""Assumed below a subdirectory."""
+_STATS_AT_ONCE = 128
+_FIRST_FILES, _MIN_FILES, _MAX_FILES = 64, 4, 1_024
+"""Files examined of a directory: at least, first until the most were and then; and at most."""
+
+_PRECISE = 0.05
+_T_95 = (6.31, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81)
+"""Student's t by degrees of freedom; it is exceeded in one case of twenty."""
+_NORMAL_95 = 1.645
+_MIN_SPREAD = 0.006
+"""What no sample shows: names that come and go, positions that are not quite even."""
+_LINDY = 19.0
+"""What has gone on so far goes on this many times longer in one case of twenty."""
+_SQUARED_VARIATION = 4.0
+"""Among subdirectories of one directory: their variance by the square of their mean, assumed."""
+_FURTHER_TREES, _FURTHER_BYTES = 6, 2
+"""How many further ones like the largest may have been missed, measured with first_figure.py."""
+_UNSEEN_FILE_BYTES = 64 << 10
+"""Mean of the files that are like none of those examined."""
+_SURE_OF_LINKS = 60
+"""Of so many files with one name, at most a twentieth of all have more (3 / n)."""
+_BLOCK_BYTES = 512
+_NAMES_A_READ = 1_000
+"""Names of a dozen bytes in a buffer of getdents64 of 32 KiB."""
+
+
+class Figure(enum.IntEnum):
+    """What is added up. The first three have an interval."""
+
+    ENTRIES = 0
+    DIRECTORIES = 1
+    ALLOCATED = 2
+    ALLOCATED_BY_NAME = 3
+    """As ALLOCATED, but a file with several names counts once for each of them."""
+    NON_EMPTY = 4
+    PARENTS = 5
+    READS = 6
+    PATH_BYTES = 7
+
+
+_INTERVALS = (Figure.ENTRIES, Figure.DIRECTORIES, Figure.ALLOCATED)
+
+Values = list[float]
+
+
+def _zeros() -> Values:
+    return [0.0] * len(Figure)
+
+
+def _add(total: Values, values: Sequence[float], weight: float = 1.0) -> None:
+    for figure, value in enumerate(values):
+        total[figure] += weight * value
+
+
+@dataclass(eq=False, slots=True)
+class _Root:
+    path: bytes
+    descriptor: int
+    device: int
+    family: Family
+    mounts: frozenset[bytes]
+
+
+@dataclass(eq=False, slots=True)
+class _Node:
+    """A directory that was met.
+
+    Attributes:
+        guess: about how many entries it and everything below it have, by its status.
+        is_leaf: its link count says that it has no subdirectories.
+        weight: how many directories it stands for.
+    """
+
+    root: _Root
+    parent: "_Node | None"
+    name: bytes
+    depth: int
+    path_bytes: int
+    guess: float
+    is_leaf: bool
+    weight: float = 1.0
+
+    @property
+    def path(self) -> bytes:
+        names: list[bytes] = []
+        node = self
+        while node.parent is not None:
+            names.append(node.name)
+            node = node.parent
+        return b"/".join([self.root.path.rstrip(b"/"), *reversed(names)])
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What directories add, without what is below their subdirectories.
+
+    Attributes:
+        variances, met: of the first three values; `met` is what was seen and not estimated.
+        unknown: of the entries, those that are a mere guess.
+        largest_bytes: the most that one examined file stands for.
+        subdirectories: how many a single directory has.
+        children: those that got a stat and can be entered.
+    """
+
+    values: Values = field(default_factory=_zeros)
+    variances: Values = field(default_factory=_zeros)
+    met: Values = field(default_factory=_zeros)
+    unknown: float = 0.0
+    largest_bytes: float = 0.0
+    is_complete: bool = True
+    subdirectories: float = 0.0
+    children: list[_Node] = field(default_factory=list)
+
+    def add(self, reading: "_Reading") -> None:
+        """Add another directory."""
+        _add(self.values, reading.values)
+        _add(self.variances, reading.variances)
+        _add(self.met, reading.met)
+        self.unknown += reading.unknown
+        self.largest_bytes = max(self.largest_bytes, reading.largest_bytes)
+        self.is_complete = self.is_complete and reading.is_complete
+
+    def add_closed(self, is_directory: bool = True) -> None:
+        """Count an entry that is not entered."""
+        for figure in (Figure.ENTRIES, Figure.DIRECTORIES)[: 1 + is_directory]:
+            self.values[figure] += 1.0
+            self.met[figure] += 1.0
+
+
+class _Directories:
+    """Opens directories by their parents, and keeps a few of them open."""
+
+    def __init__(self) -> None:
+        self._descriptors: OrderedDict[_Node, int] = OrderedDict()
+
+    def open(self, node: _Node) -> int:
+        """Return a descriptor at its beginning, valid until others are opened.
+
+        Raises:
+            OSError: it is gone, was replaced, is on another file system or must not be read.
+        """
+        missing: list[_Node] = []
+        nearest = node
+        while nearest not in self._descriptors and nearest.parent is not None:
+            missing.append(nearest)
+            nearest = nearest.parent
+        descriptor = self._descriptors.get(nearest, nearest.root.descriptor)
+        if nearest in self._descriptors:
+            self._descriptors.move_to_end(nearest)
+        for below in reversed(missing):
+            descriptor = open_directory(below.name, descriptor)
+            self._descriptors[below] = descriptor
+            if len(self._descriptors) > MAX_OPEN_DIRECTORIES:
+                os.close(self._descriptors.popitem(last=False)[1])
+            if os.fstat(descriptor).st_dev != node.root.device:
+                raise OSError(f"{below.name!r} is on another file system")
+        if not missing:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+    def close(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+
+def open_directory(name: bytes, parent: int | None = None) -> int:
+    """Open a directory that is no symbolic link, without changing its time of access if allowed.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    try:
+        return os.open(name, OPEN_FLAGS | os.O_NOATIME, dir_fd=parent)
+    except PermissionError:  # only its owner may leave the time as it is
+        return os.open(name, OPEN_FLAGS, dir_fd=parent)
+
+
+class _Stratum:
+    """Directories to draw from with a known chance, and what the samples found below them.
+
+    Args:
+        nodes: each with how many directories it stands for.
+        draws: how many are drawn for a sample, about.
+
+    Attributes:
+        found: of each sample the values, and what the sizes of the directories drawn promised.
+    """
+
+    def __init__(self, nodes: Iterable[tuple[_Node, float]], draws: int) -> None:
+        self._nodes = sorted(nodes, key=lambda item: (item[0].is_leaf, item[0].guess))
+        self.size = sum(weight * node.guess for node, weight in self._nodes)
+        number = sum(weight for _, weight in self._nodes)
+        self._chances = [
+            min(1.0, draws * weight * (node.guess / self.size + 1 / number) / 2)
+            for node, weight in self._nodes
+        ]
+        self._ends = list(accumulate(self._chances))
+        self.found: list[tuple[Values, float]] = []
+
+    def draw(self, rng: random.Random) -> Iterator[tuple[_Node, float]]:
+        """Choose some, each with how many directories it stands for.
+
+        The chances are laid end to end in the order of sizes, and each step of one chooses: every
+        sample has small directories and large ones.
+        """
+        at = rng.random()
+        while at < self._ends[-1]:
+            place = bisect_left(self._ends, at)
+            node, weight = self._nodes[place]
+            yield node, weight / self._chances[place]
+            at += 1.0
+
+    @property
+    def ratio(self) -> float:
+        """By what the mean of the samples is multiplied to stand for the whole stratum."""
+        return self.size * len(self.found) / max(1e-9, sum(size for _, size in self.found))
+
+    def differences(self, figure: Figure) -> Iterator[float]:
+        """Yield what the ratio leaves unexplained of each sample."""
+        sizes = sum(size for _, size in self.found)
+        each = sum(values[figure] for values, _ in self.found) / max(1e-9, sizes)
+        ratio = self.ratio
+        return (ratio * (values[figure] - each * size) for values, size in self.found)
+
+
+class _OutOfTime(Exception):
+    """A sample was not finished: a part of one says less than none."""
+
+
+class Sampler:
+    """Estimates the trees below some directories.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(
+        self, roots: Sequence[_Root], rng: random.Random, clock: Callable[[], float], limit_s: float
+    ) -> None:
+        self._rng, self._clock, self._limit_s = rng, clock, limit_s
+        self._began_s = clock()
+        self._roots = roots
+        self._directories = _Directories()
+        self._reader = DirectorySampler(rng, lambda: self._is_over(1.0))
+        self._known = _Reading()
+        self._queue: list[tuple[tuple[bool, bool, bool, float], int, _Node]] = []
+        self._numbers = count()
+        self._weighted: list[_Node] = []
+        self._unexamined = 0.0
+        self._strata: list[_Stratum] = []
+        self._largest: Values = _zeros()
+        self._directories_read = self._files_examined = self._files_linked = 0
+        self._max_entries = self._max_depth = self._max_path_bytes = self._unreadable = 0
+        for root in roots:
+            self._push(_node(root, None, b"", os.fstat(root.descriptor)))
+
+    def run(self) -> QuickEstimate:
+        """Read and sample until the time is up, and return the estimate."""
+        try:
+            self._take_census()
+            self._take_samples()
+        except _OutOfTime:
+            pass
+        finally:
+            self._directories.close()
+        return self._estimate()
+
+    def _is_over(self, share: float) -> bool:
+        return self._clock() >= self._began_s + share * self._limit_s
+
+    def _push(self, node: _Node) -> None:
+        rank = (node.depth > 0, node.guess < _HUGE_ENTRIES, node.is_leaf, -node.guess)
+        heapq.heappush(self._queue, (rank, next(self._numbers), node))
+
+    def _take_census(self) -> None:
+        while self._queue and self._has_census_time():
+            *_, node = heapq.heappop(self._queue)
+            reading = self._read(node, MAX_FRONTIER, lambda: not self._is_over(_STAT_SHARE))
+            self._known.add(reading)
+            got = len(reading.children)
+            if reading.subdirectories > got + 0.5:
+                # Directories that stand for others: reading them proves nothing for certain.
+                missing = reading.subdirectories - got
+                self._unexamined += reading.subdirectories * missing / got
+                for child in reading.children:
+                    child.weight = reading.subdirectories / got
+                self._weighted += reading.children
+            else:
+                for child in reading.children:
+                    self._push(child)
+
+    def _has_census_time(self) -> bool:
+        waiting = len(self._queue) + len(self._weighted)
+        if not self._directories_read:
+            return True
+        if waiting <= _FEW:
+            return not self._is_over(1.0)
+        if not self._is_over(_CENSUS_SHARE):
+            return waiting < MAX_FRONTIER
+        each_s = (self._clock() - self._began_s) / self._directories_read
+        left_s = self._began_s + _CENSUS_END_SHARE * self._limit_s - self._clock()
+        are_leaves = self._queue[0][-1].is_leaf and not self._weighted
+        return are_leaves and waiting * each_s < left_s
+
+    @property
+    def _frontier(self) -> list[_Node]:
+        return [node for *_, node in self._queue] + self._weighted
+
+    def _take_samples(self) -> None:
+        used_s = max(1e-6, self._clock() - self._began_s)
+        affordable = (self._limit_s - used_s) / used_s * self._directories_read / _SAMPLES
+        draws = max(_MIN_DRAWS, min(_MAX_DRAWS, round(affordable)))
+        frontier = self._frontier
+        for is_leaf in (True, False):
+            nodes = [(node, node.weight) for node in frontier if node.is_leaf == is_leaf]
+            if nodes:
+                number = draws // 2 if is_leaf else draws // 4
+                self._strata.append(_Stratum(nodes, max(2, number)))
+        while self._strata:
+            sample = [
+                [(self._below(node), node, weight) for node, weight in stratum.draw(self._rng)]
+                for stratum in self._strata
+            ]
+            for stratum, drawn in zip(self._strata, sample, strict=True):
+                found = _zeros()
+                for values, _, weight in drawn:
+                    _add(found, values, weight)
+                    for figure in _INTERVALS:
+                        largest = max(self._largest[figure], weight * values[figure])
+                        self._largest[figure] = largest
+                size = sum(weight * node.guess for _, node, weight in drawn)
+                stratum.found.append((found, size))
+
+    def _below(self, top: _Node) -> Values:
+        """Estimate everything below a directory, which itself counts as known.
+
+        Raises:
+            _OutOfTime: there was no time to read all that was chosen.
+        """
+        total = _zeros()
+        total[Figure.ENTRIES] = total[Figure.DIRECTORIES] = -1.0
+        level = [(top, 1.0)]
+        while level:
+            if len(level) > _WIDTH:
+                level = list(_Stratum(level, _WIDTH).draw(self._rng))
+            below: list[tuple[_Node, float]] = []
+            for node, weight in level:
+                if self._is_over(1.0):
+                    raise _OutOfTime
+                reading = self._read(node, _CHILDREN)
+                _add(total, reading.values, weight)
+                scale = weight * reading.subdirectories / max(1, len(reading.children))
+                below += [(child, scale) for child in reading.children]
+            level = below
+        return total
+
+    def _read(
+        self, node: _Node, max_children: int, wants_all: Callable[[], bool] = lambda: False
+    ) -> _Reading:
+        """Read a directory, the status of some of its files and of its subdirectories."""
+        reading = _Reading()
+        self._directories_read += 1
+        try:
+            descriptor = self._directories.open(node)
+            status = os.fstat(descriptor)
+            sample = self._reader.read(descriptor, status, node.root.family, wants_all)
+        except (FileNotFoundError, NotADirectoryError):
+            return reading
+        except OSError:  # no permission, a loop, a stale handle, a damaged block, another mount
+            self._unreadable += 1
+            reading.add_closed()
+            return reading
+        covered = _leave_out_mounts(node, sample) if node.root.mounts else 0
+        for _ in range(covered):
+            reading.add_closed()
+        self._max_entries = max(self._max_entries, round(sample.entries) + covered)
+        others = [name for name in sample.names if name.kind != DT_DIR]
+        self._count(reading, node, status, sample, others)
+        self._examine_files(reading, descriptor, sample, others)
+        if sample.directories > 0.5:
+            self._find_children(reading, descriptor, node, sample, max_children)
+        return reading
+
+    def _count(
+        self,
+        reading: _Reading,
+        node: _Node,
+        status: os.stat_result,
+        sample: DirectorySample,
+        others: list[Dirent],
+    ) -> None:
+        number = max(0.0, sample.entries - sample.directories)
+        own_bytes = float(status.st_blocks * _BLOCK_BYTES)
+        lengths = [len(name.name) for name in others]
+        name_bytes = sum(lengths) / max(1, len(others))
+        values = {
+            Figure.ENTRIES: 1.0 + number,
+            Figure.DIRECTORIES: 1.0,
+            Figure.ALLOCATED: own_bytes,
+            Figure.ALLOCATED_BY_NAME: own_bytes,
+            Figure.NON_EMPTY: float(sample.entries > 0),
+            Figure.PARENTS: float(sample.directories > 0),
+            Figure.READS: 2.0 + sample.entries // _NAMES_A_READ,
+            Figure.PATH_BYTES: number * (node.path_bytes + 1 + name_bytes),
+        }
+        for figure, value in values.items():
+            reading.values[figure] += value
+        _add(reading.variances, (sample.variance, sample.directories_variance))
+        _add(reading.met, (1.0 + min(number, len(others)), 1.0, own_bytes))
+        reading.unknown, reading.is_complete = sample.unknown, sample.is_complete
+        if sample.entries > 0:
+            self._max_depth = max(self._max_depth, node.depth + 1)
+        longest = node.path_bytes + max(lengths, default=-1) + 1
+        self._max_path_bytes = max(self._max_path_bytes, longest)
+
+    def _examine_files(
+        self, reading: _Reading, descriptor: int, sample: DirectorySample, others: list[Dirent]
+    ) -> None:
+        """Estimate the bytes of a directory's files from some of them."""
+        number = sample.entries - sample.directories
+        least = _FIRST_FILES if self._files_examined < _MAX_FILES else _MIN_FILES
+        wanted = max(least, min(_MAX_FILES, round(number / 16)))
+        chosen = self._rng.sample(others, min(len(others), wanted))
+        files = [status for _, status in self._stat(descriptor, chosen, 1.0) if status]
+        if not files or number <= 0:
+            return
+        self._files_examined += len(files)
+        self._files_linked += sum(file.st_nlink > 1 for file in files)
+        by_name = [file.st_blocks * _BLOCK_BYTES for file in files]
+        once = [bytes_ / max(1, file.st_nlink) for bytes_, file in zip(by_name, files, strict=True)]
+        mean = sum(once) / len(files)
+        scale = number / len(files)
+        reading.values[Figure.ALLOCATED] += number * mean
+        reading.values[Figure.ALLOCATED_BY_NAME] += scale * sum(by_name)
+        reading.met[Figure.ALLOCATED] += sum(once)
+        reading.largest_bytes = (scale - 1) * max(once)
+        squares = sum((bytes_ - mean) ** 2 for bytes_ in once) / max(1, len(files) - 1)
+        spread = squares if len(files) > 1 else mean * mean
+        reading.variances[Figure.ALLOCATED] = number * max(0.0, scale - 1) * spread
+
+    def _find_children(
+        self,
+        reading: _Reading,
+        descriptor: int,
+        node: _Node,
+        sample: DirectorySample,
+        max_children: int,
+    ) -> None:
+        names = [name for name in sample.names if name.kind == DT_DIR]
+        chosen = self._rng.sample(names, min(len(names), max_children))
+        examined = 0
+        for name, status in self._stat(descriptor, chosen, _STAT_SHARE):
+            examined += 1
+            if status is None:
+                self._unreadable += 1
+            if status is None or status.st_dev != node.root.device:
+                reading.add_closed()
+            elif stat.S_ISDIR(status.st_mode):
+                reading.children.append(_node(node.root, node, name, status))
+            else:  # replaced meanwhile
+                reading.add_closed(is_directory=False)
+        # Only what can be entered stands for others.
+        each = max(1.0, sample.directories / max(1, examined))
+        reading.subdirectories = each * len(reading.children)
+
+    def _stat(
+        self, descriptor: int, names: list[Dirent], share: float
+    ) -> Iterator[tuple[bytes, os.stat_result | None]]:
+        """Yield names with their status until a share of the time is up; None if it is refused.
+
+        In parts of a random order, each in the order of inodes: these are near on the disk.
+        """
+        for at in range(0, len(names), _STATS_AT_ONCE):
+            if at and self._is_over(share):
+                return
+            part = names[at : at + _STATS_AT_ONCE]
+            for name in sorted(part, key=lambda name: name.inode):
+                try:
+                    yield name.name, os.stat(name.name, dir_fd=descriptor, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                except OSError:  # no permission to search, a damaged inode
+                    yield name.name, None
+
+    def _estimate(self) -> QuickEstimate:
+        known, frontier = self._known, self._frontier
+        nodes = sum(node.weight for node in frontier)
+        number = len(self._strata[0].found) if self._strata else 0
+        below = _zeros()
+        for stratum in self._strata:
+            for found, _ in stratum.found:
+                _add(below, found, stratum.ratio / number)
+        values, met = [*known.values], [*known.met]
+        _add(values, below)
+        _add(values, (nodes, nodes))
+        _add(met, (len(frontier), len(frontier)))
+        met[Figure.ENTRIES] = max(met[Figure.ENTRIES], self._max_depth + 1.0)
+        met[Figure.DIRECTORIES] = max(met[Figure.DIRECTORIES], float(self._max_depth))
+        unknown = [known.unknown, 0.0, 0.0]
+        if frontier and not number:
+            _add(unknown, self._guess(frontier))
+            _add(values, self._guess(frontier))
+        share = known.unknown / max(1.0, values[Figure.ENTRIES])
+        unknown[Figure.ALLOCATED] += share * values[Figure.ALLOCATED]
+        further = 1 if all(node.is_leaf for node in frontier) else _FURTHER_TREES
+        ranges = []
+        for figure in _INTERVALS:
+            variance = known.variances[figure]
+            if number > 1:
+                series = zip(*(s.differences(figure) for s in self._strata), strict=True)
+                variance += sum(sum(each) ** 2 for each in series) / (number - 1) / number
+            elif number:
+                variance += below[figure] ** 2
+            if nodes:
+                variance += _SQUARED_VARIATION * self._unexamined * (below[figure] / nodes) ** 2
+            largest = self._largest[figure] / max(1, number)
+            below_it, above_it = largest, further * largest
+            if figure is Figure.ALLOCATED:
+                below_it += known.largest_bytes
+                above_it = _FURTHER_BYTES * (above_it + known.largest_bytes)
+            below_it += unknown[figure]
+            above_it += _LINDY * unknown[figure]
+            deviation = math.sqrt(variance)
+            ranges.append(
+                _interval(values[figure], met[figure], deviation, number, below_it, above_it)
+            )
+        return self._result(values, met, ranges, known.is_complete and not frontier)
+
+    def _guess(self, frontier: Sequence[_Node]) -> Values:
+        """Return what a frontier of which nothing was read may have below it."""
+        known = self._known.values
+        entries, directories = sum(node.weight * node.guess for node in frontier), 0.0
+        if not all(node.is_leaf for node in frontier):
+            # A tree that has gone on so far may go on as far again.
+            entries = max(entries, known[Figure.ENTRIES])
+            directories = known[Figure.DIRECTORIES]
+        each_bytes = known[Figure.ALLOCATED] / max(1.0, known[Figure.ENTRIES])
+        return [entries, directories, entries * each_bytes]
+
+    def _result(
+        self, values: Values, met: Values, ranges: Sequence[Interval], is_complete: bool
+    ) -> QuickEstimate:
+        entries, directories, allocated = ranges
+        inodes, used_bytes = _used(self._roots)
+        if is_complete:
+            entries, directories = (
+                Interval(number, number, number)
+                for number in (round(values[Figure.ENTRIES]), round(values[Figure.DIRECTORIES]))
+            )
+        elif not self._files_linked and self._files_examined >= _SURE_OF_LINKS:
+            # A file may have many names. Where none of those examined has a second one, few have.
+            names = inodes / (1 - 3 / self._files_examined)
+            entries = _at_most(entries, met[Figure.ENTRIES], names)
+        directories = _at_most(directories, met[Figure.DIRECTORIES], inodes)
+        high = float(allocated.high)
+        if self._files_linked:  # the other names may all be outside
+            high = max(high, values[Figure.ALLOCATED_BY_NAME])
+        # Of all files at most 3 / n are like none of n examined.
+        unseen = min(1.0, 3 / max(1, self._files_examined))
+        unseen *= max(0, entries.high - directories.low - self._files_examined)
+        high = max(high, allocated.expected + unseen * _UNSEEN_FILE_BYTES)
+        allocated = Interval(allocated.low, allocated.expected, math.ceil(high))
+        allocated = _at_most(allocated, met[Figure.ALLOCATED], used_bytes)
+        read = f"{self._directories_read:,}"
+        about = f"about {directories.expected:,} directories"
+        basis = f"Estimated from a sample: {read} directory reads in {about}."
+        if is_complete:
+            basis = f"Every directory was read ({read})."
+        elif directories.expected <= 1:
+            basis = "Extrapolated from a part of the directory."
+        return QuickEstimate(
+            entries=entries,
+            directories=directories,
+            allocated_bytes=allocated,
+            elapsed_s=self._clock() - self._began_s,
+            is_complete=is_complete,
+            samples=self._directories_read + self._files_examined,
+            basis=basis,
+            survey=self._survey(values, entries.expected - directories.expected, directories),
+        )
+
+    def _survey(self, values: Values, others: int, directories: Interval) -> Survey:
+        path = common_directory([os.fsdecode(root.path) for root in self._roots])
+        above_bytes = others * (len(os.fsencode(path)) + 1)
+        path_bytes = round(values[Figure.PATH_BYTES])
+        allocated_bytes = round(values[Figure.ALLOCATED])
+        return Survey(
+            path=path,
+            totals=Totals(others, directories.expected, allocated_bytes=allocated_bytes),
+            freed_bytes_max=allocated_bytes,
+            max_depth=self._max_depth,
+            max_path_bytes=self._max_path_bytes,
+            max_entries_in_directory=self._max_entries,
+            non_empty_directories=round(values[Figure.NON_EMPTY]),
+            directory_reads=round(values[Figure.READS]),
+            parent_directories=round(values[Figure.PARENTS]),
+            non_directory_path_bytes=path_bytes,
+            non_directory_levels=others,
+            non_directory_name_bytes=max(0, path_bytes - above_bytes),
+            unreadable=self._unreadable,
+            backend="quick estimate",
+            inodes=others + directories.expected,
+        )
+
+
+def estimates(
+    paths: Sequence[str],
+    limit_s: float = 1.0,
+    seed: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    mountinfo: str = MOUNTINFO,
+) -> Iterator[QuickEstimate]:
+    """Yield an estimate after `limit_s`, and then others that each take twice as long.
+
+    It ends when everything was read, or both ends of the entries are near enough.
+
+    Args:
+        paths: absolute paths of directories, none inside another.
+        seed: the same choices are made for the same seed and the same times of the clock.
+
+    Raises:
+        OSError: one of the directories cannot be opened.
+        BadInput: the table of mounts cannot be understood.
+    """
+    rng = random.Random(seed)
+    with ExitStack() as descriptors:
+        roots = _open_roots(paths, mountinfo, descriptors)
+        while True:
+            estimate = Sampler(roots, rng, clock, limit_s).run()
+            yield estimate
+            if estimate.is_complete or estimate.entries.is_within(_PRECISE):
+                return
+            limit_s *= 2
+
+
+def quick_estimate(paths: Sequence[str]) -> QuickEstimate:
+    """Return an estimate after a second; see `estimates`."""
+    return next(estimates(paths))
+
+
+def _open_roots(paths: Sequence[str], mountinfo: str, descriptors: ExitStack) -> list[_Root]:
+    table = read_mounts(mountinfo)
+    roots: list[_Root] = []
+    for path in paths:
+        descriptor = open_directory(os.fsencode(path))
+        descriptors.callback(os.close, descriptor)
+        mount = mount_of(path, table)
+        family = Family.of(mount.filesystem) if mount else Family.OTHER
+        below = frozenset(os.fsencode(at.mount_point) for at in mounts_below(path, table))
+        device = os.fstat(descriptor).st_dev
+        roots.append(_Root(os.fsencode(path), descriptor, device, family, below))
+    return roots
+
+
+def _used(roots: Sequence[_Root]) -> tuple[float, float]:
+    """Return inodes and bytes in use; infinite where unknown, or where files may share blocks."""
+    inodes = bytes_ = 0.0
+    for root in {root.device: root for root in roots}.values():
+        room = os.fstatvfs(root.descriptor)
+        has_inodes = room.f_files and root.family is not Family.OTHER
+        inodes += room.f_files - room.f_ffree if has_inodes else math.inf
+        has_own_blocks = root.family in (Family.EXT, Family.TMPFS)
+        bytes_ += (room.f_blocks - room.f_bfree) * room.f_frsize if has_own_blocks else math.inf
+    return inodes, bytes_
+
+
+def _node(root: _Root, parent: _Node | None, name: bytes, status: os.stat_result) -> _Node:
+    number = root.family.subdirectories(status)
+    guess = 1.0 + root.family.guess_names(status.st_size) + _ENTRIES_BELOW * (number or 0)
+    depth, path_bytes = 0, len(root.path)
+    if parent is not None:
+        depth, path_bytes = parent.depth + 1, parent.path_bytes + 1 + len(name)
+    return _Node(root, parent, name, depth, path_bytes, guess, number == 0)
+
+
+def _leave_out_mounts(node: _Node, sample: DirectorySample) -> int:
+    """Take out what something is mounted on; return how many."""
+    path = node.path.rstrip(b"/") + b"/"
+    inside = [name for name in sample.names if path + name.name not in node.root.mounts]
+    covered = len(sample.names) - len(inside)
+    sample.names = inside
+    sample.directories -= covered
+    sample.entries -= covered
+    return covered
+
+
+def _interval(
+    value: float, met: float, deviation: float, samples: int, below: float, above: float
+) -> Interval:
+    """Return the range of a sum of which `met` is certain."""
+    rest = max(0.0, value - met)
+    relative = deviation / rest if rest else 0.0
+    freedom = samples - 1 if samples else 20
+    t = _T_95[freedom] if freedom < len(_T_95) else _NORMAL_95 * (1 + 0.9 / freedom)
+    spread = min(50.0, math.sqrt(math.log1p(relative * relative)) * t + _MIN_SPREAD)
+    low = met + max(0.0, rest * math.exp(-spread) - below)
+    high = met + rest * math.exp(spread) + above
+    return Interval(math.floor(low), round(met + rest), math.ceil(high))
+
+
+def _at_most(interval: Interval, met: float, limit: float) -> Interval:
+    if interval.high <= limit:
+        return interval
+    # What was estimated too high is not known better for that: the range goes down from the limit.
+    low = math.floor(max(met, interval.low * min(1.0, limit / max(1, interval.expected))))
+    high = max(low, math.floor(limit))
+    return Interval(low, min(interval.expected, high), high)
