@@ -46,8 +46,8 @@ from tui_fs.survey.walker import OPEN_FLAGS
 MAX_OPEN_DIRECTORIES = 32
 MAX_FRONTIER = 100_000
 
-_CENSUS_SHARE, _CENSUS_END_SHARE, _STAT_SHARE = 0.5, 0.9, 0.35
-"""Shares of the time: of the census, of one that will reach the end, of stat in one directory."""
+_CENSUS_SHARE, _CENSUS_END_SHARE = 0.65, 0.9
+"""Shares of the time: of the census, and of one that will reach the end of the tree."""
 _SAMPLES = 12
 """How many there is time for, about."""
 _MIN_DRAWS, _MAX_DRAWS = 4, 256
@@ -334,7 +334,10 @@ class Sampler:
     def _take_census(self) -> None:
         while self._queue and self._has_census_time():
             *_, node = heapq.heappop(self._queue)
-            reading = self._read(node, MAX_FRONTIER, lambda: not self._is_over(_STAT_SHARE))
+            now_s = self._clock()
+            end_s = self._began_s + _CENSUS_SHARE * self._limit_s
+            # No directory takes more than half of the time that is left for the census.
+            reading = self._read(node, MAX_FRONTIER, (now_s + end_s) / 2)
             self._known.add(reading)
             got = len(reading.children)
             if reading.subdirectories > got + 0.5:
@@ -373,7 +376,7 @@ class Sampler:
         for is_leaf in (True, False):
             nodes = [(node, node.weight) for node in frontier if node.is_leaf == is_leaf]
             if nodes:
-                number = draws // 2 if is_leaf else draws // 4
+                number = draws // 4 if is_leaf else draws // 2
                 self._strata.append(_Stratum(nodes, max(2, number)))
         while self._strata:
             sample = [
@@ -406,23 +409,27 @@ class Sampler:
             for node, weight in level:
                 if self._is_over(1.0):
                     raise _OutOfTime
-                reading = self._read(node, _CHILDREN)
+                reading = self._read(node, _CHILDREN, self._began_s)
                 _add(total, reading.values, weight)
                 scale = weight * reading.subdirectories / max(1, len(reading.children))
                 below += [(child, scale) for child in reading.children]
             level = below
         return total
 
-    def _read(
-        self, node: _Node, max_children: int, wants_all: Callable[[], bool] = lambda: False
-    ) -> _Reading:
-        """Read a directory, the status of some of its files and of its subdirectories."""
+    def _read(self, node: _Node, max_children: int, until_s: float) -> _Reading:
+        """Read a directory, the status of some of its files and of its subdirectories.
+
+        Args:
+            until_s: until then more subdirectories are met and get a stat than a few.
+        """
         reading = _Reading()
         self._directories_read += 1
         try:
             descriptor = self._directories.open(node)
             status = os.fstat(descriptor)
-            sample = self._reader.read(descriptor, status, node.root.family, wants_all)
+            sample = self._reader.read(
+                descriptor, status, node.root.family, lambda: self._clock() < until_s
+            )
         except (FileNotFoundError, NotADirectoryError):
             return reading
         except OSError:  # no permission, a loop, a stale handle, a damaged block, another mount
@@ -437,7 +444,9 @@ class Sampler:
         self._count(reading, node, status, sample, others)
         self._examine_files(reading, descriptor, sample, others)
         if sample.directories > 0.5:
-            self._find_children(reading, descriptor, node, sample, max_children)
+            names = [name for name in sample.names if name.kind == DT_DIR]
+            chosen = self._rng.sample(names, min(len(names), max_children))
+            self._find_children(reading, descriptor, node, sample, chosen, until_s)
         return reading
 
     def _count(
@@ -480,7 +489,8 @@ class Sampler:
         least = _FIRST_FILES if self._files_examined < _MAX_FILES else _MIN_FILES
         wanted = max(least, min(_MAX_FILES, round(number / 16)))
         chosen = self._rng.sample(others, min(len(others), wanted))
-        files = [status for _, status in self._stat(descriptor, chosen, 1.0) if status]
+        end_s = self._began_s + self._limit_s
+        files = [status for _, status in self._stat(descriptor, chosen, end_s) if status]
         if not files or number <= 0:
             return
         self._files_examined += len(files)
@@ -503,12 +513,11 @@ class Sampler:
         descriptor: int,
         node: _Node,
         sample: DirectorySample,
-        max_children: int,
+        chosen: list[Dirent],
+        until_s: float,
     ) -> None:
-        names = [name for name in sample.names if name.kind == DT_DIR]
-        chosen = self._rng.sample(names, min(len(names), max_children))
         examined = 0
-        for name, status in self._stat(descriptor, chosen, _STAT_SHARE):
+        for name, status in self._stat(descriptor, chosen, until_s):
             examined += 1
             if status is None:
                 self._unreadable += 1
@@ -523,14 +532,14 @@ class Sampler:
         reading.subdirectories = each * len(reading.children)
 
     def _stat(
-        self, descriptor: int, names: list[Dirent], share: float
+        self, descriptor: int, names: list[Dirent], until_s: float
     ) -> Iterator[tuple[bytes, os.stat_result | None]]:
-        """Yield names with their status until a share of the time is up; None if it is refused.
+        """Yield names with their status, None if it is refused, until a time of the clock.
 
         In parts of a random order, each in the order of inodes: these are near on the disk.
         """
         for at in range(0, len(names), _STATS_AT_ONCE):
-            if at and self._is_over(share):
+            if at and self._clock() >= until_s:
                 return
             part = names[at : at + _STATS_AT_ONCE]
             for name in sorted(part, key=lambda name: name.inode):
