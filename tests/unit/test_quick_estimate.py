@@ -201,6 +201,16 @@ def test_it_returns_soon_after_its_limit(tmpfs: Path) -> None:
     assert contains(result.entries, truth)
 
 
+def test_a_tree_of_which_only_the_top_was_read_has_a_wide_range(tmpfs: Path) -> None:
+    for number in range(10):
+        (tmpfs / f"t/user{number}").mkdir(parents=True)
+        many_directories(tmpfs / f"t/user{number}", 50, 3)
+    result = estimate(tmpfs / "t", 0.001)
+    assert result.survey.max_depth == 1
+    assert contains(result.directories, 1 + 10 + 10 * 50)
+    assert contains(result.entries, 1 + 10 + 10 * 50 * 4)
+
+
 @pytest.mark.parametrize("ticks", range(1_000, 15_001, 1_400))
 def test_a_chain_whose_end_was_not_met_may_go_on(tmpfs: Path, ticks: int) -> None:
     chain(tmpfs / "t", 4_000)

@@ -601,7 +601,7 @@ class Sampler:
         if not all(node.is_leaf for node in frontier):
             # A tree that has gone on so far may go on as far again.
             entries = max(entries, known[Figure.ENTRIES])
-            directories = known[Figure.DIRECTORIES]
+            directories = max(entries / _ENTRIES_BELOW, known[Figure.DIRECTORIES])
         each_bytes = known[Figure.ALLOCATED] / max(1.0, known[Figure.ENTRIES])
         return [entries, directories, entries * each_bytes]
 
