@@ -28,13 +28,13 @@ def test_what_cannot_be_done_here_says_why_and_the_rest_is_done(place: Path) -> 
     results = results_of(done(place, Trial(steps, rounds=1)))
     # Then the first is measured, and the second says what is missing
     assert results.has("can") and not results.has("cannot")
-    assert "no-such-tool is not installed" in results.plan("cannot").why_not
+    assert "no-such-tool was not found in PATH" in results.plan("cannot").why_not
 
 
 def test_an_experiment_of_which_nothing_can_be_done_is_refused(place: Path) -> None:
     # Given nothing but a tool that nobody has / When prepared / Then it says so
     trial = Trial((Step("cannot", "", ((("no-such-tool",),),)),))
-    with pytest.raises(Missing, match="no-such-tool is not installed"):
+    with pytest.raises(Missing, match="no-such-tool was not found in PATH"):
         prepare(experiment_of(trial), Scale.SMALL, str(place))
 
 
