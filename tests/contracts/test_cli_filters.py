@@ -104,12 +104,50 @@ def test_directories_whose_names_match_are_named_as_what_filters_never_select(
     before = manifest(tmpfs)
     finished = cli.delete(tmpfs / "target", strategy, f"--name={glob}").expect(0)
     assert manifest(tmpfs) == before
-    hint = "2 directory names match, but filters select only entries that are not directories"
+    hint = (
+        "2 directory names match, but filters select only entries that are not directories. "
+        "To delete directories, name them as targets: 'tui-fs survey' lists directories of one "
+        "name, and N in the browser marks them all."
+    )
     assert f"No entry matches the filters. {hint}" in finished.report()["explanation"]
     assert "0 entries match the filters" in finished.stderr
     assert hint in finished.stderr
     shown = cli.run("delete", "--dry-run", "--strategy", strategy, "--name", glob, tmpfs / "target")
     assert hint in shown.expect(0).stdout.decode()
+
+
+@pytest.mark.parametrize("glob", ("node_modules/", "a/*", "/srv/*.log", "[/]"))
+def test_a_pattern_with_a_slash_is_refused(cli: Cli, tmpfs: Path, glob: str) -> None:
+    # Given a pattern that is meant for a path or a directory
+    (tmpfs / "target" / "a" / "node_modules").mkdir(parents=True)
+    # When it is given for names / Then the sentence says why it matches none
+    finished = cli.delete(tmpfs / "target", "find", f"--name={glob}").expect(2)
+    finished.assert_one_sentence()
+    assert "no name has a slash" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    (
+        ("--name=nothing like this",),
+        ("--min-size=1T",),
+        ("--older-than=9000d",),
+        ("--name=*-0000001", "--min-size=1T"),
+        ("--name=*-0000001", "--older-than=9000d"),
+        ("--name=*-0000001", "--min-size=1", "--older-than=9000d"),
+    ),
+)
+def test_nothing_matched_is_said_before_the_start_and_at_the_end(
+    cli: Cli, tmpfs: Path, options: tuple[str, ...]
+) -> None:
+    flat(tmpfs / "target", 3)
+    before = manifest(tmpfs)
+    finished = cli.delete(tmpfs / "target", "find", *options).expect(0)
+    assert "0 entries match the filters" in finished.stderr
+    assert finished.report()["explanation"].startswith("No entry matches the filters.")
+    arguments = ("delete", "--strategy=find", "--dry-run", *options, str(tmpfs / "target"))
+    assert b"0 entries match the filters" in cli.run(*arguments).expect(0).stdout
+    assert manifest(tmpfs) == before
 
 
 @pytest.mark.parametrize("backend", ("engine", "scandir"))

@@ -127,4 +127,9 @@ def glob(text: str) -> str:
         raise argparse.ArgumentTypeError("an empty pattern matches nothing")
     if "\0" in text or not is_encodable(text):
         raise argparse.ArgumentTypeError(f"no name can match {text!r}")
+    if "/" in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is compared with names, and no name has a slash; to delete a directory, "
+            "name it as a target"
+        )
     return text

@@ -52,7 +52,8 @@ class Expected:
         verb = "matches" if self.matching_directories == 1 else "match"
         return (
             f"{names} {verb}, but filters select only entries that are not directories. "
-            "To delete directories, name them as targets."
+            "To delete directories, name them as targets: 'tui-fs survey' lists directories of one "
+            "name, and N in the browser marks them all."
         )
 
     @property
