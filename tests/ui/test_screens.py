@@ -96,6 +96,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.strategies.parallel.threads_of", lambda _: 2)
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
     monkeypatch.setattr("tui_fs.job.planning.installed_versions", dict)
+    monkeypatch.setattr("tui_fs.job.planning.missing_figures", lambda _: ())
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
 
@@ -298,6 +299,21 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_run_before_the_first_entry_falls(picture: SnapshotAssertion) -> None:
     screen = RunScreen(record([STARTED]), Settings())
     assert await look(screen, shows("deleting")) == picture
+
+
+@pytest.mark.parametrize(
+    "name, asked", (("cafe\u0301", "Type the word because"), ("caf\u00e9", "Type its name because"))
+)
+async def test_preview_asks_for_a_word_where_the_name_cannot_be_typed(
+    monkeypatch: pytest.MonkeyPatch, name: str, asked: str
+) -> None:
+    path = PathStr(f"/srv/{name}")
+    targets = (Target(path, Pin(1, 2, 3)),)
+    monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: targets)
+    survey = replace(maildrop_survey(), path=path)
+    screen = PreviewScreen((path,), Settings())
+    shown = await look(screen, then(counted(survey), keys("enter"), shows("Delete for ever?")))
+    assert asked in shown
 
 
 HIDDEN = MissingFigure(Figure.PRESSURE, "/proc/pressure/io is masked")

@@ -156,6 +156,8 @@ def _add_locked(hindrances: list[str], notes: list[str], survey: Survey) -> None
         number = survey.unreadable
         where = "a directory" if number == 1 else f"{number:,} directories"
         notes.append(f"{where} could not be read to the end: what is in them was not counted")
+    for finding in _of_kind(survey, "listed-only"):
+        notes.append(f"{displayable(finding.path)} is listed but cannot be examined")
 
 
 def _of_kind(survey: Survey, kind: str) -> list[Finding]:

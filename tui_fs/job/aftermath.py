@@ -12,8 +12,9 @@ from tui_fs.linux.statx import cached_links, is_removed_on_overlay
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.survey import Totals
+from tui_fs.model.survey import Finding, Totals
 from tui_fs.model.target import Target
+from tui_fs.survey.listed_only import KIND as LISTED_ONLY
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
@@ -118,13 +119,14 @@ def _look_at(
         if len(plan.targets) > 1:
             note += " What stood at its path afterwards may have been deleted in its place."
         return Aftermath((target.path,), None, note)
-    totals, complete = _count(plan, target, deadline_s, clock)
-    if complete and totals.entries == 0:
-        return Aftermath((), totals)
+    totals, complete, note = _count(plan, target, deadline_s, clock)
+    if complete and totals.entries == 0 and (not note or plan.options.filters.active):
+        return Aftermath((), totals, note)
     if complete:
-        return Aftermath((target.path,), totals)
+        return Aftermath((target.path,), totals, note)
     # the directory itself is there, which alone is something left unless it was to be kept
-    return Aftermath((target.path,), None, unknown=(target.path,) if keep_root else ())
+    unknown = (target.path,) if keep_root and not note else ()
+    return Aftermath((target.path,), None, note, unknown)
 
 
 def _stands_there(target: Target) -> bool:
@@ -159,31 +161,39 @@ def is_deleted(held: int) -> bool:
 
 def _count(
     plan: Plan, target: Target, deadline_s: float, clock: Callable[[], float]
-) -> tuple[Totals, bool]:
+) -> tuple[Totals, bool, str]:
+    """Return what is left, whether all of that is counted, and which names cannot be examined."""
     if clock() > deadline_s:
-        return Totals(), False
+        return Totals(), False, ""
     from tui_fs.survey.scandir import ScandirSurvey  # loading it takes time: mostly all is gone
 
     filters, pin = plan.options.filters, target.pin
-    totals, complete = Totals(), False
+    totals, complete, note = Totals(), False, ""
     try:
         survey = ScandirSurvey(
             [target.path], filters, interval_s=0.1, clock=clock, looks_around=False
         )
         for found in survey.run():
             totals = found.totals if found.matched is None else found.matched
-            complete = found.complete and [(root.device, root.inode) for root in found.roots] == [
-                (pin.device, pin.inode)
-            ]
+            is_it = [(root.device, root.inode) for root in found.roots] == [(pin.device, pin.inode)]
+            complete = found.finished and not found.unreadable and is_it
+            note = _about_listed_only(found.findings)
             if clock() > deadline_s:
                 break
     except (OSError, TuiFsError) as error:
         if is_limit(error.__cause__ if isinstance(error, TuiFsError) else error):
             raise
-        return totals, False  # what is left is then reported as not counted
+        return totals, False, ""  # what is left is then reported as not counted
     if plan.options.keep_root and not filters.active:
         totals = without_roots(totals, 1)
-    return totals, complete
+    return totals, complete, note
+
+
+def _about_listed_only(findings: Sequence[Finding]) -> str:
+    """Name what a directory lists and nobody can examine; empty if there is nothing."""
+    found = [finding for finding in findings if finding.kind == LISTED_ONLY]
+    sentences = [f"{displayable(one.path)}: {one.meaning}" for one in found[:_NOTES_SHOWN]]
+    return " ".join(sentences)
 
 
 def without_roots(totals: Totals, number: int) -> Totals:

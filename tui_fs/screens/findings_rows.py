@@ -32,6 +32,7 @@ KIND_WORDS = {
     "append-only": "append-only",
     "locked-files": "files locked",
     "unreadable": "unreadable",
+    "listed-only": "listed, not there",
     "unwritable": "not writable for you",
     "sticky": "sticky",
     "flat": "one huge directory",

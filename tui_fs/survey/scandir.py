@@ -28,6 +28,7 @@ from tui_fs.survey.engine import EngineCrew
 from tui_fs.survey.findings import Tree, in_order, overlay_findings
 from tui_fs.survey.findings_place import place_findings, who_holds
 from tui_fs.survey.findings_uses import UseFindings, use_findings
+from tui_fs.survey.listed_only import listed_only
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import can_share, shared_finding, shared_space
@@ -153,6 +154,10 @@ class ScandirSurvey:
         if finished and self._occupation is not None:
             further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
             further += [*self._uses.findings, *overlay_findings(self._overlays)]
+        missing: list[Finding] = []
+        if finished and (counted.vanished or counted.unreadable):
+            missing = listed_only(counted, self._paths)
+            further += missing
         tree = Tree(counted, PathStr(self._path), self._mounts, finished)
         held = self._occupation.held if finished and self._occupation is not None else ()
         survey = survey_of(tree, elapsed_s, further, held)
@@ -164,6 +169,7 @@ class ScandirSurvey:
             roots=tuple(self._roots),
             backend=backend,
             filesystem=filesystem,
+            complete=survey.complete and not missing,
             unchecked_processes=self._uses.unchecked_processes,
         )
         if self._overlays:

@@ -1,0 +1,88 @@
+"""A name that a directory lists and that cannot be examined is named, and never counted as gone."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+from tests.ghost_fs import GHOST, ghost_file_system
+from tests.needs import needs_engine, needs_root
+from tui_fs.survey.scandir import Backend, ScandirSurvey
+
+pytestmark = pytest.mark.root
+
+ERRORS = ("ENOENT", "EACCES", "EIO")
+FILES, DIRECTORIES = 4, 2
+
+
+@pytest.fixture(params=ERRORS)
+def error(request: pytest.FixtureRequest) -> str:
+    """Give each errno of the lookup in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def tree(mount_root: Path, error: str) -> Iterator[Path]:
+    """Give a directory that lists such a name."""
+    needs_root("mounting FUSE")
+    point = mount_root / "ghost"
+    point.mkdir(exist_ok=True)
+    with ghost_file_system(point, error) as target:
+        yield target
+
+
+@pytest.mark.parametrize("backend", ("engine", "scandir"))
+def test_survey_is_incomplete_and_names_it(tree: Path, error: str, backend: Backend) -> None:
+    needs_engine()
+    *_, survey = ScandirSurvey([str(tree)], backend=backend).run()
+    assert (survey.totals.files, survey.totals.directories) == (FILES, DIRECTORIES)
+    assert survey.complete is False
+    (named,) = [one for one in survey.findings if one.kind == "listed-only"]
+    assert named.path == str(tree / GHOST)
+    assert os.strerror(getattr(errno, error)) in named.meaning
+
+
+def test_commands_name_it(cli: Cli, tree: Path) -> None:
+    finished = cli.run("survey", tree).expect(1)
+    assert str(tree / GHOST) in finished.stdout.decode()
+    assert "1 name is listed but cannot be examined" in finished.stderr
+    estimate = cli.run("estimate", "--json", tree).expect(0).object()
+    assert estimate["complete"] is False
+    for one in estimate["strategies"]:
+        assert any(str(tree / GHOST) in reason for reason in one["reasons"]), one
+
+
+def test_report_of_every_strategy_names_it(cli: Cli, tree: Path, strategy: str, error: str) -> None:
+    # When a strategy deletes the tree / Then the report says what is left, and why
+    finished = cli.delete(tree, strategy, "--accept-races").expect(1)
+    report = finished.report()
+    assert report["outcome"] == "partial"
+    assert str(tree / GHOST) in report["explanation"]
+    assert os.strerror(getattr(errno, error)) in report["explanation"]
+    assert report["targets"][0]["gone"] is False
+
+
+@pytest.mark.parametrize("tool", ("find", "rmtree", "parallel"))
+def test_an_emptied_directory_that_lists_it_is_not_called_empty(
+    cli: Cli, tree: Path, tool: str
+) -> None:
+    report = cli.delete(tree, tool, "--keep-root").expect(1).report()
+    assert report["outcome"] == "partial"
+    assert str(tree / GHOST) in report["explanation"]
+    assert "empty" not in report["explanation"]
+
+
+def test_names_that_vanish_while_counting_are_not_called_so(tmp_path: Path) -> None:
+    # Given a survey that met a name which is gone by now
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "file").touch()
+    survey = ScandirSurvey([str(target)], backend="scandir")
+    survey.collector.vanished = 1
+    # When it ends / Then it is complete
+    *_, last = survey.run()
+    assert last.complete is True
+    assert not [one for one in last.findings if one.kind == "listed-only"]

@@ -1,0 +1,84 @@
+"""Names that a directory lists and that cannot be examined: a damaged or odd file system."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+from tui_fs.model.paths import PathStr
+from tui_fs.model.survey import Finding, Severity
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.findings import PATHS_NAMED
+from tui_fs.survey.records import DirectoryFlag
+
+KIND = "listed-only"
+
+_LIMIT_S = 1.0
+"""Of looking for a name that was gone when it was counted: it can be in any directory."""
+
+
+def listed_only(counted: Collector, roots: Sequence[str]) -> list[Finding]:
+    """Return a finding for each such name of a counted tree, for `PATHS_NAMED` at most.
+
+    A name that is gone by now is none. Where names were gone when they were counted, directories
+    are read again for a second, and names in those not reached are not found.
+    """
+    unreadable = counted.paths_with(DirectoryFlag.UNREADABLE, PATHS_NAMED)
+    directories = dict.fromkeys(path for path in unreadable if os.access(path, os.X_OK))
+    found = [finding for path in directories for finding in _in_directory(path)]
+    if counted.vanished:
+        found += [
+            finding
+            for path in _directories(roots, time.monotonic() + _LIMIT_S)
+            if path not in directories
+            for finding in _in_directory(path)
+        ]
+    return found[:PATHS_NAMED]
+
+
+def _directories(roots: Sequence[str], until_s: float) -> Iterator[PathStr]:
+    """Yield the directories of trees, on their own file systems, until a moment."""
+    waiting = [PathStr(root) for root in roots]
+    while waiting and time.monotonic() < until_s:
+        path = waiting.pop()
+        yield path
+        try:
+            device = os.lstat(path).st_dev
+            with os.scandir(path) as entries:
+                waiting += [
+                    PathStr(entry.path)
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_dev == device
+                ]
+        except OSError:
+            continue  # the survey reports a directory that cannot be read
+
+
+def _in_directory(path: str) -> Iterator[Finding]:
+    try:
+        suspects = [name for name in os.listdir(path) if _reason(path, name)]
+        # Of a name that was removed between listing and examining, the next list has nothing.
+        still = frozenset(os.listdir(path)) if suspects else frozenset()
+    except OSError:
+        return  # the survey reports a directory that cannot be read
+    for name in suspects:
+        reason = _reason(path, name)
+        if name in still and reason:
+            yield Finding(
+                KIND,
+                Severity.WARNING,
+                PathStr(os.path.join(path, name)),
+                {},
+                f"The directory lists this name, but it cannot be examined: {reason}. It is not "
+                "counted, and a directory that lists it cannot be removed.",
+                "Check the file system (fsck), or the server of a network or FUSE file system.",
+            )
+
+
+def _reason(directory: str, name: str) -> str:
+    """Return why a name cannot be examined; empty if it can."""
+    try:
+        os.lstat(os.path.join(directory, name))
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    return ""
