@@ -167,6 +167,8 @@ def crowded_image(mount_root: Path) -> Path:
     subprocess.run([mkfs, "-q", "-F", "-N", str(_CROWDED_INODES), str(image)], check=True)
     point = _mount(mount_root / "crowded", str(image), "ext4", _EXT4_OPTIONS)
     flat(point / "target", CROWDED_FILES)
+    # A mount namespace of another test may keep it mounted for a while, and copies begin at once.
+    subprocess.run(["sync", "--file-system", point], check=True)
     unmount_below(point)
     return image
 
