@@ -31,7 +31,8 @@ def test_ctrl_c_while_waiting_changes_nothing(cli: Cli, full: Path, state_home: 
     with (state / "starting").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = cli.start("aside", full, "--yes")
-        waits = re.compile(rf"-> FLOCK .* {process.pid} ")
+        inode = os.fstat(lock.fileno()).st_ino
+        waits = re.compile(rf"-> FLOCK .*:{inode} ")
         wait_until(lambda: bool(waits.search(Path("/proc/locks").read_text())), "its waiting")
         process.send_signal(signal.SIGINT)
         wait_until(lambda: process.poll() is not None, "its end", 10)

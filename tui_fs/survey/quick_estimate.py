@@ -70,9 +70,9 @@ _MIN_SPREAD = 0.006
 """What no sample shows: names that come and go, positions that are not quite even."""
 _LINDY = 19.0
 """What has gone on so far goes on this many times longer in one case of twenty."""
-_SQUARED_VARIATION = 4.0
+_SQUARED_VARIATION = 25.0
 """Among subdirectories of one directory: their variance by the square of their mean, assumed."""
-_FURTHER_TREES, _FURTHER_BYTES = 6, 2
+_FURTHER_LEAVES, _FURTHER_TREES, _FURTHER_BYTES = 2, 6, 2
 """How many further ones like the largest may have been missed, measured with first_figure.py."""
 _UNSEEN_FILE_BYTES = 64 << 10
 """Mean of the files that are like none of those examined."""
@@ -570,7 +570,8 @@ class Sampler:
             _add(values, self._guess(frontier))
         share = known.unknown / max(1.0, values[Figure.ENTRIES])
         unknown[Figure.ALLOCATED] += share * values[Figure.ALLOCATED]
-        further = 1 if all(node.is_leaf for node in frontier) else _FURTHER_TREES
+        are_leaves = all(node.is_leaf for node in frontier)
+        further = _FURTHER_LEAVES if are_leaves else _FURTHER_TREES
         ranges = []
         for figure in _INTERVALS:
             variance = known.variances[figure]
