@@ -160,6 +160,7 @@ RIGHTS = (
             title=f"a disk that fails where {what} are",
             make=partial(_on_a_broken_disk, is_list_lost=is_list_lost),
             filesystems=("ext4",),
+            also=frozenset() if is_list_lost else frozenset({"listed-only"}),
             has_own_filesystem=True,
             is_settled=False,
         )

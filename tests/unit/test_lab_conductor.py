@@ -111,7 +111,7 @@ def test_steps_that_only_look_do_not_depend_on_each_other(place: Path) -> None:
     assert ran(events) == ["good", "good"]
     assert [one.key for one in events if isinstance(one, StepFailed)] == ["bad"]
     whys = {key: one.why_not for key, one in results_of(events).measured.items()}
-    assert "not installed" in whys["absent"] and not whys["good"]
+    assert "not found in PATH" in whys["absent"] and not whys["good"]
 
 
 def test_a_status_that_is_expected_is_no_failure(place: Path) -> None:

@@ -63,7 +63,6 @@ def feasibility(
         hindrances.append("the file system or snapshot is read-only")
     hindrances += _mounts(survey)
     hindrances += _uses(survey)
-    notes += _unchecked(survey)
     hindrances += strategy.limits(work, place.versions or {})
     _add_memory(hindrances, notes, strategy.name, peak_bytes, place.room)
     _add_locked(hindrances, notes, survey)
@@ -86,16 +85,6 @@ def _uses(survey: Survey) -> list[str]:
         return []
     more = f" (and {counted(len(uses) - 1, 'more use', 'more uses')})" if len(uses) > 1 else ""
     return [f"{uses[0].meaning.rstrip('.')}{more}: end this use first"]
-
-
-def _unchecked(survey: Survey) -> list[str]:
-    if not survey.unchecked_processes:
-        return []
-    processes = counted(survey.unchecked_processes, "process", "processes")
-    return [
-        f"{processes} cannot be inspected with the rights of this user: if one of them has the "
-        "directory mounted in a mount namespace of its own, as containers do, that is not found"
-    ]
 
 
 def _add_memory(

@@ -29,13 +29,14 @@ from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.figures import FOR_ESTIMATE, MissingFigure
+from tui_fs.model.figures import FOR_ESTIMATE, Figure, MissingFigure
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import QuickEstimate
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Finding, Survey
 from tui_fs.model.target import Pin, Target
+from tui_fs.model.units import counted
 from tui_fs.strategies.registry import (
     RACE_SAFE,
     STRATEGIES,
@@ -134,6 +135,10 @@ def forecast(
     if not keeps:
         estimates = tuple(with_rmdir(estimate, len(inside)) for estimate in estimates)
     missing = missing_figures(FOR_ESTIMATE)
+    if survey.unchecked_processes and Figure.PROCESSES not in {one.figure for one in missing}:
+        processes = counted(survey.unchecked_processes, "process", "processes")
+        reason = f"this user may not inspect {processes}"
+        missing = (*missing, MissingFigure(Figure.NAMESPACES, reason))
     return Forecast(estimates, recommended(estimates), inside, expected, missing)
 
 

@@ -13,6 +13,7 @@ class Figure(enum.StrEnum):
     PROCESSES = "processes of other users"
     SWAP = "swap files"
     BOOT = "boot id"
+    NAMESPACES = "uses in other mount namespaces"
 
 
 @dataclass(frozen=True, slots=True)
