@@ -1,5 +1,6 @@
 """A file system that does not answer: each command reports that, and can be ended."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -145,3 +146,22 @@ def test_a_deletion_whose_server_stops_says_so_and_need_not_be_waited_for(
         # And the job ends when the server answers
         fuse.answer_again()
         cli.wait_for_state(job, "cancelled")
+
+
+def test_what_others_have_open_there_keeps_nothing_waiting(cli: Cli, tmp_path: Path) -> None:
+    # Given a process with a directory of the same name on a file system that does not answer
+    spool = tmp_path / "place" / "tree"
+    spool.mkdir(parents=True)
+    with fuse_tree(tmp_path / "mount") as fuse:
+        descriptor = os.open(fuse.tree, os.O_RDONLY | os.O_DIRECTORY)
+        script = "import sys, time; print(flush=True); time.sleep(600)"
+        with subprocess.Popen(
+            [sys.executable, "-c", script], cwd=fuse.tree, stdout=subprocess.PIPE
+        ) as resident:
+            assert resident.stdout is not None and resident.stdout.readline()
+            fuse.stop_answering()
+            # When a directory elsewhere is set aside / Then that does not wait
+            cli.run("aside", spool, "--yes").expect(0)
+            fuse.answer_again()
+            resident.kill()
+        os.close(descriptor)

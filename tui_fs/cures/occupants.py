@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.linux.mounts import Mount, mount_of, read_mounts
+from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
+from tui_fs.linux.process_files import access_and_mount
 from tui_fs.model.paths import PathStr
 
 PROC = "/proc"
@@ -40,21 +41,22 @@ class Occupants:
 def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
     """Return who has a directory as its current or root directory, or open or watched.
 
-    Links are read before anything is looked at through them, as a file on a dead network mount
-    would never answer.
+    What other processes have open on another file system is not examined: one that does not answer
+    would keep the caller waiting for ever.
 
     Args:
         path: canonical.
         identity: its device and inode.
     """
-    mount = mount_of(path, read_mounts())
+    mounts = read_mounts()
+    mount = mount_of(path, mounts)
     found: list[Occupant] = []
     unseen = 0
     for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):
         if pid == os.getpid():
             continue
         try:
-            ways = set(_ways_of(pid, os.path.basename(path), identity, mount))
+            ways = set(_ways_of(pid, os.path.basename(path), identity, mounts, mount))
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
         except PermissionError:
@@ -64,9 +66,16 @@ def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
     return Occupants(tuple(found), unseen)
 
 
-def _ways_of(pid: int, name: str, identity: tuple[int, int], mount: Mount | None) -> Iterator[str]:
+def _ways_of(
+    pid: int, name: str, identity: tuple[int, int], mounts: MountTable, mount: Mount | None
+) -> Iterator[str]:
     process = f"{PROC}/{pid}"
+    is_in_our_namespace = _text_of(f"{process}/ns/mnt") == _text_of(f"{PROC}/self/ns/mnt")
     for link, how in (("cwd", "stands in it"), ("root", "has it as its root")):
+        text = _text_of(f"{process}/{link}")
+        other = mount_of(text, mounts) if text is not None and is_in_our_namespace else None
+        if _is_another(other, mount):
+            continue
         if _leads_to(f"{process}/{link}", name, identity):
             yield how
     for number in os.listdir(f"{process}/fd"):
@@ -75,8 +84,16 @@ def _ways_of(pid: int, name: str, identity: tuple[int, int], mount: Mount | None
             if _text_of(link) == "anon_inode:inotify":
                 if mount and _watches(f"{process}/fdinfo/{number}", identity[1], mount.device):
                     yield "watches it (inotify)"
-            elif _leads_to(link, name, identity):
+                continue
+            access = access_and_mount(f"{process}/fdinfo/{number}")
+            if access is not None and _is_another(mounts.by_id.get(access[1]), mount):
+                continue
+            if _leads_to(link, name, identity):
                 yield "has it open"
+
+
+def _is_another(mount: Mount | None, wanted: Mount | None) -> bool:
+    return mount is not None and wanted is not None and mount.device != wanted.device
 
 
 def _text_of(link: str) -> str | None:

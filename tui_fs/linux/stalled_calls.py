@@ -18,7 +18,7 @@ _FUSE_WAITS = (b"request_wait_answer", b"fuse_wait_answer")
 
 _AT_FDCWD = ((1 << 64) - 100, (1 << 32) - 100)  # linux/fcntl.h; an int fills half a register
 _MAX_DESCRIPTOR = 1 << 30
-_GONE = (FileNotFoundError, ProcessLookupError)
+_NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class StalledCalls:
 
     def _waits_of(self, pid: int) -> Iterator[tuple[str, bytes]]:
         """Yield the folder of each waiting thread, and how often it had waited before."""
-        with contextlib.suppress(*_GONE):
+        with contextlib.suppress(*_NOT_READABLE):
             for thread in os.listdir(f"{self._proc}/{pid}/task"):
                 folder = f"{self._proc}/{pid}/task/{thread}"
-                with contextlib.suppress(*_GONE):
+                with contextlib.suppress(*_NOT_READABLE):
                     status = dict(
                         line.split(b":\t", 1)
                         for line in _read(f"{folder}/status").splitlines()
@@ -84,9 +84,9 @@ def with_descendants(pids: Iterable[int], proc: str = "/proc") -> set[int]:
         if pid in found:
             continue
         found.add(pid)
-        with contextlib.suppress(*_GONE):
+        with contextlib.suppress(*_NOT_READABLE):
             for thread in os.listdir(f"{proc}/{pid}/task"):
-                with contextlib.suppress(*_GONE):
+                with contextlib.suppress(*_NOT_READABLE):
                     children = _read(f"{proc}/{pid}/task/{thread}/children")
                     waiting += map(int, children.split())
     return found
@@ -96,7 +96,7 @@ def processes_in_session(session: int, proc: str = "/proc") -> list[int]:
     """Return the processes of a session (setsid(2))."""
     found: list[int] = []
     for name in filter(str.isdigit, os.listdir(proc)):
-        with contextlib.suppress(*_GONE):
+        with contextlib.suppress(*_NOT_READABLE):
             fields = _read(f"{proc}/{name}/stat").rpartition(b")")[2].split()
             if int(fields[3]) == session:
                 found.append(int(name))
@@ -107,7 +107,7 @@ def blocks_signal(pid: int, number: int, proc: str = "/proc") -> bool:
     """Return whether the main thread of a process has a signal blocked."""
     try:
         lines = _read(f"{proc}/{pid}/status").splitlines()
-    except _GONE:
+    except _NOT_READABLE:
         return False
     mask = next((int(line[7:], 16) for line in lines if line.startswith(b"SigBlk:")), 0)
     return bool(mask >> (number - 1) & 1)
