@@ -209,6 +209,7 @@ def test_a_supervisor_without_its_starters_word_deletes_nothing(cli: Cli, ext4: 
     status = target.stat()
     plan["targets"][0]["pin"].update(device=status.st_dev, inode=status.st_ino)
     (again / "plan.json").write_text(json.dumps(plan | {"job_id": "aaaaaa"}))
+    (again / "end").touch()
 
     # When its supervisor is started by somebody who goes away at once
     command = [sys.executable, "-P", "-m", "tui_fs.job.supervisor", str(again)]

@@ -94,7 +94,7 @@ def test_jobs_are_done_and_name_the_missing_figures(
 @pytest.mark.parametrize("kind", ("subset=pid", "stat masked"))
 def test_a_job_measures_its_tools_in_their_own_files(cli: Cli, target: Path, kind: str) -> None:
     script, _ = RESTRICTIONS[kind]
-    options = ("--strategy", "rm", "--yes", "--rate", "5", "--json")
+    options = ("--strategy", "rm", "--yes", "--rate", "2", "--json")
     finished = run_with(script, cli, "delete", *options, str(target)).expect(0)
     usages = [event["usage"] for event in finished.stream() if event.get("usage")]
     assert any(usage["busiest"].startswith("rm ") for usage in usages), usages

@@ -11,7 +11,6 @@ import sys
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
-from tui_fs.cli.command_process import run_command
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
     MISSING,
@@ -21,7 +20,6 @@ from tui_fs.cli.exit_codes import (
     exit_code_of,
 )
 from tui_fs.cli.output import OutputLost, use_real_terminal_size
-from tui_fs.cli.parser import parse
 from tui_fs.linux.limits import is_limit, limit_sentence
 from tui_fs.linux.mounts import MOUNTINFO
 from tui_fs.model.errors import Missing, TuiFsError
@@ -75,7 +73,19 @@ def entry_point() -> None:
     # A message that nobody can read must not change what happens, nor the exit code.
     lossy = cast(BinaryIO, _LossyFile(2, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(lossy, sys.stderr.encoding, write_through=True)
-    sys.exit(run_command(lambda: main(sys.argv[1:])))
+    sys.exit(_run_watched(sys.argv[1:]))
+
+
+def _run_watched(arguments: list[str]) -> int:
+    """Run a command in a process of its own; return its exit code."""
+    try:
+        from tui_fs.cli.command_process import run_command  # there may be no memory for it
+    except (MemoryError, ImportError) as why:
+        if not is_limit(why):
+            raise
+        print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
+        return MISSING
+    return run_command(lambda: main(arguments))
 
 
 def main(arguments: list[str]) -> int:
@@ -86,6 +96,8 @@ def main(arguments: list[str]) -> int:
     use_real_terminal_size()
     try:
         refuse_borrowed_privileges()
+        from tui_fs.cli.parser import parse  # there may be no memory for it
+
         parsed = parse(arguments)
         if parsed.run != _WITHOUT_PROC and not os.path.exists(MOUNTINFO):
             raise Missing(

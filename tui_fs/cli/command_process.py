@@ -28,6 +28,7 @@ from tui_fs.linux.stalled_calls import (
     blocks_signal,
     processes_in_session,
 )
+from tui_fs.model.errors import Missing
 from tui_fs.model.paths import displayable
 
 _ENDING = {
@@ -134,7 +135,8 @@ def run_command(command: Callable[[], int]) -> int:
     if pid == 0:
         code = SOME_FAILED
         try:
-            end_with_parent()
+            with contextlib.suppress(Missing):  # without prctl it may outlive this process
+                end_with_parent()
             if os.getppid() == parent:
                 os.close(reports)
                 os.close(close_now)

@@ -11,6 +11,7 @@ import os
 import resource
 
 from tui_fs.job.journal import event_lines, events_in
+from tui_fs.linux.limits import measured
 from tui_fs.linux.regular_file import open_regular
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import Event
@@ -21,7 +22,7 @@ _PATHS_FACTOR = 3
 """The last event names targets at most so many times: left, unknown, and in its sentences."""
 _MAX_BYTES = 64 << 20
 """More than a reserve has; what is behind it is damage."""
-_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 def create_reserve(path: str, plan: Plan) -> None:
@@ -31,16 +32,16 @@ def create_reserve(path: str, plan: Plan) -> None:
         OSError: there is no room for it.
     """
     size = _BASE_BYTES + _PATHS_FACTOR * len(json.dumps(plan.paths))
-    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if limit != resource.RLIM_INFINITY:
-        size = min(size, limit)
+    limits = measured(lambda: resource.getrlimit(resource.RLIMIT_FSIZE))
+    if limits is not None and limits[0] != resource.RLIM_INFINITY:
+        size = min(size, limits[0])
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     try:
         # Also on file systems that copy on write, the first write goes to what was allocated.
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        if error.errno not in _NOT_SUPPORTED:
+        if error.errno in _NO_ROOM:
             raise
         _write_at_start(descriptor, bytes(size))
     finally:
