@@ -280,8 +280,10 @@ class _Watcher:
         this signal.
         """
         self._stop_at_s = None
+        is_pending = signal.SIGTSTP in signal.sigpending()  # that of a key, delivered right below
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
-        os.kill(os.getpid(), signal.SIGTSTP)
+        if not is_pending:
+            os.kill(os.getpid(), signal.SIGTSTP)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             # The shell continues both; kill -CONT only this one.
