@@ -93,8 +93,10 @@ def test_jobs_are_done_and_name_the_missing_figures(
 
 @pytest.mark.parametrize("kind", ("subset=pid", "stat masked"))
 def test_a_job_measures_its_tools_in_their_own_files(cli: Cli, target: Path, kind: str) -> None:
+    # Given enough to delete for some seconds: processes are measured once a second
     script, _ = RESTRICTIONS[kind]
-    options = ("--strategy", "rm", "--yes", "--rate", "2", "--json")
+    many_directories(target / "more", 10, 50)
+    options = ("--strategy", "rm", "--yes", "--rate", "150", "--json")
     finished = run_with(script, cli, "delete", *options, str(target)).expect(0)
     usages = [event["usage"] for event in finished.stream() if event.get("usage")]
     assert any(usage["busiest"].startswith("rm ") for usage in usages), usages

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.conftest import Cli, entries_in, wait_until
+from tests.conftest import Cli, entries_in, processes_with, wait_until
 from tests.contracts.several import FILES, SLOWLY, finish, gone, start
 from tests.filesystems import mount_tmpfs, unmount_below
 from tests.needs import needs_root
@@ -78,6 +78,7 @@ def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
     wait_until(lambda: entries_in(targets[1]) < FILES, "the second target's deletion")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     cli.wait_for_state(job, "died")
+    wait_until(lambda: processes_with(targets[1]) == [], "the end of its tools")
     left = entries_in(targets[1])
     assert left > 0 and not targets[0].exists()
     report = cli.run("attach", job, "--json").expect(5).report()

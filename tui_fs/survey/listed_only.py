@@ -9,11 +9,13 @@ from tui_fs.model.survey import Finding, Severity
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.findings import PATHS_NAMED
 from tui_fs.survey.records import DirectoryFlag
+from tui_fs.survey.walker import OPEN_FLAGS
 
 KIND = "listed-only"
 
 _LIMIT_S = 1.0
 """Of looking for a name that was gone when it was counted: it can be in any directory."""
+_ROUNDS, _ROUND_S = 5, 0.002
 
 
 def listed_only(counted: Collector, roots: Sequence[str]) -> list[Finding]:
@@ -54,31 +56,61 @@ def _directories(roots: Sequence[str], until_s: float) -> Iterator[PathStr]:
             continue  # the survey reports a directory that cannot be read
 
 
-def _in_directory(path: str) -> Iterator[Finding]:
+def _in_directory(path: str) -> list[Finding]:
     try:
-        suspects = [name for name in os.listdir(path) if _reason(path, name)]
-        # Of a name that was removed between listing and examining, the next list has nothing.
-        still = frozenset(os.listdir(path)) if suspects else frozenset()
+        descriptor = os.open(path, OPEN_FLAGS)
     except OSError:
-        return  # the survey reports a directory that cannot be read
-    for name in suspects:
-        reason = _reason(path, name)
-        if name in still and reason:
-            yield Finding(
-                KIND,
-                Severity.WARNING,
-                PathStr(os.path.join(path, name)),
-                {},
-                f"The directory lists this name, but it cannot be examined: {reason}. It is not "
-                "counted, and a directory that lists it cannot be removed.",
-                "Check the file system (fsck), or the server of a network or FUSE file system.",
-            )
+        return []  # the survey reports a directory that cannot be read
+    try:
+        reasons = _reasons(descriptor)
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)
+    return [
+        Finding(
+            KIND,
+            Severity.WARNING,
+            PathStr(os.path.join(path, name)),
+            {},
+            f"The directory lists this name, but it cannot be examined: {reason}. It is not "
+            "counted, and a directory that lists it cannot be removed.",
+            "Check the file system (fsck), or the server of a network or FUSE file system.",
+        )
+        for name, reason in reasons.items()
+    ]
 
 
-def _reason(directory: str, name: str) -> str:
+def _reasons(directory: int) -> dict[str, str]:
+    """Return the names of an open directory that cannot be examined, each with the reason.
+
+    A name that others remove and create again is listed, and is gone when it is examined; but not
+    in every round with the same inode.
+    """
+    inodes = _listed(directory)
+    reasons = {name: reason for name in inodes if (reason := _reason(directory, name))}
+    for _ in range(_ROUNDS - 1):
+        if not reasons:
+            break
+        time.sleep(_ROUND_S)
+        again = _listed(directory)
+        reasons = {
+            name: reason
+            for name in reasons
+            if again.get(name) == inodes[name] and (reason := _reason(directory, name))
+        }
+    return reasons
+
+
+def _listed(directory: int) -> dict[str, int]:
+    with os.scandir(directory) as entries:
+        return {entry.name: entry.inode() for entry in entries}
+
+
+def _reason(directory: int, name: str) -> str:
     """Return why a name cannot be examined; empty if it can."""
     try:
-        os.lstat(os.path.join(directory, name))
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError as error:
         return os.strerror(error.errno or 0)
     return ""
