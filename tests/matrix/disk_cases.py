@@ -25,7 +25,8 @@ _SLOW_IN_MEMORY = (50, 600)
 _FEW = (10, 50)
 
 _THE_REST_GOES = Promise(
-    "What cannot be read stays and is told as failed; all else goes; it does not say done.",
+    "What cannot be read stays and is reported as failed; everything else is deleted; the outcome "
+    "is not done.",
     (PARTIAL,),
 )
 

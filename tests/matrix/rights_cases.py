@@ -18,8 +18,8 @@ _REFUSED_AS_RACY = Promise(
 
 def _the_rest_goes(left_entries: int) -> Promise:
     sentence = (
-        f"{left_entries} entries stay: what is held, and the directories above it; all else goes, "
-        "and what failed is told."
+        f"{left_entries} entries stay: those that cannot be deleted, and the directories above; "
+        "everything else is deleted, and the failures are reported."
     )
     return Promise(sentence, (PARTIAL,), left_entries)
 

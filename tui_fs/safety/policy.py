@@ -110,9 +110,9 @@ def _relation(target: Target, place: Place) -> Relation | None:
     except OSError as error:
         shown = displayable(os.fsdecode(error.filename or place.path))
         raise Refused(
-            f"{shown} cannot be looked at ({os.strerror(error.errno or 0)}), so whether the "
-            "target is what the policy keeps is not known.",
-            "Mend that place or the policy first.",
+            f"{shown}, which the policy names, cannot be examined "
+            f"({os.strerror(error.errno or 0)}). It may be the target under another name.",
+            "Make it accessible, or remove it from the policy.",
             rule="policy",
         ) from error
 
