@@ -182,7 +182,7 @@ class Cli:
             stderr=subprocess.PIPE,
             start_new_session=True,
             # A shell that runs the tests in the background hands down an ignored SIGINT.
-            preexec_fn=_default_signals,
+            preexec_fn=default_signals,
         )
 
     def delete(self, target: Argument, strategy: str, *options: str) -> Finished:
@@ -321,7 +321,8 @@ def processes_with(argument: Argument) -> list[tuple[int, Sequence[bytes]]]:
     return found
 
 
-def _default_signals() -> None:
+def default_signals() -> None:
+    """In a child process: undo what a shell that runs the tests in the background has ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

@@ -47,7 +47,9 @@ def told_by(
     assert survey.finished
     assert survey.backend == backend
     collector = counting.collector
-    plain = replace(survey, elapsed_s=0.0, backend="", largest=(), findings=(), groups=())
+    plain = replace(
+        survey, elapsed_s=0.0, backend="", largest=(), findings=(), groups=(), unchecked_processes=0
+    )
     return Comparable(
         plain,
         _rows(collector.table, has_links=collector.names_of_links > 0),

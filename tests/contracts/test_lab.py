@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Json, wait_until
+from tests.conftest import Cli, Json, default_signals, wait_until
 from tests.needs import needs_kernel_counters, needs_root, needs_tool
 from tests.trees import Sentinel, many_directories
 from tui_fs.lab.registry import experiments
@@ -112,6 +112,7 @@ def start(cli: Cli, place: Path, name: str) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        preexec_fn=default_signals,
     )
 
 

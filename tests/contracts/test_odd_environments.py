@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, wait_until
+from tests.conftest import Cli, Finished, default_signals, wait_until
 from tests.contracts.asking import Terminal
 from tests.matrix.ordinary_user import GID, UID, write_launcher
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
@@ -307,7 +307,12 @@ def test_an_interrupt_ends_a_job_though_the_parent_process_blocks_it(
     many_directories(target / "more", 10, 100)
     options = ("--strategy", "rm", "--yes", "--rate", "20")
     command = [*with_signals("all blocked"), cli.program, "delete", *options, str(target)]
-    started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=default_signals,
+    )
     job = cli.only_job()
     cli.supervisor_of(job)
     wait_until(lambda: len(cli.journal(job)) > 2, "the first step")

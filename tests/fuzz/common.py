@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 
 from tui_fs.model.events import JobStarted
 from tui_fs.model.paths import PathStr
+from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
+from tui_fs.strategies.registry import STRATEGIES
 
 VARIABLE = "TUI_FS_FUZZ_EXAMPLES"
 EXAMPLES = int(os.environ.get(VARIABLE, "150"))
@@ -192,6 +194,7 @@ _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(-1e20, 1e20),  # sums of a few stay below the largest
     str: st.text(max_size=8) | _bytes.map(os.fsdecode),
     PathStr: _bytes.map(os.fsdecode),
+    StrategyName: st.sampled_from(list(STRATEGIES)) | st.text(max_size=8).map(StrategyName),
 }
 _absolute_paths = _bytes.map(lambda path: PathStr(os.fsdecode(b"/" + path)))
 

@@ -135,5 +135,7 @@ def meaning(error_number: int) -> str:
     known = _MEANINGS.get(error_number)
     if known is not None:
         return known
-    name = errno.errorcode.get(error_number, f"error {error_number}")
+    name = errno.errorcode.get(error_number)
+    if name is None:  # of a damaged journal, or of a later kernel
+        return f"the kernel reports error {error_number}"
     return f"the kernel reports: {os.strerror(error_number)} ({name})"
