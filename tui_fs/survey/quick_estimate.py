@@ -61,6 +61,9 @@ _ENTRIES_BELOW = 10.0
 _STATS_AT_ONCE = 128
 _FIRST_FILES, _MIN_FILES, _MAX_FILES = 64, 4, 1_024
 """Files examined of a directory: at least, first until the most were and then; and at most."""
+_ALL_FILES, _ALL_FILES_SHARE = 8_192, 0.1
+"""Until so many files were examined or that share of the time is over, all files are, at most
+`_MAX_FILES` of a directory: the bytes of a small tree are exact."""
 
 _PRECISE = 0.05
 _T_95 = (6.31, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81)
@@ -488,8 +491,11 @@ class Sampler:
         number = sample.entries - sample.directories
         least = _FIRST_FILES if self._files_examined < _MAX_FILES else _MIN_FILES
         wanted = max(least, min(_MAX_FILES, round(number / 16)))
+        share = 1.0
+        if self._files_examined < _ALL_FILES and not self._is_over(_ALL_FILES_SHARE):
+            wanted, share = _MAX_FILES, _ALL_FILES_SHARE
         chosen = self._rng.sample(others, min(len(others), wanted))
-        end_s = self._began_s + self._limit_s
+        end_s = self._began_s + share * self._limit_s
         files = [status for _, status in self._stat(descriptor, chosen, end_s) if status]
         if not files or number <= 0:
             return
