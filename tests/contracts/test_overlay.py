@@ -1,6 +1,7 @@
 """Deleting on an overlay, as in every container: what lies in a lower layer is only hidden."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,10 @@ def test_files_of_a_lower_layer_may_free_nothing(
     assert (estimated["freed_inodes_min"], estimated["freed_inodes_max"]) == (0, 402)
     text = cli.run("estimate", target).expect(0).stdout.decode()
     assert "frees 0 B to 3.0 MiB (files of a lower layer free nothing)" in text
+    quick = cli.run("estimate", "--quick", target).expect(0).stdout.decode()
+    assert re.search(r"frees 0 B to [0-9.]+ MiB \(files of a lower layer free nothing\)", quick), (
+        quick
+    )
 
     report = cli.delete(target, "rm").expect(0).report()
     expected = report["expected"]

@@ -13,12 +13,13 @@ from tui_fs.job.calibrating import measure, needs_measuring
 from tui_fs.job.overlap import refuse_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
-from tui_fs.linux.mounts import mounts_below, read_mounts
+from tui_fs.linux.mounts import has_lower_layers, mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
+from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted, duration_span
 from tui_fs.survey.findings import mount_findings
@@ -102,12 +103,14 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
             }
         )
     else:
-        print_text(f"{in_words(paths)}: {quick_words(estimate)}")
+        is_on_overlay = any(has_lower_layers(path, table) for path in paths)
+        words = quick_words(estimate, is_on_overlay=is_on_overlay)
+        print_text(f"{in_words(paths)}: {words}")
         print_text(estimates_as_text(found, refused))
     return DONE
 
 
-def quick_words(estimate: QuickEstimate) -> str:
+def quick_words(estimate: QuickEstimate, *, is_on_overlay: bool = False) -> str:
     """Return how many entries there are and what they free, with the ranges of both."""
     entries, allocated = estimate.entries, estimate.allocated_bytes
     if entries.is_exact:
@@ -117,6 +120,8 @@ def quick_words(estimate: QuickEstimate) -> str:
             f"about {counted(rounded(entries.expected), 'entry', 'entries')} "
             f"(estimate; 90 % range {entries.in_words(count)})"
         )
+    if is_on_overlay:
+        return f"{names}, frees 0 B to {bytes_iec(rounded(allocated.high))} ({LOWER_LAYER_WORDS})"
     size = bytes_iec(rounded(allocated.expected))
     return f"{names}, frees about {size} (90 % range {allocated.in_words(bytes_iec)})"
 
