@@ -80,7 +80,7 @@ def _run_watched(arguments: list[str]) -> int:
     """Run a command in a process of its own; return its exit code."""
     try:
         from tui_fs.cli.command_process import run_command  # there may be no memory for it
-    except (MemoryError, ImportError) as why:
+    except (MemoryError, ImportError, SystemError) as why:
         if not is_limit(why):
             raise
         print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
             raise
         print(f"tui-fs: {_NO_THREAD}", file=sys.stderr)
         return MISSING
-    except (MemoryError, ImportError) as why:
+    except (MemoryError, ImportError, SystemError) as why:
         if not is_limit(why):
             raise
         print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)

@@ -14,6 +14,9 @@ _Result = TypeVar("_Result")
 _THREAD_REFUSED = "can't start new thread"
 """The message of the RuntimeError for every errno of pthread_create (_threadmodule.c)."""
 
+_EXCEPTION_LOST = "without exception set"
+"""The message of the SystemError of an import for whose MemoryError there was no memory."""
+
 _RESERVE_BYTES = 16 << 20
 _PROBE_BYTES = 2 << 20
 """More than the interpreter asks the kernel for at once (an arena has 1 MiB)."""
@@ -61,6 +64,8 @@ def is_limit(error: BaseException | None) -> bool:
     """Return whether an error comes from a limit and may be over in a moment."""
     if isinstance(error, OSError):
         return error.errno in _CAUSES or isinstance(error, TimeoutError)
+    if isinstance(error, SystemError):
+        return _EXCEPTION_LOST in str(error)
     return isinstance(error, MemoryError) or is_thread_refused(error) or _is_unloaded(error)
 
 

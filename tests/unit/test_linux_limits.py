@@ -1,0 +1,43 @@
+"""Which errors come from a limit, and the sentences for them."""
+
+import errno
+import os
+
+import pytest
+
+from tui_fs.linux.limits import is_limit, limit_sentence
+
+
+def os_error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_from_limit"),
+    [
+        (os_error(errno.ENOMEM), True),
+        (os_error(errno.EMFILE), True),
+        (os_error(errno.ENOENT), False),
+        (MemoryError(), True),
+        (RuntimeError("can't start new thread"), True),
+        (RuntimeError("cannot schedule new futures after shutdown"), False),
+        (ImportError("cannot map", path="/usr/lib/python3/lib.so"), True),
+        (ImportError("cannot import name", path="/usr/lib/python3/lib.py"), False),
+        (ModuleNotFoundError("No module named 'lib'", path="/usr/lib/python3/lib.so"), False),
+        (SystemError("initialization of lib failed without exception set"), True),
+        (SystemError("<built-in> returned NULL without exception set"), True),
+        (SystemError("bad argument to internal function"), False),
+        (None, False),
+    ],
+)
+def test_limits_are_told_from_other_errors(
+    error: BaseException | None, is_from_limit: bool
+) -> None:
+    # Given an error / When asked whether it comes from a limit / Then only those of limits do
+    assert is_limit(error) is is_from_limit
+
+
+def test_an_error_that_was_lost_for_lack_of_memory_names_the_memory() -> None:
+    # Given the error that CPython raises when its MemoryError has no memory / Then memory is named
+    sentence = limit_sentence(SystemError("returned NULL without exception set"))
+    assert sentence.startswith("There is not enough memory (ENOMEM).")
