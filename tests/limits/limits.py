@@ -70,9 +70,12 @@ def _no_processes(pid: int) -> Iterator[None]:
 
 @contextmanager
 def _rlimit(pid: int, which: int, soft: int) -> Iterator[None]:
-    with suppress(ProcessLookupError):
+    try:
         before = resource.prlimit(pid, which)
         resource.prlimit(pid, which, (soft, before[1]))  # a hard one cannot always be raised again
+    except ProcessLookupError:  # it has ended
+        yield
+        return
     try:
         yield
     finally:

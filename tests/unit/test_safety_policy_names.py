@@ -87,11 +87,11 @@ def test_a_target_below_an_alias_of_the_place_is_refused(tmp_path: Path) -> None
     assert "lies, under another name, in" in refusal(never(tmp_path / "db"), asked)
 
 
-def test_a_place_that_cannot_be_looked_at_stops_everything(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_examined_stops_everything(tmp_path: Path) -> None:
     # Given a place that is a loop of links / When asked / Then refused, as nothing is known
     (tmp_path / "loop").symlink_to("loop")
     sentence = refusal(never(tmp_path / "loop"), at(tmp_path / "target"))
-    assert "cannot be looked at" in sentence
+    assert "cannot be examined" in sentence
 
 
 _IN_NAMESPACE = """
