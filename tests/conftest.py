@@ -137,6 +137,15 @@ class Finished:
         return "tui-fs " + " ".join(map(repr, self.arguments))
 
 
+class _Started(subprocess.Popen[bytes]):
+    """A process that a failed assertion does not wait for."""
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 class Cli:
     """The installed program, run as a user would."""
 
@@ -175,7 +184,7 @@ class Cli:
 
     def start(self, *arguments: Argument) -> "subprocess.Popen[bytes]":
         """Start it in the foreground of a session of its own, with no terminal."""
-        return subprocess.Popen(
+        return _Started(
             [self.program, *map(os.fsdecode, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
