@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tui_fs.model.finding import Finding
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Finding, NamedGroup, Survey
+from tui_fs.model.survey import NamedGroup, Survey
 from tui_fs.survey.scandir import Backend, ScandirSurvey
 from tui_fs.survey.table import DirectoryTable
 

@@ -49,8 +49,8 @@ def test_the_attribute_of_the_very_entry_is_reported(
     target = locked(letter)
     estimated = cli.run("estimate", "--json", target).expect(0).object()
     for one in estimated["strategies"]:
-        assert f"a directory is {word}: what is directly in it stays" in one["reasons"]
-        assert "immutable or append-only files in 1 directory stay" in one["reasons"]
+        assert f"a directory is {word}: its direct entries remain" in one["reasons"]
+        assert "immutable or append-only files in 1 directory remain" in one["reasons"]
     report = cli.delete(target, strategy).expect(1).report()
     causes = _causes(report)
     assert causes[LOCKED_FILE] == f"it is {word} (chattr -{letter})"
@@ -71,7 +71,7 @@ def test_a_nested_subvolume_is_called_one(cli: Cli, btrfs: Path, strategy: str) 
     try:
         estimated = cli.run("estimate", "--json", target).expect(0).object()
         notes = {one["strategy"]: one["reasons"] for one in estimated["strategies"]}
-        assert "a btrfs subvolume inside stays" in notes[strategy], notes[strategy]
+        assert "a btrfs subvolume inside remains" in notes[strategy], notes[strategy]
         report = cli.delete(target, strategy).expect(1).report()
         cause = "it is a btrfs subvolume (btrfs subvolume delete)"
         assert _causes(report)["target/volume"] == cause, report["errors"]

@@ -14,8 +14,8 @@ from tests.filesystems import unmount_below
 from tests.needs import needs_root
 from tests.pathologies.looking import as_ordinary_user, survey_with
 from tests.trees import manifest, many_directories
+from tui_fs.model.finding import Severity
 from tui_fs.model.paths import displayable
-from tui_fs.model.survey import Severity
 
 
 @pytest.fixture(params=USES)

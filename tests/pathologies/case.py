@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.matrix.ordinary_user import GID, UID
-from tui_fs.model.survey import Severity
+from tui_fs.model.finding import Severity
 
 INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
 

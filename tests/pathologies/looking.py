@@ -14,7 +14,7 @@ from tests.pathologies.case import INFO, Made, Pathology, Scene
 from tests.pathologies.grounds import Grounds
 from tui_fs.cli import main
 from tui_fs.model.codec import decode
-from tui_fs.model.survey import Finding, Severity
+from tui_fs.model.finding import Finding, Severity
 
 _GRAVITY = {severity: number for number, severity in enumerate(Severity)}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.pathologies.case import INFO, WARNING, Made, Pathology, Scene, exactly
 from tests.pathologies.shapes import beyond_path_max
 from tests.trees import flat
-from tui_fs.model.survey import Severity
+from tui_fs.model.finding import Severity
 
 LONG_NAME_BYTES = 255
 _NEARLY_PATH_MAX_BYTES = 3_900

@@ -11,7 +11,7 @@ from tests.filesystems import mounts_below
 from tests.pathologies.case import Pathology
 from tests.pathologies.grounds import FILESYSTEMS, Grounds
 from tests.pathologies.looking import as_ordinary_user, made, matching, survey_with
-from tui_fs.model.survey import Finding
+from tui_fs.model.finding import Finding
 
 _NOT_FOUND = "**not found**"
 # A survey that nobody disturbs is not told as disturbed; the next one is.

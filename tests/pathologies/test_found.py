@@ -18,7 +18,7 @@ from tests.pathologies.looking import (
     undeserved,
 )
 from tests.pathologies.register import PATHOLOGIES
-from tui_fs.model.survey import Finding
+from tui_fs.model.finding import Finding
 
 # Whether a survey meets a write depends on the moment.
 _ATTEMPTS = 5

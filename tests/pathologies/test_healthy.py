@@ -11,7 +11,7 @@ from tests.conftest import Cli
 from tests.matrix.ordinary_user import GID, UID
 from tests.needs import lacks, needs_root, needs_tool
 from tests.pathologies.looking import as_ordinary_user, survey_with, warnings
-from tui_fs.model.survey import Finding
+from tui_fs.model.finding import Finding
 
 # They speak of the machine that the tests run on, not of the tree.
 _OF_THE_MACHINE = frozenset({"space-low", "inodes-low", "deleted-but-open"})

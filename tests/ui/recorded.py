@@ -27,6 +27,7 @@ from tui_fs.model.events import (
     StepStarted,
     Usage,
 )
+from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
@@ -35,14 +36,7 @@ from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import Options, Pace, StrategyName
-from tui_fs.model.survey import (
-    Finding,
-    LargeDirectory,
-    Ranking,
-    Severity,
-    Survey,
-    Totals,
-)
+from tui_fs.model.survey import LargeDirectory, Ranking, Survey, Totals
 from tui_fs.model.target import Pin, Target
 from tui_fs.survey.process import Update
 
@@ -53,7 +47,7 @@ SPACE = Space(20 << 30, 1_000_000)
 MAIL_TOTALS = Totals(1_204_112, 1, 0, 0, 5_046_586_572, 5_046_586_572)
 
 FLAT = Finding(
-    "flat",
+    FindingKind("flat"),
     Severity.WARNING,
     MAILDROP,
     {"entries": 1_204_112},

@@ -6,40 +6,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.ui.recorded import FLAT, MAIL_TOTALS, MAILDROP, SPOOL, spool_survey
+from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import (
     Child,
     EntryKind,
-    Finding,
     LargeDirectory,
     Listing,
     NamedGroup,
     Ranking,
-    Severity,
     Survey,
     Totals,
 )
+from tui_fs.survey.findings.barriers import mount_findings
 from tui_fs.survey.process import Update
 
 NOW_S = 1_700_000_000
 DAY_S = 86_400
 SESSIONS = PathStr("/srv/spool/sessions")
 
-MOUNT = Finding(
-    "mount-inside",
-    Severity.CRITICAL,
-    PathStr("/srv/spool/a["),
-    {},
-    "Another file system or a bind mount is attached here; it was not counted.",
-    "Unmount it before anything above it is deleted.",
-)
+(MOUNT,) = mount_findings([PathStr("/srv/spool/a[")])
 GROUP = Finding(
-    "group",
+    FindingKind("group"),
     Severity.INFO,
     PathStr("/srv/spool/sessions/one/cache"),
     {"directories": 2, "entries": 420, "allocated_bytes": 860_160},
     "2 directories called cache: 420 entries, 840.0 KiB together. This is the largest of them.",
-    "They can be chosen together (N in the browser) and deleted in one job.",
+    "Mark all of them with N in the browser, and delete them in one job.",
 )
 CACHES = (
     PathStr("/srv/spool/sessions/one/cache"),

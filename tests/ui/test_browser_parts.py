@@ -22,10 +22,12 @@ from tui_fs.screens.choose_rows import (
     columns_of,
     sizes_of,
 )
-from tui_fs.screens.findings_rows import COLUMNS, KIND_WORDS
+from tui_fs.screens.findings_rows import COLUMNS
 from tui_fs.screens.marks import Marks, Size
 from tui_fs.screens.place import place_note
 from tui_fs.screens.questions import Questions
+from tui_fs.survey.findings.base import FindingType
+from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 from widgets.bar_row import BarRow, row_parts
 from widgets.lazy_rows import LazyRows, keys_of
@@ -210,8 +212,9 @@ def test_an_age_that_nothing_has() -> None:
     assert age(None, NOW_S) == "–"
 
 
-def test_words_for_findings_fit_their_column() -> None:
-    assert max(map(len, KIND_WORDS.values())) <= COLUMNS[1].width
+@pytest.mark.parametrize("entry", FINDING_TYPES.values(), ids=FINDING_TYPES)
+def test_labels_of_findings_fit_their_column(entry: FindingType) -> None:
+    assert 0 < len(entry.label) <= COLUMNS[1].width
 
 
 def test_only_rows_in_view_are_made() -> None:

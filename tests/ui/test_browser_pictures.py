@@ -8,7 +8,6 @@ from textual.pilot import Pilot
 
 from tests.ui.recorded import SPOOL
 from tests.ui.recorded_tree import (
-    GROUP,
     NOW_S,
     RANKING,
     SESSIONS,
@@ -210,14 +209,6 @@ async def test_findings_while_counting(picture: SnapshotAssertion) -> None:
 async def test_no_findings(picture: SnapshotAssertion) -> None:
     survey = replace(found_survey(), findings=())
     assert await look(findings(Update(survey))) == picture
-
-
-async def test_a_kind_that_nobody_has_put_into_words() -> None:
-    odd = replace(GROUP, kind="odd-thing", path=PathStr("/elsewhere"), numbers={"odd_bytes": 2048})
-    shown = await look(findings(Update(replace(found_survey(), findings=(odd,)))))
-    assert "odd-thing" in shown
-    assert "2.0 KiB" in shown
-    assert "/elsewhere" in shown
 
 
 async def test_ranking(picture: SnapshotAssertion) -> None:

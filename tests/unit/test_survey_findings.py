@@ -1,14 +1,16 @@
 """What a tree shows about itself: each sign at its limit and just below, by hand-made counts."""
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.unit.test_survey_collector import collected, root
+from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Finding, Severity
 from tui_fs.survey.collector import Collector
-from tui_fs.survey.findings import PATHS_NAMED, Tree, in_order, tree_findings
+from tui_fs.survey.findings.base import PATHS_NAMED, Evidence
+from tui_fs.survey.findings.registry import FINDING_TYPES, by_severity, detect_findings
 from tui_fs.survey.records import DirectoryFlag, Piece
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -16,7 +18,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 def found(counted: Collector, is_finished: bool = True, **rest: Any) -> list[Finding]:
     """Return the findings of a tree."""
-    return tree_findings(Tree(counted, PathStr("/t"), rest.pop("mounts", ()), is_finished), **rest)
+    return list(detect_findings(Evidence(counted, PathStr("/t"), is_finished=is_finished, **rest)))
 
 
 def kinds(counted: Collector, is_finished: bool = True) -> list[tuple[str, str]]:
@@ -83,6 +85,55 @@ def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
         ("mount-inside", Severity.CRITICAL, "/t/a"),
         ("mount-inside", Severity.CRITICAL, "/t/b"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("flag", "single", "several"),
+    [
+        (
+            DirectoryFlag.APPEND_ONLY,
+            "a directory is append-only: its direct entries remain",
+            "2 directories are append-only: their direct entries remain",
+        ),
+        (
+            DirectoryFlag.UNWRITABLE,
+            "a directory is not writable for you: its direct entries remain",
+            "2 directories are not writable for you: their direct entries remain",
+        ),
+        (
+            DirectoryFlag.LOCKED_FILES,
+            "immutable or append-only files in 1 directory remain",
+            "immutable or append-only files in 2 directories remain",
+        ),
+        (
+            DirectoryFlag.SUBVOLUME,
+            "a btrfs subvolume inside remains",
+            "2 btrfs subvolumes inside remain",
+        ),
+        (
+            DirectoryFlag.STICKY,
+            "entries of other users in 1 sticky directory remain",
+            "entries of other users in 2 sticky directories remain",
+        ),
+    ],
+)
+def test_a_finding_says_what_a_deletion_leaves(flag: int, single: str, several: str) -> None:
+    # Given one or two directories with a flag / When asked / Then what remains agrees in number
+    for number, remains in ((1, single), (2, several)):
+        pieces = [Piece(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
+        findings = found(collected(root(subdirectories=number, pending=number), *pieces))
+        assert {finding.remains for finding in findings} == {remains}
+
+
+def test_a_mount_blocks_a_deletion_and_is_shown_safely() -> None:
+    # Given a mount point whose name is not for a terminal / When asked / Then it is escaped
+    (finding,) = found(Collector(False), mounts=[PathStr("/t/\x1b")])
+    assert finding.blocks == "/t/\\e is a mount point inside the target: unmount it first"
+
+
+@pytest.mark.parametrize("kind", FINDING_TYPES)
+def test_the_name_of_a_kind_is_made_for_json(kind: str) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind)
 
 
 @pytest.mark.parametrize(("names", "kind"), [(99_999, []), (100_000, [("flat", "warning")])])
@@ -188,5 +239,8 @@ def test_long_names(longest: int, kind: list[tuple[str, str]]) -> None:
 def test_findings_come_in_the_order_of_their_gravity() -> None:
     # Given findings of all sorts / When ordered / Then the gravest come first, else as they were
     sorts = [Severity.INFO, Severity.CRITICAL, Severity.WARNING, Severity.INFO, Severity.CRITICAL]
-    mixed = [Finding(str(n), sort, PathStr("/"), {}, "", "") for n, sort in enumerate(sorts)]
-    assert [one.kind for one in in_order(mixed)] == ["1", "4", "2", "0", "3"]
+    mixed = [
+        Finding(FindingKind(str(n)), severity, PathStr("/"), {}, "", "")
+        for n, severity in enumerate(sorts)
+    ]
+    assert [one.kind for one in by_severity(mixed)] == ["1", "4", "2", "0", "3"]

@@ -4,10 +4,11 @@ import pytest
 
 from tests.unit.test_survey_collector import collected, link, root
 from tests.unit.test_survey_findings import GIB, MIB, found, kinds, one
+from tui_fs.model.finding import Severity
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import NamedGroup, Severity, Totals
+from tui_fs.model.survey import NamedGroup, Totals
 from tui_fs.survey.collector import Collector
-from tui_fs.survey.findings import PATHS_NAMED
+from tui_fs.survey.findings.base import PATHS_NAMED
 from tui_fs.survey.records import BigFile, DirectoryFlag, Link, Piece
 
 
@@ -52,7 +53,7 @@ def test_names_outside_are_grave_if_they_hold_much(
     assert (finding.kind, finding.severity) == ("hard-links", severity)
     assert finding.numbers["linked_outside_bytes"] == outside_bytes
     assert finding.numbers["linked_outside_inodes"] == 1
-    assert ("do not come back" in finding.meaning) == bool(outside_bytes)
+    assert ("does not free these bytes" in finding.meaning) == bool(outside_bytes)
 
 
 @pytest.mark.parametrize(

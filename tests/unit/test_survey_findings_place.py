@@ -10,11 +10,12 @@ import pytest
 from tests.unit.test_survey_collector import collected, link, root
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation, Resident
+from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Finding
-from tui_fs.survey import findings_place
 from tui_fs.survey.collector import Collector
-from tui_fs.survey.findings_place import place_findings
+from tui_fs.survey.findings import space
+from tui_fs.survey.findings.base import Evidence, SystemView
+from tui_fs.survey.findings.registry import detect_findings
 from tui_fs.survey.records import BigFile, Piece
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -26,8 +27,8 @@ NOBODY = Occupation()
 def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, FileSystem]:
     """Give the file system that is found, to be exchanged."""
     rooms = {"": ROOMY}
-    monkeypatch.setattr(findings_place, "file_system_of", lambda _: rooms[""])
-    monkeypatch.setattr(findings_place, "extents_of", lambda _: None)
+    monkeypatch.setattr(space, "file_system_of", lambda _: rooms[""])
+    monkeypatch.setattr(space, "extents_of", lambda _: None)
     return rooms
 
 
@@ -36,7 +37,8 @@ def around(
 ) -> list[Finding]:
     """Return what lies around /t."""
     counted = Collector(False) if counted is None else counted
-    return place_findings(counted, ["/t"], occupation, began_at_s)
+    system = SystemView(occupation, began_at_s)
+    return list(detect_findings(Evidence(counted, PathStr("/t"), paths=["/t"], system=system)))
 
 
 def graded(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -105,7 +107,7 @@ def test_space_kept_for_root_is_told_if_it_is_more(room: dict[str, FileSystem]) 
     room[""] = replace(ROOMY, total_bytes=1000, free_bytes=100, available_bytes=9)
     (finding,) = around()
     assert finding.numbers["reserved_bytes"] == 91
-    assert "91 B more are kept for root" in finding.meaning
+    assert "91 B more are reserved for root" in finding.meaning
 
 
 def holder(pid: int, writes: bool = False, is_own: bool = False) -> Holder:
@@ -155,7 +157,7 @@ def test_processes_are_counted_once_and_named_harmlessly() -> None:
     assert finding.path == "/t/\x1b"
     numbers = {"processes": 7, "open_files": 2, "written_files": 1, "unseen_processes": 4}
     assert finding.numbers == numbers
-    assert finding.meaning.startswith("7 processes at work in it: proc\\e (1), ")
+    assert finding.meaning.startswith("7 processes use it: proc\\e (1), ")
     assert finding.meaning.count("(") == 5
     assert "writes /t/\\e" in finding.meaning
     assert "\x1b" not in finding.meaning
@@ -206,7 +208,7 @@ def test_fragmented_files(
         asked.append(path)
         return extents
 
-    monkeypatch.setattr(findings_place, "extents_of", extents_of)
+    monkeypatch.setattr(space, "extents_of", extents_of)
     counted = collected(root(files=1), big_files=(BigFile(0, b"x", allocated, allocated, 0),))
     assert graded(around(counted)) == [("fragmented", one) for one in severity]
     assert asked == ["/t/x"]
@@ -216,7 +218,7 @@ def test_fragmented_files(
 def test_only_the_largest_files_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given 25 large files / When asked / Then 20 are opened, the largest
     asked: list[str] = []
-    monkeypatch.setattr(findings_place, "extents_of", lambda path: asked.append(path))
+    monkeypatch.setattr(space, "extents_of", lambda path: asked.append(path))
     files = tuple(BigFile(0, b"%d" % n, GIB + n, 0, 0) for n in range(25))
     around(collected(root(files=25), big_files=files))
     assert asked == [f"/t/{n}" for n in range(24, 4, -1)]

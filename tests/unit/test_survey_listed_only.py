@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.survey import listed_only
+from tui_fs.survey.findings import listed_only
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from tests.trees import flat
 from tui_fs.linux.process_files import ancestry
-from tui_fs.model.survey import Finding, Severity
-from tui_fs.survey import findings_place
-from tui_fs.survey.findings_place import who_holds
+from tui_fs.model.finding import Finding, Severity
+from tui_fs.survey.findings import activity
+from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.scandir import ScandirSurvey
 
 
@@ -35,12 +35,12 @@ def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
         process.kill()
 
 
-def test_who_holds_leaves_the_walkers_out(tmp_path: Path, writer: int) -> None:
+def test_find_holders_leaves_the_walkers_out(tmp_path: Path, writer: int) -> None:
     # Given a process at work / When it is a walker / Then it is left out, else it is not
-    found = who_holds([str(tmp_path)], tmp_path.stat().st_dev, ())
+    found = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
     assert {one.holder.pid for one in found.living} == {writer}
     assert [file.path for file in found.held] == [str(tmp_path / "written")]
-    found = who_holds([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
+    found = find_holders([str(tmp_path)], tmp_path.stat().st_dev, (writer,))
     assert (found.living, found.held) == ((), ())
 
 
@@ -82,7 +82,7 @@ def test_a_session_from_outside_a_container_is_known_by_its_ancestors(
     # When it descends from none of them / Then it is one
     real = ancestry
     monkeypatch.setattr(
-        findings_place, "ancestry", lambda proc, pid: {1, pid} if pid == writer else real(proc, pid)
+        activity, "ancestry", lambda proc, pid: {1, pid} if pid == writer else real(proc, pid)
     )
     assert _kinds(tmp_path)["in-use"].severity is Severity.WARNING
 

@@ -22,7 +22,7 @@ from tests.unit.survey_trees import (
     still,
     surveyed,
 )
-from tui_fs.model.survey import Severity
+from tui_fs.model.finding import Severity
 from tui_fs.survey.result import LARGEST_KEPT
 from tui_fs.survey.scandir import ScandirSurvey
 

@@ -22,8 +22,7 @@ from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted, duration_span
-from tui_fs.survey.findings import mount_findings
-from tui_fs.survey.findings_uses import use_findings
+from tui_fs.survey.findings.barriers import find_external_uses, mount_findings, use_findings
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -73,7 +72,8 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
         estimate = quick_estimate(paths)
         table = read_mounts()
         inside = sorted({one.mount_point for path in paths for one in mounts_below(path, table)})
-        findings = (*mount_findings(inside), *use_findings(paths, table).findings)
+        uses = find_external_uses(paths, table).uses
+        findings = (*mount_findings(inside), *use_findings(uses))
     except OSError as error:
         raise cannot_examine(common_directory(paths), error) from error
     found = forecast_by_estimate(paths, estimate, options_of(parsed), findings=findings)

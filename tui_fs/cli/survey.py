@@ -22,9 +22,9 @@ from tui_fs.model.survey import Survey
 from tui_fs.model.units import counted
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.export_file import new_file, refuse_taken
+from tui_fs.survey.findings.listed_only import LISTED_ONLY
 from tui_fs.survey.imported import BACKEND as IMPORTED
 from tui_fs.survey.imported import ImportedSurvey
-from tui_fs.survey.listed_only import KIND as LISTED_ONLY
 from tui_fs.survey.ncdu_export import NcduExport, Written
 from tui_fs.survey.scandir import ScandirSurvey
 from tui_fs.survey.table_export import write_csv, write_json
@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
         print_text(survey_as_text(survey, collector, parsed.top))
         for one in missing:
             note(f"tui-fs: {one.sentence}")
-    listed = sum(finding.kind == LISTED_ONLY for finding in survey.findings)
+    listed = sum(finding.kind == LISTED_ONLY.kind for finding in survey.findings)
     if listed:
         names = counted(listed, "name is", "names are")
         note(f"tui-fs: {names} listed but cannot be examined, and not counted.")

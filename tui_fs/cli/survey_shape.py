@@ -7,7 +7,7 @@ from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words
-from tui_fs.model.survey import Finding, LargeDirectory, Ranking, Severity, Survey
+from tui_fs.model.survey import LargeDirectory, Ranking, Survey
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.survey.collector import Collector
 
@@ -18,7 +18,6 @@ _TITLES = {
     Ranking.OLDEST: "oldest entry",
     Ranking.NEWEST: "newest entry",
 }
-_ORDER = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, object]:
@@ -44,7 +43,7 @@ def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, 
         "largest": encode(survey.largest[:top]),
         "rankings": {by.value: encode(collector.table.ranked(by, top)) for by in Ranking},
         "groups": encode(survey.groups),
-        "pathologies": encode(_gravest_first(survey)),
+        "pathologies": encode(survey.findings),
         "unreadable": survey.unreadable,
         "vanished": survey.vanished,
         "elapsed_s": round(survey.elapsed_s, 3),
@@ -70,7 +69,7 @@ def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
         ("largest directory", counted(survey.max_entries_in_directory, "entry", "entries")),
     ]
     lines = [displayable(survey.path), columns(rows, frozenset({1}))]
-    for finding in _gravest_first(survey):
+    for finding in survey.findings:
         lines += ["", f"{finding.severity}: {finding.kind}: {displayable(finding.path)}"]
         lines.append(f"  {finding.meaning} {finding.advice}")
     shown: list[list[LargeDirectory]] = [[]]
@@ -84,10 +83,6 @@ def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
     if not survey.complete:
         lines += ["", "~ not complete: see above"]
     return "\n".join(lines)
-
-
-def _gravest_first(survey: Survey) -> list[Finding]:
-    return sorted(survey.findings, key=lambda finding: _ORDER[finding.severity])
 
 
 def _ranking(ranked: list[LargeDirectory]) -> str:

@@ -10,11 +10,12 @@ from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.statx import cached_links, is_removed_on_overlay
 from tui_fs.model.errors import TuiFsError
+from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.survey import Finding, Totals
+from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target
-from tui_fs.survey.listed_only import KIND as LISTED_ONLY
+from tui_fs.survey.findings.listed_only import LISTED_ONLY
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
@@ -191,7 +192,7 @@ def _count(
 
 def _about_listed_only(findings: Sequence[Finding]) -> str:
     """Name what a directory lists and nobody can examine; empty if there is nothing."""
-    found = [finding for finding in findings if finding.kind == LISTED_ONLY]
+    found = [finding for finding in findings if finding.kind == LISTED_ONLY.kind]
     sentences = [f"{displayable(one.path)}: {one.meaning}" for one in found[:_NOTES_SHOWN]]
     return " ".join(sentences)
 

@@ -30,11 +30,12 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.figures import FOR_ESTIMATE, Figure, MissingFigure
+from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import QuickEstimate
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
-from tui_fs.model.survey import Finding, Survey
+from tui_fs.model.survey import Survey
 from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import counted
 from tui_fs.strategies.registry import (

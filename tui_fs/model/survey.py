@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr
 
 
@@ -13,26 +14,6 @@ class EntryKind(enum.StrEnum):
     FILE = "file"
     SYMLINK = "symlink"
     OTHER = "other"
-
-
-class Severity(enum.StrEnum):
-    """How much a finding matters."""
-
-    INFO = "info"
-    WARNING = "warning"
-    CRITICAL = "critical"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about a directory that a person should know before deleting it."""
-
-    kind: str
-    severity: Severity
-    path: PathStr
-    numbers: dict[str, int]
-    meaning: str
-    advice: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ from tui_fs.screens.choose_text import Progress
 from tui_fs.screens.counting import CountingScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.messages import RowsArranged, SurveyUpdated
+from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
 
 _LISTINGS_KEPT = 20
-_NOT_ENTERED = ("mount-inside", "subvolume-inside")
-"""Findings about directories that a survey of the tree around them leaves out."""
 
 
 class BrowsingScreen(CountingScreen):
@@ -90,7 +89,7 @@ class BrowsingScreen(CountingScreen):
         findings = self.survey.findings if self.survey is not None else ()
         # Inside the surveyed directory itself nothing is left out that lies above it.
         return not any(
-            finding.kind in _NOT_ENTERED
+            not FINDING_TYPES[finding.kind].is_counted
             and is_within(path, finding.path)
             and not is_within(self.root, finding.path)
             for finding in findings

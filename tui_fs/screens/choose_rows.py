@@ -5,11 +5,12 @@ import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
-from tui_fs.model.survey import Child, EntryKind, Finding, Listing, Severity
+from tui_fs.model.survey import Child, EntryKind, Listing
 from tui_fs.model.units import bytes_iec, count
 from tui_fs.screens.ages import age
-from tui_fs.screens.findings_rows import KIND_FLAGS, MARKS
+from tui_fs.screens.findings_rows import MARKS, flag_of
 from tui_fs.screens.marks import Size
 from widgets.bar_list import BarRow, Column
 from widgets.lazy_rows import LazyRows
@@ -288,7 +289,7 @@ def _flags(path: str, findings: Sequence[Finding]) -> dict[str, tuple[Severity, 
     flags: dict[str, tuple[Severity, str]] = {}
     base = path.rstrip("/")
     for finding in findings:
-        words = KIND_FLAGS.get(finding.kind, finding.kind)
+        words = flag_of(finding)
         if not words or not is_within(finding.path, base or "/"):
             continue
         name = finding.path[len(base) + 1 :].partition("/")[0]

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import displayable, is_within
-from tui_fs.model.survey import Finding, Listing, Severity, Survey
+from tui_fs.model.survey import Listing, Survey
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.findings_rows import MARKS
 from tui_fs.screens.frame import muted

@@ -8,8 +8,8 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tui_fs.model.finding import Finding
 from tui_fs.model.paths import displayable
-from tui_fs.model.survey import Finding
 from tui_fs.model.units import counted
 from tui_fs.screens.beside import BesideScreen
 from tui_fs.screens.findings_rows import (

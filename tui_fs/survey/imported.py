@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Child, Finding, Severity, Survey
+from tui_fs.model.survey import Child, Survey
 from tui_fs.survey.collector import ROWS_LIMIT, Collector
-from tui_fs.survey.findings import Tree
+from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.listing import OTHERS_LISTED, Names
 from tui_fs.survey.ncdu_format import Closed, Entries, Item, NcduFile, Opened
 from tui_fs.survey.ncdu_items import (
@@ -287,27 +287,18 @@ class ImportedSurvey:
         self._big_files: list[tuple[object, ...]] = []
 
     def _result(self, finished: bool) -> Survey:
-        elapsed_s, counted = self._telling.elapsed_s, self.collector
-        root = PathStr(os.fsdecode(self._root))
+        counted = self.collector
         rows = [row for row in self._mounts[:100] if row < len(counted.table)]
-        tree = Tree(counted, root, [counted.table.path(row) for row in rows], finished)
-        survey = survey_of(tree, elapsed_s, self._left_out(root))
+        evidence = Evidence(
+            counted,
+            PathStr(os.fsdecode(self._root)),
+            [counted.table.path(row) for row in rows],
+            is_finished=finished,
+            excluded_names=self._excluded,
+        )
+        survey = survey_of(evidence, self._telling.elapsed_s)
         is_complete = survey.complete and not self._excluded
         return replace(survey, complete=is_complete, backend=BACKEND)
-
-    def _left_out(self, root: PathStr) -> list[Finding]:
-        if not self._excluded:
-            return []
-        return [
-            Finding(
-                "left-out",
-                Severity.INFO,
-                root,
-                {"names": self._excluded},
-                "Names that were excluded when this was exported; what is in them is not counted.",
-                "Export it anew without a pattern to have them counted.",
-            )
-        ]
 
 
 def root_of(path: str) -> PathStr:

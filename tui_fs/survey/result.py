@@ -1,36 +1,31 @@
 """A survey's counts and findings as the value that everybody else reads."""
 
-from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from tui_fs.linux.open_files import HeldFile
-from tui_fs.model.survey import Finding, Ranking, Survey
-from tui_fs.survey.findings import Tree, in_order, tree_findings
+from tui_fs.model.survey import Ranking, Survey
+from tui_fs.survey.findings.base import Evidence
+from tui_fs.survey.findings.listed_only import LISTED_ONLY
+from tui_fs.survey.findings.registry import detect_findings
 from tui_fs.survey.groups import groups_of
 from tui_fs.survey.records import DirectoryFlag
 
 LARGEST_KEPT = 20
 
 
-def survey_of(
-    tree: Tree,
-    elapsed_s: float,
-    further: Iterable[Finding] = (),
-    held: Sequence[HeldFile] = (),
-) -> Survey:
-    """Return the counts so far.
-
-    Args:
-        further: findings besides those that the tree itself shows.
-        held: files in it that processes hold open: their room need not come back.
-    """
-    counted, totals = tree.counted, tree.counted.totals
+def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
+    """Return the counts and the findings so far."""
+    counted, totals = evidence.counted, evidence.counted.totals
+    groups = groups_of(counted.table) if evidence.is_finished else ()
+    findings = detect_findings(replace(evidence, groups=groups))
+    is_listed_only = any(finding.kind == LISTED_ONLY.kind for finding in findings)
     allocated = totals.allocated_bytes
-    held = [file for file in held if not counted.is_linked_outside(file.device, file.inode)]
+    # The space of a file that processes hold open need not come back.
+    open_files = () if evidence.system is None else evidence.system.occupation.held
+    held = [file for file in open_files if not counted.is_linked_outside(file.device, file.inode)]
     is_known = all(file.allocated_bytes is not None for file in held)
     held_bytes = sum(file.allocated_bytes or 0 for file in held) if is_known else allocated
-    groups = groups_of(counted.table) if tree.is_finished else ()
     return Survey(
-        path=tree.root,
+        path=evidence.root,
         totals=totals,
         inodes=counted.inodes,
         matched=counted.matched,
@@ -50,12 +45,12 @@ def survey_of(
         top_non_directories=counted.top_non_directories,
         non_empty_levels=counted.non_empty_levels,
         largest=counted.table.ranked(Ranking.ENTRIES, LARGEST_KEPT),
-        findings=in_order([*tree_findings(tree, groups), *further]),
+        findings=findings,
         unreadable=counted.unreadable,
         writable_by_others=counted.flag_counts[DirectoryFlag.SHARED],
         vanished=counted.vanished,
         elapsed_s=elapsed_s,
-        finished=tree.is_finished,
-        complete=tree.is_finished and not counted.unreadable,
+        finished=evidence.is_finished,
+        complete=evidence.is_finished and not counted.unreadable and not is_listed_only,
         groups=groups,
     )

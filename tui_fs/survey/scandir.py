@@ -21,17 +21,16 @@ from tui_fs.linux.statx import has_statx
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
-from tui_fs.model.survey import Finding, Root, Survey
+from tui_fs.model.survey import Root, Survey
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.crew import Crew
 from tui_fs.survey.engine import EngineCrew
-from tui_fs.survey.findings import Tree, in_order, overlay_findings
-from tui_fs.survey.findings_place import place_findings, who_holds
-from tui_fs.survey.findings_uses import UseFindings, use_findings
-from tui_fs.survey.listed_only import listed_only
+from tui_fs.survey.findings.activity import find_holders
+from tui_fs.survey.findings.barriers import UsesFound, find_external_uses
+from tui_fs.survey.findings.base import Evidence, SystemView
 from tui_fs.survey.listing import Names, read_names
 from tui_fs.survey.result import survey_of
-from tui_fs.survey.shared_extents import can_share, shared_finding, shared_space
+from tui_fs.survey.shared_extents import SharedSpace, can_share, shared_space
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
@@ -82,13 +81,13 @@ class ScandirSurvey:
         self.collector = Collector(filtered=self._filters is not None)
         self._table = mounts = read_mounts(mountinfo)
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
-        self._overlays = [path for path in self._paths if has_lower_layers(path, mounts)]
+        self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]
         self._roots: list[Root] = []
         self._looks_around = looks_around
         self._family = family
         self._began_at_s = time.time()
         self._occupation: Occupation | None = None
-        self._uses = UseFindings()
+        self._uses = UsesFound()
 
     def names(self, path: str) -> Names:
         """Return what is in a directory now."""
@@ -120,10 +119,10 @@ class ScandirSurvey:
             if questions is not None:
                 crew.register(*questions)
             if self._looks_around:  # the walkers are at work meanwhile
-                self._occupation = who_holds(
+                self._occupation = find_holders(
                     self._paths, self._roots[0].device, {*crew.pids, self._family}
                 )
-                self._uses = use_findings(self._paths, self._table)
+                self._uses = find_external_uses(self._paths, self._table)
             for batch in crew.batches(self._telling.until_due_s):
                 if batch is not None:
                     self.collector.take(batch)
@@ -149,27 +148,25 @@ class ScandirSurvey:
         return OpenRoot(os.fsencode(path), descriptor, status.st_dev)
 
     def _result(self, finished: bool) -> Survey:
-        elapsed_s, counted = self._telling.elapsed_s, self.collector
-        further: list[Finding] = []
-        if finished and self._occupation is not None:
-            further = place_findings(counted, self._paths, self._occupation, self._began_at_s)
-            further += [*self._uses.findings, *overlay_findings(self._overlays)]
-        missing: list[Finding] = []
-        if finished and (counted.vanished or counted.unreadable):
-            missing = listed_only(counted, self._paths)
-            further += missing
-        tree = Tree(counted, PathStr(self._path), self._mounts, finished)
-        held = self._occupation.held if finished and self._occupation is not None else ()
-        survey = survey_of(tree, elapsed_s, further, held)
-        backend = "scandir" if self._engine is None else "engine"
+        counted = self.collector
+        system = self._system_view() if finished else None
+        survey = survey_of(
+            Evidence(
+                counted,
+                PathStr(self._path),
+                self._mounts,
+                is_finished=finished,
+                paths=self._paths,
+                system=system,
+            ),
+            self._telling.elapsed_s,
+        )
         mount = mount_of(self._paths[0], self._table)
-        filesystem = "" if mount is None else mount.filesystem
         survey = replace(
             survey,
             roots=tuple(self._roots),
-            backend=backend,
-            filesystem=filesystem,
-            complete=survey.complete and not missing,
+            backend="scandir" if self._engine is None else "engine",
+            filesystem="" if mount is None else mount.filesystem,
             unchecked_processes=self._uses.unchecked_processes,
         )
         if self._overlays:
@@ -177,25 +174,35 @@ class ScandirSurvey:
         if finished and self._filters is not None and self._filters.name_glob is not None:
             matches = name_matcher(self._filters.name_glob)
             survey = replace(survey, matching_directories=counted.table.count_named(matches))
-        if not finished or self._occupation is None:
+        if system is None or system.shared_space is None:
             return survey
-        return self._with_shared_space(survey)
+        return _without_shared(survey, system.shared_space)
 
-    def _with_shared_space(self, survey: Survey) -> Survey:
-        """Return the survey with what reflink copies and snapshots own, too."""
-        if not can_share(self._paths[0], self._table):
-            return survey
-        space = shared_space(self._paths)
-        allocated_bytes = survey.totals.allocated_bytes
-        shared_bytes = allocated_bytes - space.freed_bytes_at_least(allocated_bytes)
-        if not shared_bytes:
-            return survey
-        return replace(
-            survey,
-            shared_bytes=shared_bytes,
-            freed_bytes_min=max(0, survey.freed_bytes_min - shared_bytes),
-            findings=in_order([*survey.findings, shared_finding(survey, space)]),
+    def _system_view(self) -> SystemView | None:
+        """Return what the running system knows of the trees; None if nobody asked for it."""
+        if self._occupation is None:
+            return None
+        shares = can_share(self._paths[0], self._table)
+        return SystemView(
+            self._occupation,
+            self._began_at_s,
+            self._uses.uses,
+            self._overlays,
+            shared_space(self._paths) if shares else None,
         )
+
+
+def _without_shared(survey: Survey, space: SharedSpace) -> Survey:
+    """Return the survey without what reflink copies and snapshots share in `freed_bytes_min`."""
+    allocated_bytes = survey.totals.allocated_bytes
+    shared_bytes = allocated_bytes - space.freed_bytes_at_least(allocated_bytes)
+    if not shared_bytes:
+        return survey
+    return replace(
+        survey,
+        shared_bytes=shared_bytes,
+        freed_bytes_min=max(0, survey.freed_bytes_min - shared_bytes),
+    )
 
 
 def _predicate(filters: Filters) -> Predicate:

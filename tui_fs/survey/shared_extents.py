@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from tui_fs.linux.extents import shared_bytes
 from tui_fs.linux.mounts import MountTable, mount_of
-from tui_fs.model.survey import Finding, Severity, Survey
-from tui_fs.model.units import bytes_iec, counted
 
 LIMIT_S = 0.5
 """Opening a file and asking takes some 10 microseconds when its inode is in memory."""
@@ -81,26 +79,6 @@ def shared_space(
             is_complete = False
             break
     return SharedSpace(shared, examined, files, is_complete)
-
-
-def shared_finding(survey: Survey, space: SharedSpace) -> Finding:
-    """Return what to say about shared blocks of a tree."""
-    examined = ""
-    if not space.is_complete:
-        examined = (
-            f" {counted(space.examined_files, 'file was', 'files were')} examined, with "
-            f"{bytes_iec(space.examined_bytes)} of {bytes_iec(survey.totals.allocated_bytes)}; "
-            "others may share blocks, too."
-        )
-    return Finding(
-        "shared-blocks",
-        Severity.INFO,
-        survey.path,
-        {"shared_bytes": space.shared_bytes, "examined_bytes": space.examined_bytes},
-        f"Reflink copies or snapshots own {bytes_iec(space.shared_bytes)} of these files, too. "
-        f"That space comes back only when its last owner is deleted.{examined}",
-        "Find copies made with cp --reflink, and snapshots: btrfs subvolume list -s MOUNTPOINT.",
-    )
 
 
 def _regular_files(

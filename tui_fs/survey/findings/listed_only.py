@@ -4,37 +4,40 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
-from tui_fs.model.paths import PathStr
-from tui_fs.model.survey import Finding, Severity
-from tui_fs.survey.collector import Collector
-from tui_fs.survey.findings import PATHS_NAMED
+from tui_fs.model.finding import Finding, FindingKind, Severity
+from tui_fs.model.paths import PathStr, displayable
+from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType
 from tui_fs.survey.records import DirectoryFlag
 from tui_fs.survey.walker import OPEN_FLAGS
-
-KIND = "listed-only"
 
 _LIMIT_S = 1.0
 """Of looking for a name that was gone when it was counted: it can be in any directory."""
 _ROUNDS, _ROUND_S = 5, 0.002
 
 
-def listed_only(counted: Collector, roots: Sequence[str]) -> list[Finding]:
+def _detect(evidence: Evidence) -> list[Finding]:
     """Return a finding for each such name of a counted tree, for `PATHS_NAMED` at most.
 
     A name that is gone by now is none. Where names were gone when they were counted, directories
     are read again for a second, and names in those not reached are not found.
     """
-    unreadable = counted.paths_with(DirectoryFlag.UNREADABLE, PATHS_NAMED)
+    counted = evidence.counted
+    if not evidence.is_finished or not (counted.vanished or counted.unreadable):
+        return []
+    unreadable = counted.paths_with(DirectoryFlag.UNREADABLE, PATHS_NAMED) if evidence.paths else ()
     directories = dict.fromkeys(path for path in unreadable if os.access(path, os.X_OK))
-    found = [finding for path in directories for finding in _in_directory(path)]
+    findings = [finding for path in directories for finding in _in_directory(path)]
     if counted.vanished:
-        found += [
+        findings += [
             finding
-            for path in _directories(roots, time.monotonic() + _LIMIT_S)
+            for path in _directories(evidence.paths, time.monotonic() + _LIMIT_S)
             if path not in directories
             for finding in _in_directory(path)
         ]
-    return found[:PATHS_NAMED]
+    return findings[:PATHS_NAMED]
+
+
+LISTED_ONLY = FindingType(FindingKind("listed-only"), "listed, not there", _detect)
 
 
 def _directories(roots: Sequence[str], until_s: float) -> Iterator[PathStr]:
@@ -67,18 +70,20 @@ def _in_directory(path: str) -> list[Finding]:
         return []
     finally:
         os.close(descriptor)
-    return [
-        Finding(
-            KIND,
-            Severity.WARNING,
-            PathStr(os.path.join(path, name)),
-            {},
-            f"The directory lists this name, but it cannot be examined: {reason}. It is not "
-            "counted, and a directory that lists it cannot be removed.",
-            "Check the file system (fsck), or the server of a network or FUSE file system.",
-        )
-        for name, reason in reasons.items()
-    ]
+    return [_finding(PathStr(os.path.join(path, name)), reason) for name, reason in reasons.items()]
+
+
+def _finding(path: PathStr, reason: str) -> Finding:
+    return Finding(
+        FindingKind("listed-only"),
+        Severity.WARNING,
+        path,
+        {},
+        f"The directory lists this name, but it cannot be examined: {reason}. It is not "
+        "counted, and a directory that lists it cannot be removed.",
+        "Check the file system (fsck), or the server of a network or FUSE file system.",
+        remains=f"{displayable(path)} is listed but cannot be examined",
+    )
 
 
 def _reasons(directory: int) -> dict[str, str]:

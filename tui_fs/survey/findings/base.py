@@ -1,0 +1,172 @@
+"""What an entry of the registry of findings is, and what its detector reads."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tui_fs.linux.external_uses import FoundUse
+from tui_fs.linux.open_files import Occupation
+from tui_fs.model.finding import Finding, FindingKind, Severity
+from tui_fs.model.paths import PathStr, shell_quoted
+from tui_fs.model.survey import NamedGroup
+from tui_fs.survey.collector import Collector
+from tui_fs.survey.shared_extents import SharedSpace
+
+PATHS_NAMED = 20
+"""The most findings of one kind that are reported, each with its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemView:
+    """What the running system knows of the tree.
+
+    Attributes:
+        occupation: processes in the tree, and deleted files that processes hold open.
+        began_at_s: when the survey began, in seconds since the epoch.
+        uses: mounts, overlays, loop devices and swapping elsewhere.
+        overlays: surveyed directories on an overlay.
+        shared_space: blocks shared with copies or snapshots; None if none are.
+    """
+
+    occupation: Occupation
+    began_at_s: float
+    uses: Sequence[FoundUse] = ()
+    overlays: Sequence[PathStr] = ()
+    shared_space: SharedSpace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the detectors read: the survey so far.
+
+    Attributes:
+        counted: the directories and what the survey counted in them.
+        root: the surveyed directory, or the one above all of them.
+        paths: the surveyed directories; empty if they are not on this machine (an import).
+        mounts: mount points in the tree.
+        is_finished: everything is counted. Some kinds can be detected only then.
+        groups: directories of the same name; empty until it is finished.
+        excluded_names: names that an export left out.
+        system: None while counting, and for an import.
+    """
+
+    counted: Collector
+    root: PathStr
+    mounts: Sequence[PathStr] = ()
+    is_finished: bool = True
+    paths: Sequence[str] = ()
+    groups: Sequence[NamedGroup] = ()
+    excluded_names: int = 0
+    system: SystemView | None = None
+
+
+Detector = Callable[[Evidence], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingType:
+    """One kind of finding: how it is detected, and how it is shown.
+
+    Attributes:
+        label: in a list; at most 20 characters.
+        flag: beside a name in the browser; None for the label, empty for nothing.
+        headline: the number that is shown in a list; empty for the first.
+        unit: after the headline number, if it is not the number's label.
+        number_labels: of numbers whose names do not say enough to a person.
+        is_counted: the survey counts what is at its path.
+        is_group: it stands for all directories of one name, which can be marked together.
+    """
+
+    kind: FindingKind
+    label: str
+    detect: Detector
+    flag: str | None = None
+    headline: str = ""
+    unit: str = ""
+    number_labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    is_counted: bool = True
+    is_group: bool = False
+
+
+def flag_type(
+    kind: str,
+    label: str,
+    flag: int,
+    severity: Severity,
+    meaning: str,
+    advice: str,
+    *,
+    names_all: bool = True,
+    when_finished: bool = False,
+    remains: Callable[[int], str] | None = None,
+    lock: str = "",
+    is_counted: bool = True,
+) -> FindingType:
+    """Return the type of finding for directories with a flag.
+
+    Args:
+        flag: of `DirectoryFlag`.
+        advice: with PATH for the directory.
+        names_all: each of the first directories has a finding of its own; otherwise the first
+            stands for all.
+        when_finished: it is reported only once everything is counted.
+        remains: what a deletion leaves behind, given the number of directories.
+    """
+    finding_kind = FindingKind(kind)
+
+    def detect(evidence: Evidence) -> Iterable[Finding]:
+        if when_finished and not evidence.is_finished:
+            return ()
+        return flagged(
+            evidence.counted,
+            flag,
+            finding_kind,
+            severity,
+            meaning,
+            advice,
+            names_all=names_all,
+            remains=remains,
+            lock=lock,
+        )
+
+    return FindingType(finding_kind, label, detect, unit="dirs", is_counted=is_counted)
+
+
+def flagged(
+    counted: Collector,
+    flag: int,
+    kind: FindingKind,
+    severity: Severity,
+    meaning: str,
+    advice: str,
+    *,
+    names_all: bool = True,
+    remains: Callable[[int], str] | None = None,
+    lock: str = "",
+) -> list[Finding]:
+    """Return a finding for each of the first directories with a flag, or one for all of them."""
+    number = counted.flag_counts[flag]
+    return [
+        Finding(
+            kind,
+            severity,
+            path,
+            {"directories": number},
+            meaning,
+            advice.replace("PATH", shell_quoted((path,))),
+            remains="" if remains is None else remains(number),
+            lock=lock,
+        )
+        for path in counted.paths_with(flag, PATHS_NAMED if names_all else 1)
+    ]
+
+
+def locked(adjective: str) -> Callable[[int], str]:
+    """Return what remains of directories whose direct entries cannot be deleted."""
+
+    def remains(number: int) -> str:
+        if number == 1:
+            return f"a directory is {adjective}: its direct entries remain"
+        return f"{number:,} directories are {adjective}: their direct entries remain"
+
+    return remains

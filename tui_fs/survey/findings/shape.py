@@ -1,0 +1,267 @@
+"""The shape of a tree: huge directories, emptied ones, depth, long names, groups, odd names."""
+
+from collections.abc import Sequence
+
+from tui_fs.model.finding import Finding, FindingKind, Severity
+from tui_fs.model.paths import PATH_MAX_BYTES, displayable
+from tui_fs.model.survey import NamedGroup, Ranking
+from tui_fs.model.units import bytes_iec, counted
+from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType, flag_type
+from tui_fs.survey.records import DirectoryFlag
+
+FLAT_ENTRIES = 100_000
+SUBDIRECTORIES = 50_000
+"""ext4 without dir_nlink stops at 64,998; every rmdir looks its name up in such a directory."""
+
+DEEP_LEVELS = 900
+"""Python's shutil.rmtree gives up about here; tools that work by path stop at PATH_MAX."""
+
+LONG_PATH_BYTES = 3_900
+LONG_NAME_BYTES = 250
+EMPTIED_FROM_BYTES = 1 << 20
+EMPTIED_SHARE = 8
+"""Names fill a half to three quarters of an ext4 directory that has only grown."""
+
+_NOT_READ = DirectoryFlag.UNREADABLE | DirectoryFlag.ELSEWHERE
+
+
+def _detect_flat(evidence: Evidence) -> list[Finding]:
+    if evidence.counted.max_entries < FLAT_ENTRIES:
+        return []
+    return [
+        Finding(
+            FindingKind("flat"),
+            Severity.WARNING,
+            directory.path,
+            {"entries": directory.entries, "index_bytes": directory.index_bytes},
+            f"{directory.entries:,} names in one directory: listing it reads all of them.",
+            "Shell patterns (rm *) fail here; every strategy of tui-fs can delete it.",
+        )
+        for directory in evidence.counted.table.ranked(Ranking.ENTRIES, PATHS_NAMED)
+        if directory.entries >= FLAT_ENTRIES
+    ]
+
+
+FLAT = FindingType(
+    FindingKind("flat"),
+    "one huge directory",
+    _detect_flat,
+    flag="flat",
+    number_labels={"index_bytes": "size of the directory itself"},
+)
+
+
+def _detect_deep(evidence: Evidence) -> list[Finding]:
+    levels, path_bytes = evidence.counted.max_depth, evidence.counted.max_path_bytes
+    if path_bytes < PATH_MAX_BYTES and levels < DEEP_LEVELS:
+        return []
+    deep = counted(levels, "level", "levels")
+    meaning = f"{deep} deep, with paths of up to {path_bytes:,} bytes."
+    if path_bytes >= PATH_MAX_BYTES:
+        meaning += " Tools that work by path stop at 4,096."
+    return [
+        Finding(
+            FindingKind("deep"),
+            Severity.WARNING,
+            evidence.root,
+            {"max_depth": levels, "max_path_bytes": path_bytes},
+            meaning,
+            "Delete it with rm or find.",
+        )
+    ]
+
+
+DEEP = FindingType(
+    FindingKind("deep"),
+    "very deep",
+    _detect_deep,
+    number_labels={"max_depth": "levels", "max_path_bytes": "longest path"},
+)
+
+
+def _detect_long_names(evidence: Evidence) -> list[Finding]:
+    longest, path_bytes = evidence.counted.longest_name, evidence.counted.max_path_bytes
+    if longest < LONG_NAME_BYTES and not LONG_PATH_BYTES <= path_bytes < PATH_MAX_BYTES:
+        return []
+    named = evidence.counted.paths_with(DirectoryFlag.LONG_NAMES, 1)
+    return [
+        Finding(
+            FindingKind("long-names"),
+            Severity.INFO,
+            named[0] if named else evidence.root,
+            {"longest_name_bytes": longest, "max_path_bytes": path_bytes},
+            f"Names of up to {longest:,} bytes and paths of up to {path_bytes:,}: the limits "
+            "are 255 and 4,096.",
+            "Copying the tree or moving it deeper may fail; deleting it does not.",
+        )
+    ]
+
+
+LONG_NAMES = FindingType(
+    FindingKind("long-names"),
+    "long names",
+    _detect_long_names,
+    number_labels={"longest_name_bytes": "longest name", "max_path_bytes": "longest path"},
+)
+
+
+def _detect_emptied(evidence: Evidence) -> list[Finding]:
+    if not evidence.is_finished:
+        return []
+    table = evidence.counted.table
+    rows = [
+        row
+        for row, size in enumerate(table.index_bytes)
+        if size >= EMPTIED_FROM_BYTES
+        and table.record_bytes[row] * EMPTIED_SHARE < size
+        and not table.flags[row] & _NOT_READ
+    ]
+    rows.sort(key=table.index_bytes.__getitem__, reverse=True)
+    return [
+        Finding(
+            FindingKind("emptied"),
+            Severity.WARNING,
+            table.path(row),
+            {"entries": table.entries(row), "index_bytes": table.index_bytes[row]},
+            f"The directory itself takes {bytes_iec(table.index_bytes[row])} for "
+            f"{counted(table.entries(row), 'name', 'names')}. It was emptied and does not shrink, "
+            "so listing it stays slow.",
+            "tui-fs recreate replaces the empty directory, with the same owner and mode."
+            if table.entries(row) == 0
+            else "Empty it, then run tui-fs recreate: it keeps the owner and mode.",
+        )
+        for row in rows[:PATHS_NAMED]
+    ]
+
+
+EMPTIED = FindingType(
+    FindingKind("emptied"),
+    "emptied, still huge",
+    _detect_emptied,
+    headline="index_bytes",
+    number_labels={"index_bytes": "size of the directory itself"},
+)
+
+
+def _detect_many_subdirectories(evidence: Evidence) -> list[Finding]:
+    if not evidence.is_finished:
+        return []
+    table = evidence.counted.table
+    rows = [row for row, number in enumerate(table.subdirectories) if number >= SUBDIRECTORIES]
+    return [
+        Finding(
+            FindingKind("many-subdirectories"),
+            Severity.WARNING,
+            table.path(row),
+            {"subdirectories": table.subdirectories[row]},
+            f"{table.subdirectories[row]:,} subdirectories in one directory.",
+            "Some file systems and tools stop at 65,000; every strategy of tui-fs can delete it.",
+        )
+        for row in rows[:PATHS_NAMED]
+    ]
+
+
+MANY_SUBDIRECTORIES = FindingType(
+    FindingKind("many-subdirectories"),
+    "many subdirectories",
+    _detect_many_subdirectories,
+    unit="subdirs",
+)
+
+FOREIGN_OWNERS = flag_type(
+    "foreign-owners",
+    "other owners",
+    DirectoryFlag.FOREIGN_OWNERS,
+    Severity.INFO,
+    "Entries here belong to other users than the owner of the directory.",
+    "Check that their owners do not need them; ls -n shows the owners.",
+    names_all=False,
+    when_finished=True,
+)
+
+_ODD_NAMES = (
+    (DirectoryFlag.CONTROL_NAMES, Severity.WARNING, "control", "control or invisible characters"),
+    (DirectoryFlag.UNDECODABLE_NAMES, Severity.INFO, "not_utf8", "bytes that are not UTF-8"),
+    (DirectoryFlag.SPACE_NAMES, Severity.INFO, "space", "a space at their end or beginning"),
+    (DirectoryFlag.DASH_NAMES, Severity.INFO, "dash", "a leading dash"),
+)
+
+
+def _detect_weird_names(evidence: Evidence) -> list[Finding]:
+    """Return one finding for each kind of weird names, at the first directory that has them."""
+    if not evidence.is_finished:
+        return []
+    findings: list[Finding] = []
+    for flag, severity, word, meaning in _ODD_NAMES:
+        number = evidence.counted.flag_counts[flag]
+        findings += [
+            Finding(
+                FindingKind("weird-names"),
+                severity,
+                path,
+                {f"directories_{word}": number},
+                f"Names with {meaning} in {counted(number, 'directory', 'directories')}; "
+                "this is the first.",
+                "tui-fs shows them with escapes and deletes them like all others. In a shell, "
+                "quote them and put -- before them.",
+            )
+            for path in evidence.counted.paths_with(flag, 1)
+        ]
+    return findings
+
+
+WEIRD_NAMES = FindingType(
+    FindingKind("weird-names"),
+    "weird names",
+    _detect_weird_names,
+    unit="dirs",
+    number_labels={f"directories_{word}": "directories" for _, _, word, _ in _ODD_NAMES},
+)
+
+
+def _group_findings(groups: Sequence[NamedGroup]) -> list[Finding]:
+    return [
+        Finding(
+            FindingKind("group"),
+            Severity.INFO,
+            group.paths[0],
+            {
+                "directories": group.directories,
+                "entries": group.totals.entries,
+                "allocated_bytes": group.totals.allocated_bytes,
+            },
+            f"{counted(group.directories, 'directory', 'directories')} called "
+            f"{displayable(group.name)}: {counted(group.totals.entries, 'entry', 'entries')}, "
+            f"{bytes_iec(group.totals.allocated_bytes)} together. This is the largest of them.",
+            "Mark all of them with N in the browser, and delete them in one job.",
+        )
+        for group in groups
+    ]
+
+
+GROUP = FindingType(
+    FindingKind("group"),
+    "one name, many",
+    lambda evidence: _group_findings(evidence.groups),
+    flag="",
+    headline="entries",
+    is_group=True,
+)
+
+
+def _detect_left_out(evidence: Evidence) -> list[Finding]:
+    if not evidence.excluded_names:
+        return []
+    return [
+        Finding(
+            FindingKind("left-out"),
+            Severity.INFO,
+            evidence.root,
+            {"names": evidence.excluded_names},
+            "The export excluded these names; they and their content are not counted.",
+            "Export again without a pattern to count them.",
+        )
+    ]
+
+
+LEFT_OUT = FindingType(FindingKind("left-out"), "excluded by export", _detect_left_out)
