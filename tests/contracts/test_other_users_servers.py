@@ -11,7 +11,7 @@ from tests.fuse_of_other_user import VICTIM, served
 from tests.matrix.ordinary_user import UID
 from tests.trees import manifest, many_directories
 from tui_fs.linux.executables import why_untrusted
-from tui_fs.linux.ways import resolve
+from tui_fs.linux.resolve_path import resolve
 
 pytestmark = pytest.mark.root
 

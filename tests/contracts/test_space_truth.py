@@ -14,7 +14,7 @@ from tests.needs import needs_root, needs_tool
 from tui_fs.job.planning import expected_of
 from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of, settle, space_of
-from tui_fs.linux.open_files import Occupation, look_who_holds
+from tui_fs.linux.open_files import OpenFileScan, scan_open_files
 from tui_fs.model.space import Cause, CauseKind, Space
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
@@ -33,7 +33,7 @@ class Before:
     device: int
     survey: Survey
     space: Space | None
-    held: Occupation
+    held: OpenFileScan
 
     @classmethod
     def of(cls, target: Path) -> "Before":
@@ -41,7 +41,7 @@ class Before:
         subprocess.run(["sync", "-f", target], check=True)
         survey = list(ScandirSurvey([str(target)]).run())[-1]
         device = target.stat().st_dev
-        held = look_who_holds([str(target)], device, limit_s=_LOOK_LIMIT_S)
+        held = scan_open_files([str(target)], device, limit_s=_LOOK_LIMIT_S)
         return cls(target, device, survey, space_of(str(target)), held)
 
     def causes(self) -> tuple[Cause, ...]:
@@ -59,7 +59,7 @@ class Before:
             file_system=file_system_of(place),
             targets=(str(self.target),),
             held_before=self.held,
-            held_after=look_who_holds([str(self.target)], self.device, limit_s=_LOOK_LIMIT_S),
+            held_after=scan_open_files([str(self.target)], self.device, limit_s=_LOOK_LIMIT_S),
         )
 
 

@@ -12,6 +12,7 @@ from tui_fs.app import TuiFsApp
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, write_json
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.codec import encode
 from tui_fs.model.events import (
@@ -32,7 +33,6 @@ from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
-from tui_fs.model.requester import Requester
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import Options, Pace, StrategyName
@@ -129,7 +129,7 @@ def plan(job_id: str = "7f3a01") -> Plan:
         expected=_expected(),
         predicted=None,
         confirmed_from=PathStr("/root"),
-        requester=Requester(0, "root", "", "", "", ""),
+        requester=CallerIdentity(0, "root", "", "", "", ""),
     )
 
 

@@ -20,10 +20,10 @@ from tui_fs.job.audit import (
     audit_line,
     send_to_syslog,
 )
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected, Plan
-from tui_fs.model.requester import Requester
 from tui_fs.model.strategy import Filters, Options, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target
@@ -38,9 +38,9 @@ PLAN = Plan(
     expected=Expected(Totals(files=200_000, directories=1), 0, 0, complete=True),
     predicted=None,
     confirmed_from=PathStr("/"),
-    requester=Requester(0, "root", "", "", "", ""),
+    requester=CallerIdentity(0, "root", "", "", "", ""),
 )
-ALICE = Requester(0, "root", "alice", "alice", "10.0.0.9 50022 10.0.0.2 22", "/dev/pts/3")
+ALICE = CallerIdentity(0, "root", "alice", "alice", "10.0.0.9 50022 10.0.0.2 22", "/dev/pts/3")
 END = AuditedEnd(Outcome.PARTIAL, 199_998, 2, 3, 12.345)
 SYSLOG_HEADER = b"<85>Nov 21 08:20:00 " + b"h" * 64 + b" tui-fs[4194304]: "
 
@@ -141,7 +141,7 @@ def test_filters_and_doubts_are_said() -> None:
 
 def test_nobody_and_nowhere_are_empty() -> None:
     # Given a job by a timer / When written / Then the keys are there, their values empty
-    pairs = read_back(audit_line(PLAN, Requester(0, "root", "", "", "", "")))
+    pairs = read_back(audit_line(PLAN, CallerIdentity(0, "root", "", "", "", "")))
     assert [pairs[key] for key in ("login", "sudo", "ssh", "tty")] == [""] * 4
 
 
@@ -194,7 +194,7 @@ COUNT = st.integers(0, 2**64 - 1)
 
 
 @given(
-    st.builds(Requester, st.integers(0, 2**32 - 1), *[HOSTILE_TEXT] * 5),
+    st.builds(CallerIdentity, st.integers(0, 2**32 - 1), *[HOSTILE_TEXT] * 5),
     st.text(max_size=3000) | HOSTILE_TEXT,
     st.none() | HOSTILE_TEXT,
     st.none()
@@ -208,14 +208,14 @@ COUNT = st.integers(0, 2**64 - 1)
     ),
 )
 @example(
-    Requester(2**32 - 1, *["\U000e0041" * 256] * 5),
+    CallerIdentity(2**32 - 1, *["\U000e0041" * 256] * 5),
     "\U000e0041" * 4096,
     "\U000e0041" * 256,
     AuditedEnd(Outcome.CANCELLED, 2**64 - 1, 2**64 - 1, 2**64 - 1, 1e9),
 )
-@example(Requester(0, *["ß" * 99] * 5), "ß" * 4096, "ß" * 99, None)
+@example(CallerIdentity(0, *["ß" * 99] * 5), "ß" * 4096, "ß" * 99, None)
 def test_every_line_fits_and_can_be_read_back(
-    asker: Requester, path: str, glob: str | None, end: AuditedEnd | None
+    asker: CallerIdentity, path: str, glob: str | None, end: AuditedEnd | None
 ) -> None:
     # Given any text from outside
     filters = Filters(glob, 2**64 - 1, 2**64 - 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
 from tui_fs.linux.filesystem import FileSystem
-from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
+from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected
 from tui_fs.model.space import Cause, CauseKind, Space
@@ -26,11 +26,11 @@ def held(
     allocated: int | None,
     *pids: int,
     path: str = "/srv/t/log",
-    how: How = How.DESCRIPTOR,
+    how: HoldKind = HoldKind.DESCRIPTOR,
     own: bool = False,
 ) -> HeldFile:
     """Make a deleted file that processes hold."""
-    descriptor = 4 if how is How.DESCRIPTOR else None
+    descriptor = 4 if how is HoldKind.DESCRIPTOR else None
     holders = (Holder(pid, f"prog{pid}", 0, descriptor, how, True, own) for pid in pids)
     return HeldFile(PathStr(path), 1, number, allocated, tuple(holders))
 
@@ -62,8 +62,8 @@ def causes(
         "deleted_entries": 1000,
         "file_system": replace(ROOM, kind=kind),
         "targets": ("/srv/t",),
-        "held_before": Occupation(deleted=old),
-        "held_after": Occupation(deleted=kept),
+        "held_before": OpenFileScan(deleted=old),
+        "held_after": OpenFileScan(deleted=kept),
     }
     return space_causes(**(arguments | others))
 
@@ -119,8 +119,8 @@ def test_many_holders_are_told_together() -> None:
     assert found[-1].pid is None
 
 
-@pytest.mark.parametrize("how", [How.MAPPED, How.EXECUTABLE])
-def test_a_mapped_file_must_not_be_emptied(how: How) -> None:
+@pytest.mark.parametrize("how", [HoldKind.MAPPED, HoldKind.EXECUTABLE])
+def test_a_mapped_file_must_not_be_emptied(how: HoldKind) -> None:
     # Given a file that is mapped, which would kill its reader / Then only a restart is advised
     (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, how=how),))
     assert "Restart prog5" in cause.advice
@@ -130,7 +130,7 @@ def test_a_mapped_file_must_not_be_emptied(how: How) -> None:
 def test_also_mapped_is_mapped() -> None:
     # Given a file held by descriptor and mapped by another / Then it must not be emptied either
     file = held(1, 20 * MIB, 5)
-    both = replace(file, holders=(*file.holders, *held(1, 0, 6, how=How.MAPPED).holders))
+    both = replace(file, holders=(*file.holders, *held(1, 0, 6, how=HoldKind.MAPPED).holders))
     assert "/proc/" not in causes(0, 20 * MIB, kept=(both,))[0].advice
 
 
@@ -182,7 +182,7 @@ def test_a_path_too_long_to_be_told_is_ours() -> None:
 
 def test_unknown_sizes_are_said_to_be_unknown() -> None:
     # Given a mapped file whose size may not be seen / Then no number is invented
-    found = causes(80 * MIB, 100 * MIB, kept=(held(1, None, 5, how=How.MAPPED),))
+    found = causes(80 * MIB, 100 * MIB, kept=(held(1, None, 5, how=HoldKind.MAPPED),))
     assert amounts(found) == [("held-open", None), ("others-wrote", 20 * MIB)]
     assert "unknown amount" in found[0].sentence
 
@@ -244,9 +244,9 @@ def test_guesses_are_for_the_rest_only() -> None:
 
 def test_what_could_not_be_seen_is_said() -> None:
     # Given processes that may not be looked into / Then the guess says so
-    (cause,) = causes(0, GIB, held_after=Occupation(unseen_processes=3))
+    (cause,) = causes(0, GIB, held_after=OpenFileScan(unseen_processes=3))
     assert "3 processes could not be looked into" in cause.advice
-    (cause,) = causes(0, GIB, held_after=Occupation(complete=False))
+    (cause,) = causes(0, GIB, held_after=OpenFileScan(complete=False))
     assert "in time" in cause.advice
 
 

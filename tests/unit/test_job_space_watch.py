@@ -7,7 +7,7 @@ import pytest
 from tests.unit.test_job_store import plan
 from tui_fs.job import space_watch
 from tui_fs.job.space_watch import SpaceWatch
-from tui_fs.linux.open_files import LIMIT_S, HeldFile, Holder, How, Occupation
+from tui_fs.linux.open_files import LIMIT_S, HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
 from tui_fs.model.space import CauseKind
@@ -32,10 +32,10 @@ def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given a /proc that cannot be read / When asked before and after / Then nothing is raised
-    def failing(*_: object, **__: object) -> Occupation:
+    def failing(*_: object, **__: object) -> OpenFileScan:
         raise OSError("no /proc")
 
-    monkeypatch.setattr(space_watch, "look_who_holds", failing)
+    monkeypatch.setattr(space_watch, "scan_open_files", failing)
     assert SpaceWatch(plan(), {1: "/"}, ["/"]).causes(None, None, 0, is_finished=False) == ()
 
 
@@ -45,17 +45,17 @@ def test_holders_on_all_devices_of_one_file_system_are_told(
     # Given two subvolumes of one file system, on each a deleted file that is held since
     looks: list[int] = []
 
-    def looking(_: Sequence[str], device: int, limit_s: float) -> Occupation:
+    def looking(_: Sequence[str], device: int, limit_s: float) -> OpenFileScan:
         assert 0 < limit_s < LIMIT_S  # shared
         looks.append(device)
         if len(looks) <= 2:
-            return Occupation()
-        holder = Holder(device, "daemon", 0, 3, How.DESCRIPTOR, writes=True, is_own=False)
-        return Occupation(
+            return OpenFileScan()
+        holder = Holder(device, "daemon", 0, 3, HoldKind.DESCRIPTOR, writes=True, is_own=False)
+        return OpenFileScan(
             deleted=(HeldFile(PathStr(f"{plan().paths[0]}/x"), device, 7, 64 * MIB, (holder,)),)
         )
 
-    monkeypatch.setattr(space_watch, "look_who_holds", looking)
+    monkeypatch.setattr(space_watch, "scan_open_files", looking)
     watch = SpaceWatch(plan(), {11: "/", 12: "/"}, ["/"])
     # When the job has ended / Then both holders are named
     causes = watch.causes(None, None, 0, is_finished=True)

@@ -21,10 +21,10 @@ from tui_fs.job.store import (
     new_job_id,
     state_directory,
 )
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
-from tui_fs.model.requester import Requester
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Pin, Target
@@ -42,7 +42,7 @@ def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
         expected=Expected(Totals(files=10, directories=2), 0, 0, complete=True),
         predicted=None,
         confirmed_from=PathStr("/"),
-        requester=Requester(0, "root", "", "", "", ""),
+        requester=CallerIdentity(0, "root", "", "", "", ""),
     )
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.acl import NAMED_GROUP, NAMED_USER, acl, grant
 from tests.needs import needs_root
-from tui_fs.linux.accounts import keeps_what_is_made, others_may_write, replaceable_part
 from tui_fs.linux.acl import NamedWriters, named_writers, parse
+from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
 
 DAEMON, NOBODY = 1, 65534
 """`daemon` has a private group of the same number; every distribution has both users."""
@@ -54,7 +54,7 @@ def test_a_named_entry_with_write_access_counts(
     # Then others may write only if an entry grants it to them and the mask permits it
     assert is_open(directory) is expected
     status = os.lstat(directory)
-    assert keeps_what_is_made(status, DAEMON, str(directory)) is not expected
+    assert protects_new_entries(status, DAEMON, str(directory)) is not expected
     # And they may replace what is in it
     (directory / "below").mkdir()
     part = str(directory / "below") if expected else None

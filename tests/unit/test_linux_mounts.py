@@ -11,7 +11,7 @@ from tui_fs.linux.mounts import (
     mount_of,
     mounts_below,
     read_mounts,
-    silent_places,
+    unresponsive_mounts,
 )
 from tui_fs.model.paths import PathStr
 
@@ -248,5 +248,5 @@ def test_what_others_tell_may_not_answer_unless_it_is_asked_for(tmp_path: Path) 
     mounts = read_mounts(table(tmp_path, *lines))
     # When asked with something on a disk, and on one of them
     # Then all are named that are to be seen, but for the own file system
-    assert silent_places("/srv/x", mounts) == ("/home", "/media/phone", "/var/mail")
-    assert silent_places("/home/ada", mounts) == ("/media/phone",)
+    assert unresponsive_mounts("/srv/x", mounts) == ("/home", "/media/phone", "/var/mail")
+    assert unresponsive_mounts("/home/ada", mounts) == ("/media/phone",)

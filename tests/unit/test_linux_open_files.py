@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
-from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation, look_who_holds
+from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan, scan_open_files
 
 OWN = 900
 _KERNEL_THREAD = 0x0020_0000
@@ -57,10 +57,10 @@ class FakeProc:
         info = self.path / str(pid) / "fdinfo" / str(number)
         info.write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount_id}\n")
 
-    def look(self, limit_s: float = 60, **others: object) -> Occupation:
+    def look(self, limit_s: float = 60, **others: object) -> OpenFileScan:
         """Look who holds the tree."""
         device = os.stat(self.tree).st_dev
-        return look_who_holds([str(self.tree)], device, str(self.path), limit_s, OWN, **others)  # type: ignore[arg-type]
+        return scan_open_files([str(self.tree)], device, str(self.path), limit_s, OWN, **others)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
     assert (held.path, held.inode) == (str(file), status.st_ino)
     assert held.allocated_bytes == status.st_blocks * 512
     assert sorted(held.holders, key=lambda one: one.descriptor or 0) == [
-        Holder(7, "name 7", 1000, 3, How.DESCRIPTOR, False, False),
-        Holder(7, "name 7", 1000, 4, How.DESCRIPTOR, True, False),
+        Holder(7, "name 7", 1000, 3, HoldKind.DESCRIPTOR, False, False),
+        Holder(7, "name 7", 1000, 4, HoldKind.DESCRIPTOR, True, False),
     ]
     assert (looked.living, looked.deleted, looked.complete) == ((), (), True)
 
@@ -115,9 +115,9 @@ def test_who_lives_in_the_tree(fake: FakeProc) -> None:
     # When looked at / Then each is named once, the program not again as a mapped file
     found = [(one.path, one.holder.how) for one in fake.look().living]
     assert found == [
-        (str(fake.tree), How.CWD),
-        (str(program), How.EXECUTABLE),
-        (str(library), How.MAPPED),
+        (str(fake.tree), HoldKind.CWD),
+        (str(program), HoldKind.EXECUTABLE),
+        (str(library), HoldKind.MAPPED),
     ]
 
 
@@ -234,9 +234,9 @@ def start(
     return child.pid
 
 
-def look_at(tree: Path, device: int) -> Occupation:
+def look_at(tree: Path, device: int) -> OpenFileScan:
     """Look through the real /proc for a tree that may be gone."""
-    return look_who_holds([str(tree)], device, limit_s=60)
+    return scan_open_files([str(tree)], device, limit_s=60)
 
 
 def of_tree(files: tuple[HeldFile, ...], tree: Path) -> list[HeldFile]:
@@ -288,10 +288,10 @@ def test_a_real_child_that_lives_inside(
     after = look_at(tree, device)
     # Then it lives there, and afterwards holds the deleted directory
     assert [(one.path, one.holder.pid, one.holder.how) for one in before.living] == [
-        (str(tree), pid, How.CWD)
+        (str(tree), pid, HoldKind.CWD)
     ]
     (gone,) = of_tree(after.deleted, tree)
-    assert (gone.path, [one.how for one in gone.holders]) == (str(tree), [How.CWD])
+    assert (gone.path, [one.how for one in gone.holders]) == (str(tree), [HoldKind.CWD])
 
 
 def test_a_real_mapped_file(tmp_path: Path, children: list["subprocess.Popen[str]"]) -> None:
@@ -306,12 +306,12 @@ def test_a_real_mapped_file(tmp_path: Path, children: list["subprocess.Popen[str
     # When looked at, before and after it was deleted
     (living,) = look_at(tmp_path, device).living
     assert (living.path, living.holder.pid) == (str(file), pid)
-    assert (living.holder.how, living.holder.writes) == (How.MAPPED, True)
+    assert (living.holder.how, living.holder.writes) == (HoldKind.MAPPED, True)
     file.unlink()
     (gone,) = of_tree(look_at(tmp_path, device).deleted, tmp_path)
     # Then it is known by its path and its bytes
     assert (gone.path, gone.allocated_bytes) == (str(file), mmap.PAGESIZE * 4)
-    assert [one.how for one in gone.holders] == [How.MAPPED]
+    assert [one.how for one in gone.holders] == [HoldKind.MAPPED]
 
 
 def test_one_of_two_names_deleted(tmp_path: Path, children: list["subprocess.Popen[str]"]) -> None:
@@ -372,10 +372,10 @@ def test_what_may_not_be_looked_into_is_counted(
     needs_root("becoming another user")
     start(children, "f = open(sys.argv[1])", __file__)
     code = (
-        "import ctypes, os, sys; from tui_fs.linux.open_files import look_who_holds\n"
+        "import ctypes, os, sys; from tui_fs.linux.open_files import scan_open_files\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE: see the own /proc again
-        "print(look_who_holds([sys.argv[1]], 1, limit_s=60).unseen_processes)"
+        "print(scan_open_files([sys.argv[1]], 1, limit_s=60).unseen_processes)"
     )
     told = subprocess.run(
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.codec import argv_fields, decode, encode, path_fields, shown_path
 from tui_fs.model.errors import BadInput
@@ -39,7 +40,6 @@ from tui_fs.model.events import (
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected, Plan
-from tui_fs.model.requester import Requester
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import Filters, IoPriority, Options, Pace
 from tui_fs.model.survey import Totals
@@ -180,7 +180,7 @@ plans = st.builds(
     expected=expected,
     predicted=st.none() | estimates,
     confirmed_from=paths,
-    requester=st.builds(Requester, small, texts, texts, texts, texts, texts),
+    requester=st.builds(CallerIdentity, small, texts, texts, texts, texts, texts),
     trace=st.none() | st.sampled_from(TraceSource),
     writable_by_others=counts,
     name_typed=st.booleans(),

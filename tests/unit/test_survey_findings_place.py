@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.test_survey_collector import collected, link, root
 from tui_fs.linux.filesystem import FileSystem
-from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation, Resident
+from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan, ResidentProcess
 from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr
 from tui_fs.survey.collector import Collector
@@ -20,7 +20,7 @@ from tui_fs.survey.records import BigFile, Piece
 
 MIB, GIB = 1 << 20, 1 << 30
 ROOMY = FileSystem("ext4", "/dev/x", "/", False, 1000 * GIB, 500 * GIB, 500 * GIB, 1000, 500)
-NOBODY = Occupation()
+NOBODY = OpenFileScan()
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, FileSystem]:
 
 
 def around(
-    counted: Collector | None = None, occupation: Occupation = NOBODY, began_at_s: float = 0.0
+    counted: Collector | None = None, occupation: OpenFileScan = NOBODY, began_at_s: float = 0.0
 ) -> list[Finding]:
     """Return what lies around /t."""
     counted = Collector(False) if counted is None else counted
@@ -112,7 +112,7 @@ def test_space_kept_for_root_is_told_if_it_is_more(room: dict[str, FileSystem]) 
 
 def holder(pid: int, writes: bool = False, is_own: bool = False) -> Holder:
     """Make a process that holds something."""
-    return Holder(pid, "proc\x1b", 0, 3, How.DESCRIPTOR, writes, is_own)
+    return Holder(pid, "proc\x1b", 0, 3, HoldKind.DESCRIPTOR, writes, is_own)
 
 
 def held(*holders: Holder, allocated: int | None = 4096, path: str = "/t/f") -> HeldFile:
@@ -120,26 +120,26 @@ def held(*holders: Holder, allocated: int | None = 4096, path: str = "/t/f") -> 
     return HeldFile(PathStr(path), 7, 1, allocated, holders)
 
 
-def living(pid: int, is_own: bool = False) -> Resident:
+def living(pid: int, is_own: bool = False) -> ResidentProcess:
     """Make a process that stands in the tree."""
-    return Resident(PathStr("/t/d"), holder(pid, is_own=is_own))
+    return ResidentProcess(PathStr("/t/d"), holder(pid, is_own=is_own))
 
 
 @pytest.mark.parametrize(
     ("occupation", "severity"),
     [
         (NOBODY, []),
-        (Occupation(living=(living(1, is_own=True),)), []),
-        (Occupation(held=(held(holder(1, writes=True, is_own=True)),)), []),
-        (Occupation(living=(living(1),)), ["info"]),
-        (Occupation(held=(held(holder(1)),)), ["info"]),
-        (Occupation(held=(held(holder(1), holder(2, writes=True, is_own=True)),)), ["info"]),
-        (Occupation(held=(held(holder(1, writes=True)),)), ["warning"]),
-        (Occupation(living=(living(2),), held=(held(holder(1, writes=True)),)), ["warning"]),
+        (OpenFileScan(living=(living(1, is_own=True),)), []),
+        (OpenFileScan(held=(held(holder(1, writes=True, is_own=True)),)), []),
+        (OpenFileScan(living=(living(1),)), ["info"]),
+        (OpenFileScan(held=(held(holder(1)),)), ["info"]),
+        (OpenFileScan(held=(held(holder(1), holder(2, writes=True, is_own=True)),)), ["info"]),
+        (OpenFileScan(held=(held(holder(1, writes=True)),)), ["warning"]),
+        (OpenFileScan(living=(living(2),), held=(held(holder(1, writes=True)),)), ["warning"]),
     ],
 )
 @pytest.mark.usefixtures("room")
-def test_processes_at_work(occupation: Occupation, severity: list[str]) -> None:
+def test_processes_at_work(occupation: OpenFileScan, severity: list[str]) -> None:
     # Given processes / When asked / Then those that are not ours count, and who writes is grave
     assert graded(around(occupation=occupation)) == [("in-use", one) for one in severity]
 
@@ -147,7 +147,7 @@ def test_processes_at_work(occupation: Occupation, severity: list[str]) -> None:
 @pytest.mark.usefixtures("room")
 def test_processes_are_counted_once_and_named_harmlessly() -> None:
     # Given seven processes of which one stands in the tree, reads one file and writes another
-    occupation = Occupation(
+    occupation = OpenFileScan(
         living=tuple(living(pid) for pid in range(1, 8)),
         held=(held(holder(3)), held(holder(3, writes=True), path="/t/\x1b")),
         unseen_processes=4,
@@ -178,7 +178,7 @@ def test_processes_are_counted_once_and_named_harmlessly() -> None:
 def test_deleted_files_that_are_held(allocated: list[int | None], severity: list[str]) -> None:
     # Given deleted files of those sizes / When asked / Then they are graded by their sum
     deleted = tuple(held(holder(1), allocated=size) for size in allocated)
-    told = around(occupation=Occupation(deleted=deleted))
+    told = around(occupation=OpenFileScan(deleted=deleted))
     assert graded(told) == [("deleted-but-open", one) for one in severity]
     assert all("\x1b" not in one.meaning and "proc\\e (1)" in one.meaning for one in told)
 

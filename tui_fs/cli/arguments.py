@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from tui_fs.linux.ways import canonical_directory
+from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_THREADS
 from tui_fs.model.errors import BadInput

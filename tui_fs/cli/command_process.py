@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, OUTPUT_LOST, SOME_FAILED
 from tui_fs.cli.output import print_over_status
-from tui_fs.linux.parent import end_with_parent
+from tui_fs.linux.prctl import set_pdeathsig
 from tui_fs.linux.process_files import state_of
 from tui_fs.linux.readable import is_readable
 from tui_fs.linux.stalled_calls import (
@@ -136,7 +136,7 @@ def run_command(command: Callable[[], int]) -> int:
         code = SOME_FAILED
         try:
             with contextlib.suppress(Missing):  # without prctl it may outlive this process
-                end_with_parent()
+                set_pdeathsig()
             if os.getppid() == parent:
                 os.close(reports)
                 os.close(close_now)

@@ -10,10 +10,10 @@ import syslog
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.requester import Requester
 
 SYSLOG_SOCKET = "/dev/log"
 """Where the C library sends; it cannot be told otherwise."""
@@ -46,7 +46,7 @@ class AuditedEnd:
     elapsed_s: float
 
 
-def audit_line(plan: Plan, requester: Requester, end: AuditedEnd | None = None) -> str:
+def audit_line(plan: Plan, requester: CallerIdentity, end: AuditedEnd | None = None) -> str:
     """Return the line of a job's start, or with `end` that of its end.
 
     The line is ``key=value`` pairs with one space between, at most MAX_LINE_BYTES in UTF-8.

@@ -5,7 +5,7 @@ from tui_fs.job.overlap import refuse_overlap
 from tui_fs.job.set_aside import Record
 from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
-from tui_fs.linux.requester import requester_here
+from tui_fs.linux.caller import current_caller
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import PathStr, displayable, is_within
@@ -47,7 +47,7 @@ def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> 
 
     It reads as the lines of a job do, see `audit.audit_line`.
     """
-    who = requester_here()
+    who = current_caller()
     pairs = (
         ("event", "cure", _MAX_VALUE_CHARACTERS),
         ("action", action, _MAX_VALUE_CHARACTERS),

@@ -25,10 +25,10 @@ from tui_fs.job.peak_memory import PeakMemory
 from tui_fs.job.step_pipes import StepPipes
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import faults_of
-from tui_fs.linux.parent import (
+from tui_fs.linux.prctl import (
     continue_when_parent_ends,
-    end_with_parent,
     set_child_subreaper,
+    set_pdeathsig,
 )
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.strategy import IoPriority, Step
@@ -474,7 +474,7 @@ def _become(
     """In the forked child: wait at the gate, then execute the tool."""
     try:
         signal.set_wakeup_fd(-1)
-        end_with_parent()
+        set_pdeathsig()
         if os.getppid() != launcher:
             os._exit(_NOT_STARTED)
         os.setpgid(0, group)

@@ -1,14 +1,14 @@
 """Whether a detached job outlives the session of the person who started it."""
 
+from tui_fs.linux.caller import current_caller
 from tui_fs.linux.logind import in_session_scope, kills_at_logout
-from tui_fs.linux.requester import requester_here
 
 
 def ends_at_logout() -> str | None:
     """Return why logging out would end a job, and what prevents that; None if it goes on."""
     if not in_session_scope():
         return None
-    requester = requester_here()
+    requester = current_caller()
     file = kills_at_logout(requester.login_user or requester.user)
     if file is None:
         return None

@@ -24,12 +24,12 @@ from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.small_trees import SmallTrees
 from tui_fs.job.store import made_private, state_directory
-from tui_fs.linux.caches import DROP_CACHES
+from tui_fs.linux.drop_caches import DROP_CACHES
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
-from tui_fs.linux.parent import set_child_subreaper
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.prctl import set_child_subreaper
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError

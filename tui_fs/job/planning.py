@@ -21,11 +21,11 @@ from tui_fs.job.races import (
     why_too_many_steps,
 )
 from tui_fs.job.store import new_job_id, state_directory
+from tui_fs.linux.caller import current_caller
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.memory import memory_room
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.pins import take_pin
-from tui_fs.linux.requester import requester_here
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
@@ -236,7 +236,7 @@ def make_plan(
         expected=found.expected,
         predicted=estimate,
         confirmed_from=PathStr(standing_in),
-        requester=requester_here(),
+        requester=current_caller(),
         writable_by_others=survey.writable_by_others,
         trace=trace,
     )

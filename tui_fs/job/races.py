@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.mounts import MountTable, foreign_mount_on_way, read_mounts
+from tui_fs.linux.permissions import others_may_write, replaceable_part
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable

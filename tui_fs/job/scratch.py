@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import is_private, made_private, state_directory
 from tui_fs.linux.access import may
-from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.host import current_host
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.linux.permissions import protects_new_entries, replaceable_part
 from tui_fs.linux.pins import open_directory
 from tui_fs.linux.statx import statx
 from tui_fs.model.codec import decode, encode
@@ -70,7 +70,7 @@ def _is_safe(place: str) -> bool:
     if place != "/" and replaceable_part(place, uid) is not None:
         return False
     is_writable = may(place, os.W_OK | os.X_OK)
-    return is_writable and keeps_what_is_made(status, uid, place)
+    return is_writable and protects_new_entries(status, uid, place)
 
 
 class Scratch:
@@ -94,7 +94,7 @@ class Scratch:
             self._above = os.open(".", _READ, dir_fd=held)
         finally:
             os.close(held)
-        if not keeps_what_is_made(os.fstat(self._above), os.geteuid(), self._above):
+        if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
             raise Refused(f"Others could exchange what is made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
             raise Refused(f"What is made in {shown} could not be removed again.")

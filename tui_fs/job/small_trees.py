@@ -10,7 +10,7 @@ from tui_fs.cost.calibration import BLOCK_BYTES, Counted, Sample, Shape
 from tui_fs.cost.fitted_calls import CalibrationTree, CountedRun, calibration_shapes, fit
 from tui_fs.cost.versions import installed_versions, is_measured, versions_used
 from tui_fs.job.launching import run_steps
-from tui_fs.linux.caches import drop_caches
+from tui_fs.linux.drop_caches import drop_caches
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError

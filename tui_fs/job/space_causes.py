@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.filesystem import FileSystem
-from tui_fs.linux.open_files import HeldFile, Holder, How, Occupation
+from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.paths import displayable, is_within, shell_quoted
 from tui_fs.model.plan import Expected
 from tui_fs.model.space import Cause, CauseKind, Space
@@ -48,8 +48,8 @@ def space_causes(
     deleted_entries: int | None,
     file_system: FileSystem,
     targets: Sequence[str],
-    held_before: Occupation,
-    held_after: Occupation,
+    held_before: OpenFileScan,
+    held_after: OpenFileScan,
 ) -> tuple[Cause, ...]:
     """Return the causes, the gravest first; none if as much came back as was expected.
 
@@ -207,13 +207,13 @@ def _let_go(command: str, first: Holder, file: HeldFile) -> str:
             "That is tui-fs itself or what it was started from: the space comes back when it ends "
             "or, if it is a shell, goes to another directory."
         )
-    if all(holder.how in (How.CWD, How.ROOT) for holder in file.holders):
+    if all(holder.how in (HoldKind.CWD, HoldKind.ROOT) for holder in file.holders):
         return f"Restart {command}, or let it go to another directory."
     restart = (
         f"Restart {command} ('systemctl status {first.pid}' names its service), or have it open "
         "its files anew."
     )
-    if first.descriptor is None or any(one.how is not How.DESCRIPTOR for one in file.holders):
+    if first.descriptor is None or any(one.how is not HoldKind.DESCRIPTOR for one in file.holders):
         return restart  # emptying a mapped file kills whoever reads it (SIGBUS)
     return (
         f"{restart} Where it can do without the content, root can empty the file while it stays "
@@ -277,7 +277,7 @@ def _links_outside(missing: int, mount_point: str) -> Cause:
     return Cause(CauseKind.LINKS_OUTSIDE, sentence, advice, missing)
 
 
-def _unexplained(account: _Account, kind: str, look: Occupation) -> list[Cause]:
+def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Cause]:
     """What else can be, for the bytes that are still missing; only the likeliest has them."""
     missing = account.missing
     if missing <= account.tolerance:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.linux.open_files import LIMIT_S, Occupation, look_who_holds
+from tui_fs.linux.open_files import LIMIT_S, OpenFileScan, scan_open_files
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
@@ -62,16 +62,16 @@ class SpaceWatch:
             found |= dict.fromkeys(causes)
         return tuple(found)
 
-    def _look(self) -> Occupation:
+    def _look(self) -> OpenFileScan:
         """Return who holds files on any of the devices; the looks share one limit of time."""
-        looks: list[Occupation] = []
+        looks: list[OpenFileScan] = []
         for device in self._devices:
             try:
                 limit_s = LIMIT_S / len(self._devices)
-                looks.append(look_who_holds(self._plan.paths, device, limit_s=limit_s))
+                looks.append(scan_open_files(self._plan.paths, device, limit_s=limit_s))
             except (OSError, MemoryError, BadInput):
-                looks.append(Occupation(complete=False))  # no deletion is held up by that
-        return Occupation(
+                looks.append(OpenFileScan(complete=False))  # no deletion is held up by that
+        return OpenFileScan(
             living=looks[0].living,
             held=looks[0].held,
             deleted=tuple(file for one in looks for file in one.deleted),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_fs.job.end_reserve import create_reserve
-from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.boot import boottime_s
 from tui_fs.linux.host import current_host
+from tui_fs.linux.permissions import others_may_write, replaceable_part
 from tui_fs.linux.regular_file import open_regular
-from tui_fs.linux.ways import resolve
+from tui_fs.linux.resolve_path import resolve
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.host import Origin

@@ -30,7 +30,7 @@ from tui_fs.lab.results import (
     StepRan,
 )
 from tui_fs.lab.teaching import predictions
-from tui_fs.linux.caches import drop_caches, write_out
+from tui_fs.linux.drop_caches import drop_caches, write_out
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.inode_flags import spread_subdirectories
 from tui_fs.linux.pins import pin_of

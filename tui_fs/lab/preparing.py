@@ -13,13 +13,13 @@ from tui_fs.lab.places import why_not_place
 from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
 from tui_fs.lab.room import Needs, needs_of, refuse_without_room
-from tui_fs.linux.accounts import keeps_what_is_made, replaceable_part
-from tui_fs.linux.caches import DROP_CACHES
+from tui_fs.linux.drop_caches import DROP_CACHES
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.limits import processors
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
+from tui_fs.linux.permissions import protects_new_entries, replaceable_part
+from tui_fs.linux.resolve_path import resolve
 from tui_fs.linux.tools import find_tool
-from tui_fs.linux.ways import resolve
 from tui_fs.model.errors import BadInput, Missing, Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.strategies.registry import why_missing
@@ -212,7 +212,7 @@ def _place(directory: str | None) -> PathStr:
     if not os.access(place, os.W_OK | os.X_OK):
         raise BadInput(f"Nothing can be made in {displayable(place)}: permission denied.")
     uid = os.geteuid()
-    if replaceable_part(place, uid) is not None or not keeps_what_is_made(status, uid, place):
+    if replaceable_part(place, uid) is not None or not protects_new_entries(status, uid, place):
         raise Refused(
             f"Others could exchange what is made in {displayable(place)}.",
             "Choose a directory that is this user's alone.",

@@ -5,10 +5,10 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tui_fs.linux.accounts import others_may_write, replaceable_part
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.mounts import mount_of_other_user_on_way, read_mounts
-from tui_fs.linux.ways import resolve
+from tui_fs.linux.permissions import others_may_write, replaceable_part
+from tui_fs.linux.resolve_path import resolve
 from tui_fs.model.errors import Missing, Refused
 from tui_fs.model.paths import displayable
 

@@ -17,7 +17,7 @@ from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, mount_with_id
 from tui_fs.linux.overlays import layer_paths
 from tui_fs.linux.pins import pin_of
-from tui_fs.linux.ways import canonical, lies_in
+from tui_fs.linux.resolve_path import canonical, lies_in
 from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted, upwards
 
 

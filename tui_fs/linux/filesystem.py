@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_fs.linux.background_call import call_within
-from tui_fs.linux.caches import write_out
+from tui_fs.linux.drop_caches import write_out
 from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
 from tui_fs.linux.subvolumes import is_read_only

@@ -352,7 +352,7 @@ def _mounts_on_way(path: str, mounts: MountTable) -> Iterator[Mount]:
                 yield current
 
 
-def silent_places(path: str, mounts: MountTable) -> tuple[PathStr, ...]:
+def unresponsive_mounts(path: str, mounts: MountTable) -> tuple[PathStr, ...]:
     """Return the mount points that may not answer.
 
     Without those of the file system of `path`, and of the root, without which nothing works.

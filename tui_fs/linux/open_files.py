@@ -32,7 +32,7 @@ _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own (stat(2))
 _MAPS_BYTES = 1 << 18  # of maps between two looks at the clock
 
 
-class How(enum.StrEnum):
+class HoldKind(enum.StrEnum):
     """In which way a process holds a file."""
 
     DESCRIPTOR = "descriptor"
@@ -57,13 +57,13 @@ class Holder:
     command: str
     uid: int
     descriptor: int | None
-    how: How
+    how: HoldKind
     writes: bool
     is_own: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class ResidentProcess:
     """A process that lives in a tree: its directory, its root, its program or a mapped file."""
 
     path: PathStr
@@ -88,7 +88,7 @@ class HeldFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupation:
+class OpenFileScan:
     """Who is in the trees, and what is held of their file system.
 
     Attributes:
@@ -101,7 +101,7 @@ class Occupation:
         complete: every process that may be looked into was looked through.
     """
 
-    living: tuple[Resident, ...] = ()
+    living: tuple[ResidentProcess, ...] = ()
     held: tuple[HeldFile, ...] = ()
     deleted: tuple[HeldFile, ...] = ()
     unseen_processes: int = 0
@@ -109,14 +109,14 @@ class Occupation:
     complete: bool = True
 
 
-def look_who_holds(
+def scan_open_files(
     directories: Sequence[str],
     device: int,
     proc: str = "/proc",
     limit_s: float = LIMIT_S,
     own_pid: int | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Occupation:
+) -> OpenFileScan:
     """Return who holds files below some directories, and the deleted files of a file system.
 
     Only files below the directories and deleted ones of the file system are touched, so that
@@ -128,7 +128,7 @@ def look_who_holds(
     """
     scan = _Scan(directories, device, proc, limit_s, own_pid or os.getpid(), clock)
     scan.run()
-    return Occupation(
+    return OpenFileScan(
         tuple(scan.living),
         tuple(found.whole() for found in scan.held.values()),
         tuple(
@@ -168,7 +168,7 @@ class _Process:
         self.program: PathStr | None = None
         self._name: tuple[str, int] | None = None
 
-    def holder(self, how: How, descriptor: int | None = None, writes: bool = False) -> Holder:
+    def holder(self, how: HoldKind, descriptor: int | None = None, writes: bool = False) -> Holder:
         if self._name is None:
             self._name = name_and_user(self.folder)
         return Holder(self.pid, *self._name, descriptor, how, writes, self.is_own)
@@ -210,7 +210,7 @@ class _Scan:
         self._devices |= {
             home.device for path in directories[:1] if (home := mount_of(path, self._own_mounts))
         }
-        self.living: list[Resident] = []
+        self.living: list[ResidentProcess] = []
         self.held: _Files = {}
         self.deleted: _Files = {}
         self.unseen_processes = self.unnamed = 0
@@ -234,7 +234,11 @@ class _Scan:
         if state.is_kernel_thread or state.is_zombie:
             return
         process = _Process(pid, folder, self._view(folder), pid in self._own)
-        for how, name in ((How.CWD, "cwd"), (How.ROOT, "root"), (How.EXECUTABLE, "exe")):
+        for how, name in (
+            (HoldKind.CWD, "cwd"),
+            (HoldKind.ROOT, "root"),
+            (HoldKind.EXECUTABLE, "exe"),
+        ):
             self._look_at_link(process, how, name)
         # No process may use up the time of all others.
         until = min(self._deadline, self._clock() + self._limit_s / 2)
@@ -257,7 +261,7 @@ class _Scan:
             self._views[namespace] = MountView(self._places, read_mounts(f"{folder}/mountinfo"))
         return self._views[namespace]
 
-    def _look_at_link(self, process: _Process, how: How, name: str) -> None:
+    def _look_at_link(self, process: _Process, how: HoldKind, name: str) -> None:
         path = path_of_link(f"{process.folder}/{name}")
         if path is None or not self._is_wanted(process, path):
             return
@@ -272,9 +276,9 @@ class _Scan:
         is_here = status.st_dev == self._device
         living = self._sort(process, path, status, holder, is_here)
         if living is not None:
-            if how is How.EXECUTABLE:
+            if how is HoldKind.EXECUTABLE:
                 process.program = living
-            self.living.append(Resident(living, holder))
+            self.living.append(ResidentProcess(living, holder))
 
     def _look_at_descriptor(self, process: _Process, descriptor: int) -> None:
         place = f"{process.folder}/fd/{descriptor}"
@@ -293,7 +297,7 @@ class _Scan:
         if status is None:
             return
         is_here = status.st_dev == self._device if mount is None else not is_elsewhere
-        holder = process.holder(How.DESCRIPTOR, descriptor, writes)
+        holder = process.holder(HoldKind.DESCRIPTOR, descriptor, writes)
         living = self._sort(process, path, status, holder, is_here)
         if living is not None:
             _add(self.held, living, status, holder)
@@ -314,7 +318,7 @@ class _Scan:
         except PermissionError:  # CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE is needed
             status = None
         writes = rights[1:2] == b"w" and rights[3:4] == b"s"
-        holder = process.holder(How.MAPPED, writes=writes)
+        holder = process.holder(HoldKind.MAPPED, writes=writes)
         living: PathStr | None
         if status is not None:
             living = self._sort(process, path, status, holder, is_here)
@@ -325,7 +329,7 @@ class _Scan:
         else:
             living = process.view.ours(path)
         if living is not None and living != process.program:
-            self.living.append(Resident(living, holder))
+            self.living.append(ResidentProcess(living, holder))
 
     def _is_wanted(self, process: _Process, path: str) -> bool:
         return not path or path.endswith(_DELETED) or process.view.ours(path) is not None

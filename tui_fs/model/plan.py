@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
-from tui_fs.model.requester import Requester
 from tui_fs.model.space import freed_in_words
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Totals
@@ -96,7 +96,7 @@ class Plan:
     expected: Expected
     predicted: Estimate | None
     confirmed_from: PathStr
-    requester: Requester
+    requester: CallerIdentity
     writable_by_others: int = 0
     trace: TraceSource | None = None
     name_typed: bool = False

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui_fs.linux.mounts import MountTable, read_mounts, silent_places
-from tui_fs.linux.ways import canonical, lies_in, resolve
+from tui_fs.linux.mounts import MountTable, read_mounts, unresponsive_mounts
+from tui_fs.linux.resolve_path import canonical, lies_in, resolve
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.paths import PathStr, displayable, upwards
 from tui_fs.model.target import Target
@@ -90,7 +90,7 @@ def check_policy(policy: Policy, target: Target, mounts: MountTable | None = Non
     check_read_only(policy)
     if mounts is None:
         mounts = read_mounts()
-    silent = silent_places(target.path, mounts)
+    silent = unresponsive_mounts(target.path, mounts)
     for place in policy.never:
         relation = _relation(target, Place(place, mounts, silent))
         if relation is not None:
@@ -124,7 +124,7 @@ def check_scratch(policy: Policy, target: Target) -> None:
         target: the directory in which they would be made.
     """
     mounts = read_mounts()
-    silent = silent_places(target.path, mounts)
+    silent = unresponsive_mounts(target.path, mounts)
     for place in policy.never:
         relation = _relation(target, Place(place, mounts, silent))
         if relation in (Relation.IS, Relation.IN, Relation.ALIAS_IS, Relation.ALIAS_IN):

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui_fs.linux.external_uses import ExternalUses
-from tui_fs.linux.mounts import MOUNTINFO, read_mounts, silent_places
+from tui_fs.linux.mounts import MOUNTINFO, read_mounts, unresponsive_mounts
 from tui_fs.linux.pins import pin_of, take_pin
+from tui_fs.linux.resolve_path import canonical, lies_in, open_canonical, resolve
 from tui_fs.linux.subvolumes import is_read_only
-from tui_fs.linux.ways import canonical, lies_in, open_canonical, resolve
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import (
     PathStr,
@@ -117,7 +117,7 @@ PROJECT_MARKS = frozenset(
 """A directory that holds one of these names is somebody's work."""
 
 _Places = tuple[PathStr, ...]
-"""Directories at which nothing is looked (see ``silent_places``)."""
+"""Directories at which nothing is looked (see ``unresponsive_mounts``)."""
 
 NAME_TYPED_ABOVE_ENTRIES = 10_000
 """Larger targets are confirmed by typing their name."""
@@ -226,7 +226,7 @@ def check(path: str, surroundings: Surroundings, checks: CheckRound | None = Non
     finally:
         os.close(descriptor)
     checks = checks or CheckRound(surroundings)
-    silent = silent_places(where, checks.mounts)
+    silent = unresponsive_mounts(where, checks.mounts)
     _check_place(where, checks, silent)
     try:
         check_mounts(where, pin, checks.mounts, checks.uses)
@@ -264,7 +264,7 @@ class Homes:
 
     def account_at(self, path: str) -> str | None:
         """Return the account whose home is at a canonical path."""
-        silent = silent_places(path, self._mounts)
+        silent = unresponsive_mounts(path, self._mounts)
         if silent not in self._by_silent:
             homes: dict[str, str] = {}
             for account in pwd.getpwall():

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below
 from tui_fs.linux.overlays import layer_paths
 from tui_fs.linux.pins import pin_of
-from tui_fs.linux.ways import canonical, lies_in
+from tui_fs.linux.resolve_path import canonical, lies_in
 from tui_fs.model.paths import PathStr, is_within, upwards
 from tui_fs.model.target import Target
 
@@ -38,7 +38,7 @@ class Place:
     """A place that must stay; it need not exist.
 
     Args:
-        silent: directories that are not looked at (see ``silent_places``).
+        silent: directories that are not looked at (see ``unresponsive_mounts``).
     """
 
     def __init__(self, path: PathStr, mounts: MountTable, silent: Collection[str] = ()) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.linux.ways import canonical_directory
+from tui_fs.linux.resolve_path import canonical_directory
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import EntryKind, Ranking

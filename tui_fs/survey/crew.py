@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from tui_fs.linux.limits import processors
-from tui_fs.linux.parent import end_with_parent
+from tui_fs.linux.prctl import set_pdeathsig
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.survey.messages import LENGTH, Inbox
 from tui_fs.survey.records import Batch, Task
@@ -201,7 +201,7 @@ def _fork(work: Callable[[int, int], None], roots: Sequence[OpenRoot]) -> _Membe
 def _become_walker(parent: int, kept: Collection[int]) -> None:
     """Let go of everything that belongs to the parent, and end with it."""
     with contextlib.suppress(Missing):  # it ends when it next writes to its pipe
-        end_with_parent()
+        set_pdeathsig()
     if os.getppid() != parent:
         os._exit(1)  # it had ended before the kernel was asked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

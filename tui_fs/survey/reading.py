@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui_fs.linux.access import may
-from tui_fs.linux.accounts import others_may_write
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.linux.permissions import others_may_write
 from tui_fs.survey.records import DirectoryFlag, Piece
 from tui_fs.survey.tally import DirectoryTally, Predicate
 

@@ -16,7 +16,7 @@ from tui_fs.linux.mounts import (
     mounts_below,
     read_mounts,
 )
-from tui_fs.linux.open_files import Occupation
+from tui_fs.linux.open_files import OpenFileScan
 from tui_fs.linux.statx import has_statx
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
@@ -86,7 +86,7 @@ class ScandirSurvey:
         self._looks_around = looks_around
         self._family = family
         self._began_at_s = time.time()
-        self._occupation: Occupation | None = None
+        self._occupation: OpenFileScan | None = None
         self._uses = UsesFound()
 
     def names(self, path: str) -> Names:

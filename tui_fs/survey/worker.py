@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from tui_fs.linux.background_call import BackgroundCall
-from tui_fs.linux.parent import end_with_parent
+from tui_fs.linux.prctl import set_pdeathsig
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
@@ -138,7 +138,7 @@ def main() -> None:
     """Survey what the first question names."""
     # Paused it would not even notice that nobody asks any more; so the kernel ends it too.
     with contextlib.suppress(Missing):  # it ends when its input does
-        end_with_parent()
+        set_pdeathsig()
     asked = json.loads(_read_line())
     paths = [from_base64(path) for path in asked["paths"]]
     try:

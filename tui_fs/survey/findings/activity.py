@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from tui_fs.linux.open_files import Holder, Occupation, look_who_holds
+from tui_fs.linux.open_files import Holder, OpenFileScan, scan_open_files
 from tui_fs.linux.process_files import ancestry
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, displayable
@@ -19,14 +19,14 @@ _DIRECTORIES_EXAMINED = 20
 _EXAMINED_FROM_ENTRIES = 1_000
 
 
-def find_holders(paths: Sequence[str], device: int, families: Collection[int]) -> Occupation:
+def find_holders(paths: Sequence[str], device: int, families: Collection[int]) -> OpenFileScan:
     """Return the processes in the trees, and the deleted files of their file system.
 
     Args:
         device: of the file system.
         families: processes that are left out, with all their descendants.
     """
-    everyone = look_who_holds(paths, device)
+    everyone = scan_open_files(paths, device)
 
     def is_other(holder: Holder) -> bool:
         return ancestry("/proc", holder.pid).isdisjoint(families)

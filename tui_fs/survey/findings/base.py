@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tui_fs.linux.external_uses import FoundUse
-from tui_fs.linux.open_files import Occupation
+from tui_fs.linux.open_files import OpenFileScan
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, shell_quoted
 from tui_fs.model.survey import NamedGroup
@@ -28,7 +28,7 @@ class SystemView:
         shared_space: blocks shared with copies or snapshots; None if none are.
     """
 
-    occupation: Occupation
+    occupation: OpenFileScan
     began_at_s: float
     uses: Sequence[FoundUse] = ()
     overlays: Sequence[PathStr] = ()

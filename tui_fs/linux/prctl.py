@@ -9,7 +9,7 @@ from tui_fs.model.errors import Missing
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
-def end_with_parent() -> None:
+def set_pdeathsig() -> None:
     """Have the kernel kill this process when its parent ends, even while it is stopped.
 
     The parent may have ended before this; whoever forked compares os.getppid() afterwards.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.acl import NAMED_USER, grant
 from tests.needs import needs_root
-from tui_fs.linux.ways import canonical, open_canonical, resolve
+from tui_fs.linux.resolve_path import canonical, open_canonical, resolve
 from tui_fs.model.errors import Refused
 
 DAEMON, OTHER = 1, 65534

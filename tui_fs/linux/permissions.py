@@ -47,7 +47,7 @@ def others_may_replace(
     return others_may_write(parent, uid, parent_location)
 
 
-def keeps_what_is_made(status: os.stat_result, uid: int, location: str | int) -> bool:
+def protects_new_entries(status: os.stat_result, uid: int, location: str | int) -> bool:
     """Return whether only root can exchange what `uid` makes in a directory.
 
     The owner of a sticky directory can.

@@ -4,7 +4,7 @@ import os
 import pwd
 from collections.abc import Mapping
 
-from tui_fs.model.requester import Requester
+from tui_fs.model.caller import CallerIdentity
 
 LOGINUID = "/proc/self/loginuid"
 MAX_CHARACTERS = 256
@@ -14,14 +14,14 @@ _LOGINUID_UNSET = 0xFFFF_FFFF  # (uid_t) -1, see pam_loginuid(8)
 _STDIN, _STDERR = 0, 2
 
 
-def requester_here(
+def current_caller(
     environ: Mapping[str, str] = os.environ,
     loginuid_path: str = LOGINUID,
     descriptors: tuple[int, ...] = (_STDIN, _STDERR),
-) -> Requester:
+) -> CallerIdentity:
     """Return who runs this process; the terminal is that of the first descriptor that has one."""
     uid = os.getuid()
-    return Requester(
+    return CallerIdentity(
         uid=uid,
         user=_name_of(uid),
         login_user=_login_user(loginuid_path),

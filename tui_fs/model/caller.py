@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Requester:
+class CallerIdentity:
     """The person behind a job.
 
     `login_user` is the kernel's word and survives sudo and su; `sudo_user` and

@@ -7,8 +7,8 @@ import stat
 from collections import deque
 from collections.abc import Collection
 
-from tui_fs.linux.accounts import ROOT, others_may_replace
 from tui_fs.linux.mounts import MountTable, read_mounts
+from tui_fs.linux.permissions import ROOT, others_may_replace
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable, is_within

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.linux.requester import MAX_CHARACTERS, requester_here
+from tui_fs.linux.caller import MAX_CHARACTERS, current_caller
+from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.codec import decode, encode
-from tui_fs.model.requester import Requester
 
 NO_LOGIN = "/nonexistent/loginuid"
 
@@ -22,7 +22,7 @@ NO_LOGIN = "/nonexistent/loginuid"
 class Holder:
     """Something that was asked for by somebody, or by nobody known."""
 
-    requester: Requester | None
+    requester: CallerIdentity | None
     number: int
 
 
@@ -39,9 +39,9 @@ def here(
     environ: dict[str, str] | None = None,
     loginuid_path: str = NO_LOGIN,
     descriptors: tuple[int, ...] = (),
-) -> Requester:
+) -> CallerIdentity:
     """Ask who is here, seeing nothing but what is given."""
-    return requester_here(environ or {}, loginuid_path, descriptors)
+    return current_caller(environ or {}, loginuid_path, descriptors)
 
 
 def login_user(tmp_path: Path, content: bytes) -> str:
@@ -154,13 +154,14 @@ def test_no_terminal_is_empty() -> None:
 
 def test_the_real_process_can_be_asked() -> None:
     # Given the real environment and kernel / When asked / Then an answer, whatever it is
-    assert requester_here().uid == os.getuid()
+    assert current_caller().uid == os.getuid()
 
 
 @given(
-    st.builds(Requester, st.integers(0, 2**32 - 1), *[st.text()] * 5), st.integers(-(2**63), 2**63)
+    st.builds(CallerIdentity, st.integers(0, 2**32 - 1), *[st.text()] * 5),
+    st.integers(-(2**63), 2**63),
 )
-def test_a_requester_is_carried_inside_a_plan(requester: Requester, number: int) -> None:
+def test_a_requester_is_carried_inside_a_plan(requester: CallerIdentity, number: int) -> None:
     # Given a dataclass that holds a requester, half characters among its text
     holder = Holder(requester, number)
     # When written as JSON and read back / Then it is the same

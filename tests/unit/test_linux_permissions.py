@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
-from tui_fs.linux.accounts import (
-    keeps_what_is_made,
+from tui_fs.linux.permissions import (
     others_may_replace,
     others_may_write,
+    protects_new_entries,
     replaceable_part,
 )
 
@@ -88,4 +88,4 @@ def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
 )
 def test_where_nobody_else_can_exchange_what_one_makes(status: os.stat_result, keeps: bool) -> None:
     # Given a directory / When asked / Then by its owner, its mode and the sticky bit
-    assert keeps_what_is_made(status, ME, "/") is keeps
+    assert protects_new_entries(status, ME, "/") is keeps
