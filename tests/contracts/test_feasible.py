@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.deleting import staged
 from tests.needs import needs_root, needs_tool
 from tests.unit.survey_trees import surveyed
-from tui_fs.cost.feasible import Surroundings, feasibility
+from tui_fs.cost.feasible import RunConditions, feasibility
 from tui_fs.cost.versions import installed_versions
 from tui_fs.linux.engine import find_engine
 from tui_fs.model.strategy import Options, StrategyName
@@ -37,7 +37,7 @@ def deep(root: Path, path_bytes: int, name_bytes: int = NAME_BYTES) -> None:
 def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
     """Ask whether it is feasible, try it, and fail unless that is so."""
     survey = surveyed(target)
-    place = Surroundings(versions=installed_versions(), is_inside=is_inside)
+    place = RunConditions(versions=installed_versions(), is_inside=is_inside)
     work = Work(survey, is_inside=is_inside)
     said = feasibility(STRATEGIES[strategy], work, 1, place).hindrances
     empty = target.parent / "empty"

@@ -11,7 +11,7 @@ from tests.conftest import DEADLINE_S, Cli
 from tests.needs import needs_root, needs_tool
 from tui_fs.job.permission import check_targets
 from tui_fs.linux.mounts import MOUNTINFO, MountTable, read_mounts
-from tui_fs.safety import policy, refusals
+from tui_fs.safety import policy, rules
 
 TARGETS = 1_000
 MOUNTS = 3_000
@@ -53,7 +53,7 @@ def test_the_mount_table_is_read_once_for_all_targets(
         read.append(mountinfo)
         return read_mounts(mountinfo)
 
-    for module in (refusals, policy):
+    for module in (rules, policy):
         monkeypatch.setattr(module, "read_mounts", counting)
     # When they are checked / Then it was read once
     check_targets([str(target) for target in targets])

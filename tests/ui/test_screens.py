@@ -57,7 +57,7 @@ from tui_fs.screens.messages import SurveyUpdated
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
-from tui_fs.tracing.ladder import SourceState
+from tui_fs.tracing.select_source import SourceState
 
 SMALL, LARGE = (80, 24), (120, 40)
 Act = Callable[[Pilot[None]], Awaitable[None]]

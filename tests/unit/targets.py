@@ -1,4 +1,4 @@
-"""A target that nothing forbids, surroundings without anybody, and refusals."""
+"""A target that no rule refuses, an empty environment, and refusals."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
-from tui_fs.safety.refusals import (
-    Surroundings,
+from tui_fs.safety.rules import (
+    Environment,
     check,
 )
 
@@ -17,11 +17,11 @@ ROOT_MOUNT = b"%d 1 8:1 / / rw - ext4 /dev/sda1 rw\n" % ROOT_ID
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Surroundings:
-    """Give surroundings in which nobody stands anywhere and only the root is mounted."""
+def here(tmp_path: Path) -> Environment:
+    """Give an environment without a current directory, in which only the root is mounted."""
     table = tmp_path / "mountinfo"
     table.write_bytes(ROOT_MOUNT)
-    return Surroundings(
+    return Environment(
         standing_in=PathStr(""),
         program=(),
         interpreter=(),
@@ -38,7 +38,7 @@ def target(tmp_path: Path) -> Path:
     return path
 
 
-def mounted(here: Surroundings, point: str | Path, kind: str = "ext4", options: str = "rw") -> None:
+def mounted(here: Environment, point: str | Path, kind: str = "ext4", options: str = "rw") -> None:
     """Add a line to the mount table."""
     escaped = str(point).replace("\\", "\\134").replace(" ", "\\040").replace("\n", "\\012")
     with open(here.mountinfo, "a+", encoding="utf-8", errors="surrogateescape") as table:
@@ -47,7 +47,7 @@ def mounted(here: Surroundings, point: str | Path, kind: str = "ext4", options: 
         table.write(f"{number} {ROOT_ID} 0:50 / {escaped} {options} - {kind} source rw\n")
 
 
-def refusal(path: str | Path, here: Surroundings) -> Refused:
+def refusal(path: str | Path, here: Environment) -> Refused:
     """Give the refusal of a target, which must be a sentence with an advice."""
     with pytest.raises(Refused) as refused:
         check(str(path), here)

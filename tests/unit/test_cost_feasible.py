@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tui_fs.cost.feasible import Feasibility, Surroundings, feasibility
+from tui_fs.cost.feasible import Feasibility, RunConditions, feasibility
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
@@ -41,10 +41,10 @@ def asked(
     options: Options | None = None,
     *,
     peak_bytes: int = MIB,
-    place: Surroundings | None = None,
+    place: RunConditions | None = None,
 ) -> Feasibility:
     """Ask with what the strategies really promise."""
-    place = place or Surroundings(ROOM)
+    place = place or RunConditions(ROOM)
     work = Work(survey, options or Options(), is_inside=place.is_inside)
     return feasibility(STRATEGIES[strategy], work, peak_bytes, place)
 
@@ -54,7 +54,7 @@ def asked(
 def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_root: bool) -> None:
     # Given an ordinary tree, memory enough, nothing else known / Then no word
     assert asked(strategy=strategy, options=Options(keep_root=keep_root)) == Feasibility()
-    assert asked(strategy=strategy, place=Surroundings()) == Feasibility()
+    assert asked(strategy=strategy, place=RunConditions()) == Feasibility()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -78,7 +78,7 @@ def test_the_longest_path_is_as_the_tool_is_given_it(
     strategy: StrategyName, is_inside: bool, longest: int
 ) -> None:
     # Given the longest path that works, and one byte more / When asked / Then only that is too long
-    place = Surroundings(ROOM, is_inside=is_inside)
+    place = RunConditions(ROOM, is_inside=is_inside)
     for more in (0, 1):
         survey = replace(TREE, max_path_bytes=longest + more)
         assert len(asked(survey, strategy, place=place).hindrances) == more
@@ -91,7 +91,7 @@ def test_rsync_is_given_the_target_with_a_slash() -> None:
         survey = replace(TREE, path=root, roots=(Root(root, 1, 2),), max_path_bytes=root_bytes + 2)
         # When asked / Then it is too long with the slash, but not where rsync runs in it
         assert len(asked(survey, StrategyName("rsync")).hindrances) == hindered
-        inside = Surroundings(ROOM, is_inside=True)
+        inside = RunConditions(ROOM, is_inside=True)
         assert asked(survey, StrategyName("rsync"), place=inside).hindrances == ()
 
 
@@ -118,7 +118,7 @@ def test_some_go_down_so_many_levels(
     strategy: StrategyName, levels: int, version: str, is_possible: bool
 ) -> None:
     # Given a deep tree of short names / When asked / Then who walks or calls itself cannot
-    place = Surroundings(ROOM, {"rsync": version})
+    place = RunConditions(ROOM, {"rsync": version})
     hindrances = asked(replace(TREE, max_depth=levels), strategy, place=place).hindrances
     assert (hindrances == ()) is is_possible
     assert all(f"this tree has {levels:,}" in text for text in hindrances)
@@ -138,7 +138,7 @@ def test_memory_that_is_not_there_hinders_and_scarce_memory_is_told(
 
 def test_a_read_only_file_system_hinders_everybody() -> None:
     # Given it is mounted read-only / When asked / Then that is the first reason
-    place = Surroundings(ROOM, is_read_only=True)
+    place = RunConditions(ROOM, is_read_only=True)
     assert all("read-only" in asked(strategy=one, place=place).hindrances[0] for one in STRATEGIES)
 
 
@@ -205,7 +205,7 @@ def test_what_remains_is_noted_once() -> None:
 )
 def test_an_old_rm_cannot_keep_the_root(version: str, keep_root: bool, is_possible: bool) -> None:
     # Given rm of some version / When the target is to be kept / Then it must know preserve-root=all
-    place = Surroundings(ROOM, {"rm": version})
+    place = RunConditions(ROOM, {"rm": version})
     options = Options(keep_root=keep_root)
     assert (asked(options=options, place=place).hindrances == ()) is is_possible
     assert asked(strategy=StrategyName("find"), options=options, place=place) == Feasibility()

@@ -15,7 +15,7 @@ from tui_fs.job.launcher import Launcher
 from tui_fs.job.launching import LONGEST_OUTPUT_BYTES, run_steps
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import IoPriority
-from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.select_source import open_source
 
 _OWN_FAULTS = 200
 """Of a small tool, which has 55; what the forked interpreter touches before makes 360 of them."""

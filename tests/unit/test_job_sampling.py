@@ -15,7 +15,7 @@ from tui_fs.model.calls import Removed, TraceSource
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
-from tui_fs.tracing.source import Counts, NoCounts
+from tui_fs.tracing.source import Counts, NullSource
 
 EARLY, LATE = Space(1_000, 10), Space(9_000, 90)
 
@@ -32,7 +32,7 @@ def sampler(monkeypatch: pytest.MonkeyPatch, answers: list[Space | Exception]) -
     monkeypatch.setattr(sampling, "read_space", answer)
     monkeypatch.setattr(sampling, "LOOK_AT_PROCESSES_EVERY_S", 0.0)
     output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
-    return Sampler(NoCounts(TraceSource.OFF, ""), output, ["/"], os.getpid())
+    return Sampler(NullSource(TraceSource.OFF, ""), output, ["/"], os.getpid())
 
 
 @pytest.mark.parametrize(

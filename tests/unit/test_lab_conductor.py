@@ -26,7 +26,7 @@ from tui_fs.lab.results import (
 )
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
-from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.select_source import open_source
 from tui_fs.tracing.source import CallSource
 
 __all__ = ["place"]

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.targets import here, mounted, target
 from tui_fs.model.errors import BadInput, Refused
-from tui_fs.safety.refusals import (
+from tui_fs.safety.rules import (
     NAME_TYPED_ABOVE_ENTRIES,
     PROJECT_MARKS,
+    Environment,
     Homes,
-    Surroundings,
     check,
     check_again,
     name_must_be_typed,
@@ -22,19 +22,19 @@ from tui_fs.safety.refusals import (
 __all__ = ["here", "target"]
 
 
-def test_an_unchanged_target_passes_again(here: Surroundings, target: Path) -> None:
+def test_an_unchanged_target_passes_again(here: Environment, target: Path) -> None:
     # Given a confirmed target / When checked again / Then nothing is said
     check_again(check(str(target), here), here)
 
 
-def test_a_changed_content_is_no_change_of_the_target(here: Surroundings, target: Path) -> None:
+def test_a_changed_content_is_no_change_of_the_target(here: Environment, target: Path) -> None:
     # Given a confirmed target in which files come and go / When checked again / Then it passes
     confirmed = check(str(target), here)
     (target / "new").mkdir()
     check_again(confirmed, here)
 
 
-def test_a_replaced_target_is_refused(here: Surroundings, target: Path) -> None:
+def test_a_replaced_target_is_refused(here: Environment, target: Path) -> None:
     # Given a confirmed target / When another directory takes its name / Then refused
     confirmed = check(str(target), here)
     target.rename(target.parent / "old")
@@ -44,7 +44,7 @@ def test_a_replaced_target_is_refused(here: Surroundings, target: Path) -> None:
     assert refused.value.rule == "changed"
 
 
-def test_a_renamed_target_is_not_there_any_more(here: Surroundings, target: Path) -> None:
+def test_a_renamed_target_is_not_there_any_more(here: Environment, target: Path) -> None:
     # Given a confirmed target / When it is renamed / Then it is bad input
     confirmed = check(str(target), here)
     target.rename(target.parent / "old")
@@ -52,7 +52,7 @@ def test_a_renamed_target_is_not_there_any_more(here: Surroundings, target: Path
         check_again(confirmed, here)
 
 
-def test_a_target_replaced_by_a_symlink_to_it_is_refused(here: Surroundings, target: Path) -> None:
+def test_a_target_replaced_by_a_symlink_to_it_is_refused(here: Environment, target: Path) -> None:
     # Given a confirmed target / When a symlink to it takes its name / Then refused
     confirmed = check(str(target), here)
     target.rename(target.parent / "old")
@@ -62,7 +62,7 @@ def test_a_target_replaced_by_a_symlink_to_it_is_refused(here: Surroundings, tar
     assert refused.value.rule == "symlink"
 
 
-def test_a_parent_replaced_by_a_symlink_is_refused(here: Surroundings, target: Path) -> None:
+def test_a_parent_replaced_by_a_symlink_is_refused(here: Environment, target: Path) -> None:
     # Given a confirmed target / When its parent becomes a symlink to the same / Then refused
     confirmed = check(str(target), here)
     moved = target.parent.parent / "moved"
@@ -73,7 +73,7 @@ def test_a_parent_replaced_by_a_symlink_is_refused(here: Surroundings, target: P
     assert refused.value.rule == "changed"
 
 
-def test_a_mount_that_came_since_is_refused(here: Surroundings, target: Path) -> None:
+def test_a_mount_that_came_since_is_refused(here: Environment, target: Path) -> None:
     # Given a confirmed target / When something is mounted inside / Then refused
     confirmed = check(str(target), here)
     mounted(here, target / "usb")
@@ -82,7 +82,7 @@ def test_a_mount_that_came_since_is_refused(here: Surroundings, target: Path) ->
     assert refused.value.rule == "mount-inside"
 
 
-def test_a_mount_over_an_equal_inode_is_refused(here: Surroundings, target: Path) -> None:
+def test_a_mount_over_an_equal_inode_is_refused(here: Environment, target: Path) -> None:
     # Given a pin whose mount differs, as when the place was mounted over / When compared
     confirmed = check(str(target), here)
     other = replace(confirmed, pin=replace(confirmed.pin, mount_id=confirmed.pin.mount_id + 1))
@@ -120,7 +120,7 @@ def test_a_home_is_typed_by_name(target: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_homes_that_may_not_answer_are_not_looked_at(
-    here: Surroundings, target: Path, monkeypatch: pytest.MonkeyPatch
+    here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given an account whose home is reached by a link on a network file system
     homes = target.parent.parent / "homes"

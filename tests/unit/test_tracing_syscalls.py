@@ -4,8 +4,8 @@ import pytest
 
 from tui_fs.tracing.syscalls import (
     SYSCALLS,
-    names_of_this_machine,
-    numbers_of_this_machine,
+    native_syscall_names,
+    native_syscall_numbers,
 )
 
 
@@ -15,7 +15,7 @@ def test_every_counted_call_has_its_name_in_the_table(
 ) -> None:
     # Given a machine / When its tables are looked at
     monkeypatch.setattr("os.uname", lambda: type("Uname", (), {"machine": machine}))
-    names, numbers = names_of_this_machine(), numbers_of_this_machine()
+    names, numbers = native_syscall_names(), native_syscall_numbers()
     # Then both say the same of every call that the machine has
     assert {name: names[number] for name, number in numbers.items()} == {
         name: name for name in numbers
@@ -27,4 +27,4 @@ def test_every_counted_call_has_its_name_in_the_table(
 def test_an_unknown_machine_has_no_names_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a machine whose table is not known / When asked / Then no name is guessed
     monkeypatch.setattr("os.uname", lambda: type("Uname", (), {"machine": "vax"}))
-    assert names_of_this_machine() == {-1: "rt_sigreturn"}
+    assert native_syscall_names() == {-1: "rt_sigreturn"}

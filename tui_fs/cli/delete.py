@@ -33,7 +33,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
-from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.select_source import open_source
 
 _Started = tuple[Plan, JobFolder | None, Interrupts]
 """A job, its folder (None if an interrupt came before it began), and what interrupts it."""

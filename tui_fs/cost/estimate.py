@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tui_fs.cost.advice import advice
 from tui_fs.cost.calibration import Calibration
-from tui_fs.cost.feasible import Surroundings, feasibility
+from tui_fs.cost.feasible import RunConditions, feasibility
 from tui_fs.cost.fitted_calls import predicted_with
 from tui_fs.cost.time import experience_factor, predicted_seconds
 from tui_fs.cost.versions import is_measured, versions_used
@@ -37,7 +37,7 @@ class Basis:
     is_of_this: bool
     words: str
     trace: TraceSource = TraceSource.OFF
-    place: Surroundings = field(default_factory=Surroundings)
+    place: RunConditions = field(default_factory=RunConditions)
     is_cold: bool = False
 
 

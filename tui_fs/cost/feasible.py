@@ -26,7 +26,7 @@ class Feasibility:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunConditions:
     """What is known of the place, besides the tree.
 
     Attributes:
@@ -43,7 +43,7 @@ class Surroundings:
 
 
 def feasibility(
-    strategy: Strategy, work: Work, peak_bytes: int, place: Surroundings
+    strategy: Strategy, work: Work, peak_bytes: int, place: RunConditions
 ) -> Feasibility:
     """Return what stands against a strategy here, the gravest first.
 

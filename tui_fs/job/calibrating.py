@@ -18,7 +18,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
 from tui_fs.strategies.registry import STRATEGIES, tools_of
-from tui_fs.tracing.ladder import likely_source
+from tui_fs.tracing.select_source import likely_source
 
 MEASURED_FROM_ENTRIES = 20_000
 """What is deleted in a quarter of a second is not worth measuring for several."""

@@ -15,7 +15,7 @@ from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import displayable
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
-from tui_fs.tracing.ladder import SourceState, open_source, states
+from tui_fs.tracing.select_source import SourceState, open_source, states
 
 _TO_DELETE = (Capability.DAC_OVERRIDE, Capability.FOWNER)
 _TRACING_TOOLS = ("strace", "bpftrace")

@@ -13,7 +13,7 @@ from tui_fs.model.paths import PathStr, displayable, is_typable
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.target import Target
-from tui_fs.safety.here import surroundings_here
+from tui_fs.safety.environment import current_environment
 from tui_fs.safety.policy import (
     Policy,
     check_policy,
@@ -23,11 +23,11 @@ from tui_fs.safety.policy import (
     name_required_by,
     read_policy,
 )
-from tui_fs.safety.refusals import (
+from tui_fs.safety.rules import (
     NAME_TYPED_ABOVE_ENTRIES,
     CheckRound,
+    Environment,
     Homes,
-    Surroundings,
     check,
     check_again,
     name_must_be_typed,
@@ -56,9 +56,9 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
         Refused: a rule or a policy forbids one; nothing was touched.
     """
     _refuse_too_many(paths)
-    surroundings = _surroundings()
-    checks = CheckRound(surroundings)
-    targets = tuple(check(path, surroundings, checks) for path in paths)
+    environment = _environment()
+    checks = CheckRound(environment)
+    targets = tuple(check(path, environment, checks) for path in paths)
     refuse_nested(targets)
     policy = read_policy(known_strategies=STRATEGIES)
     for target in targets:
@@ -152,13 +152,13 @@ class ChecksAgain:
     """
 
     def __init__(self, plan: Plan, *, is_own_namespace_only: bool = False) -> None:
-        self._surroundings = _surroundings(plan.confirmed_from)
+        self._environment = _environment(plan.confirmed_from)
         self._policy = read_policy(known_strategies=STRATEGIES)
-        self._checks = CheckRound(self._surroundings, is_own_namespace_only=is_own_namespace_only)
+        self._checks = CheckRound(self._environment, is_own_namespace_only=is_own_namespace_only)
 
     def check(self, target: Target) -> None:
         """Raise TuiFsError unless a target is what was confirmed, and still may be deleted."""
-        check_again(target, self._surroundings, self._checks)
+        check_again(target, self._environment, self._checks)
         check_policy(self._policy, target, self._checks.mounts)
 
 
@@ -167,10 +167,10 @@ def check_strategy_here(strategy: StrategyName) -> None:
     check_strategy(read_policy(known_strategies=STRATEGIES), strategy)
 
 
-def _surroundings(standing_in: str | None = None) -> Surroundings:
+def _environment(standing_in: str | None = None) -> Environment:
     memory = emergency_directory()
     further = () if memory is None else (os.path.dirname(memory),)
-    return surroundings_here(state_directory(), standing_in, further)
+    return current_environment(state_directory(), standing_in, further)
 
 
 def why_type_name(paths: Sequence[str], entries: int) -> str | None:

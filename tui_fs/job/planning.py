@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tui_fs.cost.advice import recommended
 from tui_fs.cost.estimate import Basis, Candidate, estimate_all, with_rmdir
-from tui_fs.cost.feasible import Surroundings
+from tui_fs.cost.feasible import RunConditions
 from tui_fs.cost.space import metadata_bytes_max
 from tui_fs.cost.versions import installed_versions
 from tui_fs.job.aftermath import without_roots
@@ -45,7 +45,7 @@ from tui_fs.strategies.registry import (
     tools_of,
     unfit_options,
 )
-from tui_fs.tracing.ladder import likely_source
+from tui_fs.tracing.select_source import likely_source
 
 _EMPTY_SHOWN = "EMPTY"
 
@@ -125,7 +125,7 @@ def forecast(
     is_cold = is_cold and known.calibration.cold_name_s is not None
     words = known.rests_on(note) + (", with cold caches" if is_cold else "")
     is_inside = len(inside) == len(paths)
-    place = Surroundings(
+    place = RunConditions(
         memory_room(), installed_versions(), filesystem.is_read_only, is_inside=is_inside
     )
     source = likely_source(trace)

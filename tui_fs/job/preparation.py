@@ -31,8 +31,8 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.space import Space
 from tui_fs.model.strategy import IoPriority, flatten
 from tui_fs.strategies.registry import strategy_named
-from tui_fs.tracing.ladder import open_source
 from tui_fs.tracing.perf import allow_more_descriptors
+from tui_fs.tracing.select_source import open_source
 from tui_fs.tracing.source import CallSource
 
 

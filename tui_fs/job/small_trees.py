@@ -20,7 +20,7 @@ from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
 from tui_fs.survey.scandir import ScandirSurvey
-from tui_fs.tracing.ladder import likely_source, open_source
+from tui_fs.tracing.select_source import likely_source, open_source
 
 _MOST_FILES, _FEWEST_FILES = 5_000, 100
 """They take 20 to 60 ms: with fewer, a moment in which something else has the processor decides,

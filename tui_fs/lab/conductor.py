@@ -40,7 +40,7 @@ from tui_fs.model.errors import Missing
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import displayable
 from tui_fs.strategies.parallel import pin_argument
-from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.select_source import open_source
 from tui_fs.tracing.source import CallSource
 
 _TELL_EVERY_S = 0.25

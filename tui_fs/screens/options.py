@@ -14,7 +14,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import MOST_PER_S, MOST_THREADS
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options
-from tui_fs.tracing.ladder import open_source
+from tui_fs.tracing.select_source import open_source
 
 _LARGEST_BATCH = 1_000_000
 _MOST_PROCESSES = 256

@@ -12,7 +12,7 @@ from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv
 from tui_fs.tracing.source import Counts
-from tui_fs.tracing.syscalls import AT_REMOVEDIR, names_of_this_machine, numbers_of_this_machine
+from tui_fs.tracing.syscalls import AT_REMOVEDIR, native_syscall_names, native_syscall_numbers
 
 START_TIMEOUT_S = 20.0
 _LARGEST_SUM = (1 << 64) - 1  # bpftrace sums in 64 bits
@@ -108,7 +108,7 @@ class Bpftrace:
         self._is_closed = self._has_died = False
         self._thread = threading.Thread(target=self._collect, name="bpftrace", daemon=True)
         self._parser = BpftraceParser(
-            {str(number): name for number, name in names_of_this_machine().items()}
+            {str(number): name for number, name in native_syscall_names().items()}
         )
 
     @property
@@ -122,7 +122,7 @@ class Bpftrace:
 
     def prepare(self, launcher_pid: int) -> None:
         """See `CallSource.prepare`; Missing if bpftrace cannot attach its probes."""
-        numbers = numbers_of_this_machine()
+        numbers = native_syscall_numbers()
         if not numbers:
             raise Missing("The system call numbers of this machine are not known for bpftrace.")
         script = (

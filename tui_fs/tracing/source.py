@@ -65,7 +65,7 @@ class CallSource(Protocol):
         ...
 
 
-class NoCounts:
+class NullSource:
     """The source that counts no calls; `kind` tells whether the tool's output counts instead."""
 
     def __init__(self, kind: TraceSource, note: str) -> None:

@@ -84,7 +84,7 @@ def tracepoint_name(syscall: str) -> str:
     return _TRACEPOINT_NAMES.get(syscall, syscall)
 
 
-def numbers_of_this_machine() -> dict[str, int]:
+def native_syscall_numbers() -> dict[str, int]:
     """Return name to number for the running kernel's machine; empty on unknown machines."""
     machine = os.uname().machine
     found: dict[str, int] = {}
@@ -95,7 +95,7 @@ def numbers_of_this_machine() -> dict[str, int]:
     return found
 
 
-def names_of_this_machine() -> dict[int, str]:
+def native_syscall_names() -> dict[int, str]:
     """Return number to name of all system calls, counted by tracepoints or not.
 
     What rt_sigreturn(2) returns from has no number any more, and is told as -1.

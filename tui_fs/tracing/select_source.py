@@ -10,7 +10,7 @@ from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing.bpf import Bpftrace
 from tui_fs.tracing.perf import PerfCounters, find_tracefs
-from tui_fs.tracing.source import CallSource, NoCounts
+from tui_fs.tracing.source import CallSource, NullSource
 from tui_fs.tracing.strace import Strace
 
 PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
@@ -42,7 +42,7 @@ def open_source(
         case TraceSource.PERF:
             return probe_perf(processes)
         case TraceSource.ENGINE | None if speaks:
-            return NoCounts(TraceSource.ENGINE, "the engine's own counters, exact, with times")
+            return NullSource(TraceSource.ENGINE, "the engine's own counters, exact, with times")
         case TraceSource.ENGINE:
             raise Missing("Only the strategy parallel counts its own calls.", "Leave --trace out.")
         case TraceSource.BPF:
@@ -52,14 +52,14 @@ def open_source(
             _check_ptrace()
             return Strace(_tool("strace"))
         case TraceSource.OUTPUT:
-            return NoCounts(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
+            return NullSource(TraceSource.OUTPUT, "the tool's own output, which slows it a little")
         case TraceSource.OFF:
-            return NoCounts(TraceSource.OFF, "not counted, as asked")
+            return NullSource(TraceSource.OFF, "not counted, as asked")
         case None:
             try:
                 return probe_perf(processes)
             except Missing as why:
-                return NoCounts(
+                return NullSource(
                     TraceSource.OUTPUT, f"counted from the tool's own output. {why}".rstrip()
                 )
 

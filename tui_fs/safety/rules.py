@@ -124,7 +124,7 @@ NAME_TYPED_ABOVE_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """What must survive the deletion because somebody stands on it.
 
     Attributes:
@@ -149,10 +149,10 @@ class CheckRound:
         is_own_namespace_only: leave out the mount namespaces of other processes.
     """
 
-    def __init__(self, surroundings: Surroundings, *, is_own_namespace_only: bool = False) -> None:
-        self.mounts = read_mounts(surroundings.mountinfo)
+    def __init__(self, environment: Environment, *, is_own_namespace_only: bool = False) -> None:
+        self.mounts = read_mounts(environment.mountinfo)
         self._is_own_namespace_only = is_own_namespace_only
-        self.held = tuple(_held(surroundings))
+        self.held = tuple(_held(environment))
         self._system: dict[_Places, frozenset[str]] = {}
         self._identities: dict[_Places, dict[tuple[int, int], tuple[str, str, str]]] = {}
 
@@ -201,7 +201,7 @@ class CheckRound:
         return self._identities[silent]
 
 
-def check(path: str, surroundings: Surroundings, checks: CheckRound | None = None) -> Target:
+def check(path: str, environment: Environment, checks: CheckRound | None = None) -> Target:
     """Return the pinned target at `path`.
 
     Args:
@@ -225,7 +225,7 @@ def check(path: str, surroundings: Surroundings, checks: CheckRound | None = Non
         pin, cannot_change = pin_of(descriptor), is_read_only(descriptor)
     finally:
         os.close(descriptor)
-    checks = checks or CheckRound(surroundings)
+    checks = checks or CheckRound(environment)
     silent = unresponsive_mounts(where, checks.mounts)
     _check_place(where, checks, silent)
     try:
@@ -241,11 +241,9 @@ def check(path: str, surroundings: Surroundings, checks: CheckRound | None = Non
     return Target(where, pin)
 
 
-def check_again(
-    target: Target, surroundings: Surroundings, checks: CheckRound | None = None
-) -> None:
+def check_again(target: Target, environment: Environment, checks: CheckRound | None = None) -> None:
     """Check a confirmed target once more and compare its pin; Refused if anything changed."""
-    now = check(target.path, surroundings, checks)
+    now = check(target.path, environment, checks)
     if now.path != target.path or now.pin != target.pin:
         raise Refused(
             f"{displayable(target.path)} is not the directory that was confirmed: "
@@ -354,20 +352,20 @@ def _check_place(path: PathStr, checks: CheckRound, silent: _Places) -> None:
             )
 
 
-def _held(surroundings: Surroundings) -> Iterator[tuple[str, str, str, bool]]:
+def _held(environment: Environment) -> Iterator[tuple[str, str, str, bool]]:
     """Yield each place that must stay, what it is, what to do, and whether all in it must."""
-    standing_in = surroundings.standing_in
+    standing_in = environment.standing_in
     if standing_in:
         advice = "Change to another directory first."
         yield os.path.realpath(standing_in), "the current directory", advice, False
-    state = os.path.realpath(surroundings.state)
-    jobs = os.path.realpath(os.path.join(surroundings.state, "jobs"))
-    further = (os.path.realpath(place) for place in surroundings.further_state)
+    state = os.path.realpath(environment.state)
+    jobs = os.path.realpath(os.path.join(environment.state, "jobs"))
+    further = (os.path.realpath(place) for place in environment.further_state)
     for place in dict.fromkeys((state, jobs, *further)):
         yield place, "the jobs of tui-fs", "Choose a directory beside it.", True
-    for place in surroundings.program:
+    for place in environment.program:
         yield os.path.realpath(place), "the program that runs this", "Choose another one.", True
-    for place in surroundings.interpreter:
+    for place in environment.interpreter:
         yield os.path.realpath(place), "the program that runs this", "Choose another one.", False
 
 

@@ -9,9 +9,9 @@ import pytest
 from tui_fs.linux.capabilities import Capability
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
-from tui_fs.tracing import ladder, perf
+from tui_fs.tracing import perf, select_source
 from tui_fs.tracing.bpf import Bpftrace
-from tui_fs.tracing.ladder import open_source, states
+from tui_fs.tracing.select_source import open_source, states
 from tui_fs.tracing.strace import Strace
 
 
@@ -21,7 +21,7 @@ def refuse_perf(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_: int) -> None:
         raise Missing("The kernel does not permit counting.", "Run as root.")
 
-    monkeypatch.setattr(ladder, "probe_perf", refused)
+    monkeypatch.setattr(select_source, "probe_perf", refused)
 
 
 def install(directory: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -35,7 +35,7 @@ def install(directory: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> No
 def test_permitted_counters_are_picked(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a kernel that permits / When nothing is asked for / Then its counters
     counters = perf.PerfCounters("/nowhere")
-    monkeypatch.setattr(ladder, "probe_perf", lambda _: counters)
+    monkeypatch.setattr(select_source, "probe_perf", lambda _: counters)
     assert open_source(None) is counters
 
 
@@ -75,7 +75,7 @@ def test_a_tool_that_counts_itself_is_believed(monkeypatch: pytest.MonkeyPatch) 
         assert source.kind is TraceSource.ENGINE
         assert source.wrap(("e", "x")) == ("e", "x")
         assert "times" in source.note
-    assert ladder.likely_source(None, speaks=True) is TraceSource.ENGINE
+    assert select_source.likely_source(None, speaks=True) is TraceSource.ENGINE
     # But others can still be had
     assert open_source(TraceSource.OFF, speaks=True).kind is TraceSource.OFF
 
@@ -90,7 +90,7 @@ def test_strace_that_is_not_installed_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a PATH without strace / When asked for / Then the package is named
-    monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "none"))
+    monkeypatch.setattr(select_source, "PTRACE_SCOPE", str(tmp_path / "none"))
     install(tmp_path, monkeypatch)
     with pytest.raises(Missing, match="strace was not found in PATH"):
         open_source(TraceSource.STRACE)
@@ -98,7 +98,7 @@ def test_strace_that_is_not_installed_is_missing(
 
 def test_strace_wraps_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given an installed strace
-    monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "none"))
+    monkeypatch.setattr(select_source, "PTRACE_SCOPE", str(tmp_path / "none"))
     install(tmp_path, monkeypatch, "strace")
     source = open_source(TraceSource.STRACE)
     assert isinstance(source, Strace)
@@ -127,9 +127,9 @@ def be_root(
     """Be root, but for some capabilities, or inside a user namespace."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(
-        ladder, "missing_capabilities", lambda *wanted: tuple(set(wanted) & set(lacking))
+        select_source, "missing_capabilities", lambda *wanted: tuple(set(wanted) & set(lacking))
     )
-    monkeypatch.setattr(ladder, "user_namespace", lambda: mapping)
+    monkeypatch.setattr(select_source, "user_namespace", lambda: mapping)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_yama_may_refuse_strace(
 ) -> None:
     # Given a ptrace_scope and a user
     (tmp_path / "scope").write_text(f"{scope}\n")
-    monkeypatch.setattr(ladder, "PTRACE_SCOPE", str(tmp_path / "scope"))
+    monkeypatch.setattr(select_source, "PTRACE_SCOPE", str(tmp_path / "scope"))
     lacking = (Capability.SYS_PTRACE,) if uid else ()
-    monkeypatch.setattr(ladder, "missing_capabilities", lambda *_: lacking)
+    monkeypatch.setattr(select_source, "missing_capabilities", lambda *_: lacking)
     install(tmp_path, monkeypatch, "strace")
     # When strace is asked for / Then it is refused where the kernel would
     if permitted:

@@ -1,4 +1,4 @@
-"""The surroundings of this very process."""
+"""What of this process and of tui-fs must survive a deletion."""
 
 import os
 import sys
@@ -7,12 +7,12 @@ from importlib.util import find_spec
 
 import tui_fs
 from tui_fs.model.paths import PathStr
-from tui_fs.safety.refusals import Surroundings
+from tui_fs.safety.rules import Environment
 
 
-def surroundings_here(
+def current_environment(
     state: str, standing_in: str | None = None, further_state: tuple[str, ...] = ()
-) -> Surroundings:
+) -> Environment:
     """Return what must survive a deletion asked for by this process.
 
     Args:
@@ -31,7 +31,7 @@ def surroundings_here(
     interpreter = {sys.prefix, sys.base_prefix}
     interpreter |= {os.path.dirname(e) for e in (sys.executable, os.path.realpath(sys.executable))}
     interpreter |= _mapped_directories()
-    return Surroundings(
+    return Environment(
         standing_in=PathStr(standing_in),
         program=tuple(PathStr(place) for place in sorted(program)),
         interpreter=tuple(PathStr(place) for place in sorted(interpreter)),

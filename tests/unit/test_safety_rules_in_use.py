@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.targets import here, refusal, target
 from tui_fs.model.paths import PathStr
-from tui_fs.safety.here import surroundings_here
-from tui_fs.safety.refusals import (
-    Surroundings,
+from tui_fs.safety.environment import current_environment
+from tui_fs.safety.rules import (
+    Environment,
     check,
 )
 
@@ -20,7 +20,7 @@ __all__ = ["here", "target"]
 @pytest.mark.parametrize("below", ["", "sub", "sub/deeper"])
 @pytest.mark.parametrize("whose", ["standing_in", "program", "state"])
 def test_what_somebody_stands_on_is_refused(
-    here: Surroundings, target: Path, below: str, whose: str
+    here: Environment, target: Path, below: str, whose: str
 ) -> None:
     # Given the current directory, the program or the jobs at or below the target
     place = PathStr(os.path.join(target, below))
@@ -35,7 +35,7 @@ def test_what_somebody_stands_on_is_refused(
 
 
 def test_standing_in_the_target_through_a_symlink_is_refused(
-    here: Surroundings, target: Path, tmp_path: Path
+    here: Environment, target: Path, tmp_path: Path
 ) -> None:
     # Given a person who stands in the target by another name / When checked / Then refused
     (tmp_path / "other").symlink_to(target)
@@ -44,7 +44,7 @@ def test_standing_in_the_target_through_a_symlink_is_refused(
 
 
 def test_standing_beside_a_target_of_a_shorter_name_is_allowed(
-    here: Surroundings, target: Path
+    here: Environment, target: Path
 ) -> None:
     # Given a person in "target2" / When "target" is checked / Then allowed
     beside = f"{target}2"
@@ -54,7 +54,7 @@ def test_standing_beside_a_target_of_a_shorter_name_is_allowed(
 
 def test_the_surroundings_of_this_process_hold_its_program(tmp_path: Path) -> None:
     # Given this process / When asked / Then where it stands and what it runs from are known
-    around = surroundings_here(str(tmp_path))
+    around = current_environment(str(tmp_path))
     assert (around.standing_in, around.state) == (os.getcwd(), str(tmp_path))
     assert os.path.dirname(os.path.realpath(os.__file__)).startswith(
         tuple(os.path.realpath(place) for place in around.program)
@@ -68,7 +68,7 @@ def test_the_libraries_of_this_process_may_not_go(tmp_path: Path) -> None:
         for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
         if "/libc.so" in line or "/libc-" in line
     }
-    assert os.path.dirname(libc) in surroundings_here(str(tmp_path)).interpreter
+    assert os.path.dirname(libc) in current_environment(str(tmp_path)).interpreter
 
 
 def test_a_current_directory_that_is_gone_counts_as_nowhere(
@@ -79,18 +79,18 @@ def test_a_current_directory_that_is_gone_counts_as_nowhere(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     # When asked / Then it stands nowhere
-    assert surroundings_here("/state").standing_in == ""
+    assert current_environment("/state").standing_in == ""
 
 
 def test_the_place_of_another_person_can_be_given(tmp_path: Path) -> None:
     # Given where the person stood / When asked by the supervisor / Then that counts
-    assert surroundings_here("/state", str(tmp_path)).standing_in == str(tmp_path)
+    assert current_environment("/state", str(tmp_path)).standing_in == str(tmp_path)
 
 
 @pytest.mark.parametrize("below", ["", "inside"])
 @pytest.mark.parametrize("whose", ["program", "state"])
 def test_nothing_inside_the_program_or_the_jobs_may_go(
-    here: Surroundings, target: Path, whose: str, below: str
+    here: Environment, target: Path, whose: str, below: str
 ) -> None:
     # Given a place of which everything must stay / When it or a part is checked / Then refused
     inside = target / below
@@ -105,7 +105,7 @@ def test_nothing_inside_the_program_or_the_jobs_may_go(
 
 @pytest.mark.parametrize("whose", ["standing_in", "interpreter"])
 def test_what_only_holds_other_things_besides_may_lose_a_part(
-    here: Surroundings, target: Path, whose: str
+    here: Environment, target: Path, whose: str
 ) -> None:
     # Given a person or an interpreter above the target / When it is checked / Then allowed
     place = PathStr(str(target.parent))
@@ -116,7 +116,7 @@ def test_what_only_holds_other_things_besides_may_lose_a_part(
     assert check(str(target), around).path == str(target)
 
 
-def test_the_interpreter_itself_is_refused(here: Surroundings, target: Path) -> None:
+def test_the_interpreter_itself_is_refused(here: Environment, target: Path) -> None:
     # Given an interpreter below the target / When it is checked / Then refused
     (target / "bin").mkdir()
     around = replace(here, interpreter=(PathStr(str(target / "bin")),))
