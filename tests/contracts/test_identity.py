@@ -118,7 +118,7 @@ def test_aside_does_not_put_back_another_directory_with_the_same_inode(
 
 
 @pytest.mark.parametrize("command", [("aside",), ("aside", "--twin"), ("recreate",)])
-def test_cure_that_was_confirmed_for_another_directory_is_refused(
+def test_maintenance_that_was_confirmed_for_another_directory_is_refused(
     cli: Cli, ext4: Path, command: tuple[str, ...]
 ) -> None:
     spool = ext4 / "spool"

@@ -11,8 +11,8 @@ from tests.ui.recorded import PAUSED, RUNNING, Host, record, screen_text
 from tests.ui.test_screens import SMALL, a_quiet_machine, settle, shows
 from tui_fs.model.command import Command
 from tui_fs.screens import run
-from tui_fs.screens.cures import CuresScreen
 from tui_fs.screens.frame import Settings
+from tui_fs.screens.maintenance import MaintenanceScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 
@@ -92,13 +92,13 @@ async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> 
     spool = tmp_path / "spool"
     spool.mkdir()
     (spool / "letter").touch()
-    app = Host(CuresScreen(str(spool), settings))
+    app = Host(MaintenanceScreen(str(spool), settings))
     async with app.run_test(size=SMALL) as pilot:
         await shows("set aside")(pilot)
         await pilot.press("j", "enter")
         # Then a sentence says why not
         await notified(pilot)
-        assert isinstance(app.screen, CuresScreen)
+        assert isinstance(app.screen, MaintenanceScreen)
     assert (spool / "letter").exists()
 
 

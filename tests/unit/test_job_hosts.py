@@ -11,14 +11,14 @@ import pytest
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job, seen
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled
-from tui_fs.cli.cures import run_aside
 from tui_fs.cli.jobs import run_attach, run_control, run_list
+from tui_fs.cli.maintenance import run_aside
 from tui_fs.job import retention
-from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cure_undo import undo
+from tui_fs.job.aside_state import AsideState, records
+from tui_fs.job.aside_store import Action, keep, new_record
+from tui_fs.job.aside_undo import undo
 from tui_fs.job.list import summaries
 from tui_fs.job.overlap import refuse_overlap
-from tui_fs.job.set_aside import Action, keep, new_record
 from tui_fs.job.store import JobFolder, load_plan, read_json, write_json
 from tui_fs.linux.host import current_host
 from tui_fs.linux.pins import take_pin
@@ -157,7 +157,7 @@ def test_a_record_of_another_host_is_listed_with_that_host(
 ) -> None:
     # Given a record of another host, of which nothing is here / When listed
     assert [(record.id, standing) for record, standing in records()[0]] == [
-        (foreign_record, Standing.ELSEWHERE)
+        (foreign_record, AsideState.ELSEWHERE)
     ]
     run_aside(aside(list=True))
     # Then it is not called gone

@@ -159,11 +159,11 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
                 help="leave processes that stand in it in a directory that is gone",
             )
             _add_pin(parser)
-            parser.set_defaults(run="cures.run_recreate")
+            parser.set_defaults(run="maintenance.run_recreate")
         case "aside":
             parser.description = "Rename a directory aside at once, to be deleted later."
             _add_aside(parser)
-            parser.set_defaults(run="cures.run_aside")
+            parser.set_defaults(run="maintenance.run_aside")
         case "jobs":
             parser.description = "List the jobs, the newest first."
             parser.add_argument(

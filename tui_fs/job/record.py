@@ -28,7 +28,7 @@ LAST_PATIENCE_S = 30.0
 class Record:
     """Writes events in their order; those that cannot be written now are kept and written later.
 
-    A full disk is what the job may be about to cure. What the journal cannot take until the job
+    The job may be about to free a full disk. What the journal cannot take until the job
     has ended goes to the reserve, shortened.
     """
 

@@ -21,10 +21,10 @@ from tui_fs.screens.beside import BesideScreen
 from tui_fs.screens.browsing import child_path
 from tui_fs.screens.choose_rows import columns_of, sizes_of
 from tui_fs.screens.choose_text import finding_line, marks_line, totals_line
-from tui_fs.screens.cures import CuresScreen
 from tui_fs.screens.findings import FindingsScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.jobs_seen import jobs_seen
+from tui_fs.screens.maintenance import MaintenanceScreen
 from tui_fs.screens.marking import MarkingScreen
 from tui_fs.screens.messages import Failed
 from tui_fs.screens.place import place_note
@@ -56,7 +56,7 @@ class ChooseScreen(MarkingScreen):
     BINDINGS = [
         Binding("left,h,backspace", "up", tooltip="Open the directory above"),
         Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
-        Binding("a", "cures", tooltip="Set aside, or make an emptied directory anew"),
+        Binding("a", "maintenance", tooltip="Set aside, or make an emptied directory anew"),
         Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
         Binding("S", "reverse", tooltip="Sort the other way round"),
         # With priority, so that what is typed right after it goes to the field.
@@ -76,7 +76,7 @@ class ChooseScreen(MarkingScreen):
         self._last_update: Update | None = None
         self._cursor_moved = False
         self._paused_for_preview = False
-        self._cures: CuresScreen | None = None
+        self._maintenance: MaintenanceScreen | None = None
         self._jobs_seen: frozenset[tuple[str, bool]] | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -101,8 +101,8 @@ class ChooseScreen(MarkingScreen):
         """After a deletion the old counts are wrong."""
         if self.survey is None:
             return
-        has_acted = self._cures is not None and self._cures.has_acted
-        self._cures = None
+        has_acted = self._maintenance is not None and self._maintenance.has_acted
+        self._maintenance = None
         if has_acted or self._jobs_seen != jobs_seen():
             self._forget_removed(tuple(self.marks))
             self.action_recount()
@@ -354,14 +354,14 @@ class ChooseScreen(MarkingScreen):
             self._beside = screen(self, self._last_update, self.settings)
             self.app.push_screen(self._beside)
 
-    def action_cures(self) -> None:
+    def action_maintenance(self) -> None:
         """Show what else can be done with the highlighted directory."""
         child = self.highlighted()
         if self.imported is not None or child is None or child.kind is not EntryKind.DIRECTORY:
             self.notify("Highlight a directory of this machine.", markup=False)
             return
-        self._cures = CuresScreen(child_path(self.path, child.name), self.settings)
-        self.app.push_screen(self._cures)
+        self._maintenance = MaintenanceScreen(child_path(self.path, child.name), self.settings)
+        self.app.push_screen(self._maintenance)
 
     def action_delete(self) -> None:
         """Show what deleting the marked directories, or the highlighted one, would cost."""

@@ -13,13 +13,13 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tui_fs.cures.occupants import Occupants
-from tui_fs.job.cure_process import run_cure
-from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cures import Prospect, look
+from tui_fs.job.aside_state import AsideState, records
+from tui_fs.job.aside_store import Record
+from tui_fs.job.maintenance import Prospect, look
+from tui_fs.job.maintenance_child import run_maintenance
 from tui_fs.job.permission import read_only_reason
-from tui_fs.job.set_aside import Record
 from tui_fs.linux.missing_figures import missing_figures
+from tui_fs.maintenance.open_users import OpenUsers
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
@@ -35,7 +35,7 @@ _RECREATE, _ASIDE, _TWIN, _BACK, _DELETE = "recreate", "aside", "twin", "back:",
 
 
 @dataclass(frozen=True, slots=True)
-class _Cure:
+class _Action:
     """A row.
 
     Attributes:
@@ -53,8 +53,8 @@ class _Cure:
     act: Callable[[], str]
 
 
-class CuresScreen(FramedScreen):
-    """Cures for one directory, and everything that was set aside before."""
+class MaintenanceScreen(FramedScreen):
+    """Maintenance of one directory, and everything that was set aside before."""
 
     KEYS: ClassVar = (("enter", "do it…"), ("↑↓", "choose"), ("esc", "back"))
     EXPLANATION = (
@@ -71,7 +71,7 @@ class CuresScreen(FramedScreen):
         super().__init__(settings)
         self._path = path
         self.has_acted = False
-        self._cures: dict[str, _Cure] = {}
+        self._actions: dict[str, _Action] = {}
         self._aside: dict[str, Record] = {}
 
     def compose_body(self) -> ComposeResult:
@@ -82,13 +82,13 @@ class CuresScreen(FramedScreen):
 
     def on_mount(self) -> None:
         """Look what can be done."""
-        self.show_place("Cures", displayable(self._path))
+        self.show_place("Maintenance", displayable(self._path))
         self.query_one(BarList).focus()
         self._look()
 
     @work(thread=True, exclusive=True, group="look")
     def _look(self) -> None:
-        cures = {cure.key: cure for cure in (_recreate(self._path), *_asides(self._path))}
+        actions = {action.key: action for action in (_recreate(self._path), *_asides(self._path))}
         problem = ""
         try:
             listed, damaged = records()
@@ -96,15 +96,15 @@ class CuresScreen(FramedScreen):
             listed, damaged, problem = [], [], str(why)
         if damaged:
             problem = f"A record is damaged: {damaged[0].why}"
-        cures |= {cure.key: cure for cure in (_undo(*pair) for pair in listed) if cure}
-        aside = {record.id: record for record, standing in listed if standing is Standing.ASIDE}
-        self.app.call_from_thread(self._show, cures, aside, problem)
+        actions |= {action.key: action for action in (_undo(*pair) for pair in listed) if action}
+        aside = {record.id: record for record, standing in listed if standing is AsideState.ASIDE}
+        self.app.call_from_thread(self._show, actions, aside, problem)
 
-    def _show(self, cures: dict[str, _Cure], aside: dict[str, Record], problem: str) -> None:
+    def _show(self, actions: dict[str, _Action], aside: dict[str, Record], problem: str) -> None:
         if not self.is_attached or not self.query(BarList):  # it is closing
             return
-        self._cures, self._aside = cures, aside
-        rows = [_row(cure) for cure in cures.values()]
+        self._actions, self._aside = actions, aside
+        rows = [_row(action) for action in actions.values()]
         for record in aside.values():
             meaning = f"{displayable(record.aside)}, gently"
             rows.append(BarRow(_DELETE + record.id, ("delete", meaning)))
@@ -114,8 +114,8 @@ class CuresScreen(FramedScreen):
 
     def on_bar_list_highlighted(self, message: BarList.Highlighted) -> None:
         """Say why something cannot be done, in full."""
-        cure = self._cures.get(message.row.key)
-        self._say(muted(cure.impossible if cure else ""))
+        action = self._actions.get(message.row.key)
+        self._say(muted(action.impossible if action else ""))
 
     def on_bar_list_opened(self, message: BarList.Opened) -> None:
         """Ask whether it shall be done."""
@@ -123,27 +123,29 @@ class CuresScreen(FramedScreen):
         if key.startswith(_DELETE):
             self.post_message(DeleteAsked((self._aside[key.removeprefix(_DELETE)].aside,)))
             return
-        cure = self._cures[key]
+        action = self._actions[key]
         forbidden = read_only_reason(by_option=self.settings.read_only)
         if forbidden:
             self.notify(f"Changing directories is switched off: {forbidden}.", markup=False)
-        elif cure.impossible:
-            self.notify(cure.impossible, title=f"{cure.title} is not possible", markup=False)
+        elif action.impossible:
+            self.notify(action.impossible, title=f"{action.title} is not possible", markup=False)
         else:
-            title = f"{cure.title.capitalize()}?"
-            dialog = ConfirmDialog(title, cure.question, cure.consequence, None, yes_label="Do it")
+            title = f"{action.title.capitalize()}?"
+            dialog = ConfirmDialog(
+                title, action.question, action.consequence, None, yes_label="Do it"
+            )
 
             def answered(yes: bool | None) -> None:
                 if yes:
-                    self._act(cure)
+                    self._act(action)
 
             self.app.push_screen(dialog, answered)
 
     @work(thread=True, exclusive=True, group="act")
-    def _act(self, cure: _Cure) -> None:
+    def _act(self, action: _Action) -> None:
         self.has_acted = True
         try:
-            text = Text(cure.act(), style="bold")
+            text = Text(action.act(), style="bold")
         except TuiFsError as why:
             text = Text(f"{why.sentence}\n", style="bold")
             text.append(why.advice, "not bold")
@@ -154,17 +156,17 @@ class CuresScreen(FramedScreen):
         self.query_one("#command", Static).update(text)
 
 
-def _row(cure: _Cure) -> BarRow:
-    if cure.impossible:
-        return BarRow(cure.key, (cure.title, cure.impossible), tone="muted")
-    return BarRow(cure.key, (cure.title, cure.meaning))
+def _row(action: _Action) -> BarRow:
+    if action.impossible:
+        return BarRow(action.key, (action.title, action.impossible), tone="muted")
+    return BarRow(action.key, (action.title, action.meaning))
 
 
-def _recreate(path: str) -> _Cure:
+def _recreate(path: str) -> _Action:
     try:
         prospect = look(path, to_recreate=True)
     except TuiFsError as why:
-        return _Cure(_RECREATE, "recreate", "", str(why), (), "", str)
+        return _Action(_RECREATE, "recreate", "", str(why), (), "", str)
     size = bytes_iec(prospect.index_bytes)
     impossible = ""
     if prospect.occupants.found:
@@ -178,10 +180,10 @@ def _recreate(path: str) -> _Cure:
     lines += _unseen(prospect.occupants)
     act = partial(_act_on, prospect, "recreate")
     consequence = "The empty directory is exchanged for a new one in one step."
-    return _Cure(_RECREATE, "recreate", meaning, impossible, lines, consequence, act)
+    return _Action(_RECREATE, "recreate", meaning, impossible, lines, consequence, act)
 
 
-def _asides(path: str) -> tuple[_Cure, ...]:
+def _asides(path: str) -> tuple[_Action, ...]:
     ways = (
         (_ASIDE, "set aside", "rename it aside at once; whoever needs it makes it anew", ()),
         (
@@ -194,14 +196,14 @@ def _asides(path: str) -> tuple[_Cure, ...]:
     try:
         prospect = look(path, to_recreate=False)
     except TuiFsError as why:
-        return tuple(_Cure(key, title, "", str(why), (), "", str) for key, title, _, _ in ways)
+        return tuple(_Action(key, title, "", str(why), (), "", str) for key, title, _, _ in ways)
     lines = [displayable(path)]
     if prospect.occupants.found:
         lines.append(f"{_who(prospect.occupants)} in it and will go with it.")
     lines += _unseen(prospect.occupants)
     consequence = "Nothing is deleted; it can be put back until its deletion begins."
     return tuple(
-        _Cure(
+        _Action(
             key,
             title,
             meaning,
@@ -214,35 +216,35 @@ def _asides(path: str) -> tuple[_Cure, ...]:
     )
 
 
-def _undo(record: Record, standing: Standing | None) -> _Cure | None:
+def _undo(record: Record, standing: AsideState | None) -> _Action | None:
     """Return the way back, None if there is nothing to do."""
-    act = partial(run_cure, "aside", "--undo", record.id)
+    act = partial(run_maintenance, "aside", "--undo", record.id)
     shown, name = displayable(record.path), displayable(os.path.basename(record.path))
     match standing:
-        case Standing.ASIDE:
+        case AsideState.ASIDE:
             meaning = f"{displayable(record.aside)} as {name}"
             lines = (f"from {displayable(record.aside)}", f"to {shown}")
             consequence = "An empty directory that took its place is removed; a full one is not."
-            return _Cure(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
-        case Standing.INTERRUPTED:
+            return _Action(_BACK + record.id, "put back", meaning, "", lines, consequence, act)
+        case AsideState.INTERRUPTED:
             meaning = f"an earlier {record.action} was interrupted: {shown}"
             lines = (shown, f"with what is left in {displayable(record.aside)}")
             consequence = "What is left over moves into the directory; nothing of it is lost."
-            return _Cure(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)
-        case Standing.ELSEWHERE:
+            return _Action(_BACK + record.id, "put in order", meaning, "", lines, consequence, act)
+        case AsideState.ELSEWHERE:
             meaning = f"{shown}, on host {displayable(record.host.name)}"
             impossible = f"This is a directory of host {displayable(record.host.name)}."
-            return _Cure(_BACK + record.id, "put back", meaning, impossible, (), "", act)
+            return _Action(_BACK + record.id, "put back", meaning, impossible, (), "", act)
         case _:
             return None
 
 
 def _act_on(seen: Prospect, command: str, *options: str) -> str:
     """Run the command in its own process, on the directory that was shown."""
-    return run_cure(command, "--pin", str(seen.target.pin), *options, "--", seen.target.path)
+    return run_maintenance(command, "--pin", str(seen.target.pin), *options, "--", seen.target.path)
 
 
-def _unseen(occupants: Occupants) -> tuple[str, ...]:
+def _unseen(occupants: OpenUsers) -> tuple[str, ...]:
     hidden = tuple(one.sentence for one in missing_figures({Figure.PROCESSES}))
     if not occupants.unseen:
         return hidden
@@ -250,7 +252,7 @@ def _unseen(occupants: Occupants) -> tuple[str, ...]:
     return (f"{processes} could not be looked into, and may stand in it.", *hidden)
 
 
-def _who(occupants: Occupants) -> str:
+def _who(occupants: OpenUsers) -> str:
     first = occupants.found[0]
     verb = "stands" if len(occupants.found) == 1 else "stand"
     number = counted(len(occupants.found), "process", "processes")

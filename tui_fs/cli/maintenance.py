@@ -1,4 +1,4 @@
-"""``tui-fs recreate`` and ``tui-fs aside``: cures besides deleting."""
+"""``tui-fs recreate`` and ``tui-fs aside``: maintenance besides deleting."""
 
 import argparse
 import sys
@@ -7,15 +7,15 @@ import time
 from tui_fs.cli.command_process import set_left_running
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
-from tui_fs.cures.occupants import Occupants
-from tui_fs.job.cure_frame import refuse_occupied
-from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cure_undo import refuse_other_host, undo
-from tui_fs.job.cures import Prospect, look, put_aside, recreate_directory
+from tui_fs.job.aside_state import AsideState, records
+from tui_fs.job.aside_store import Action, Record, delete_command, find, undo_command
+from tui_fs.job.aside_undo import refuse_other_host, undo
+from tui_fs.job.maintenance import Prospect, look, put_aside, recreate_directory
+from tui_fs.job.maintenance_frame import refuse_occupied
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.job.races import keep_open
-from tui_fs.job.set_aside import Action, Record, delete_command, find, undo_command
 from tui_fs.linux.missing_figures import missing_figures
+from tui_fs.maintenance.open_users import OpenUsers
 from tui_fs.model.codec import argv_fields, path_fields
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.figures import Figure
@@ -25,10 +25,10 @@ from tui_fs.model.units import bytes_iec, counted
 _LEFT_RUNNING = "Whether anything was changed is shown by: tui-fs aside --list"
 
 _MEANINGS = {
-    Standing.ASIDE: "put aside; can be put back",
-    Standing.INTERRUPTED: "interrupted; --undo puts it in order",
-    Standing.GONE: "nothing is left of it: it was deleted or moved",
-    Standing.ELSEWHERE: "on host",
+    AsideState.ASIDE: "put aside; can be put back",
+    AsideState.INTERRUPTED: "interrupted; --undo puts it in order",
+    AsideState.GONE: "nothing is left of it: it was deleted or moved",
+    AsideState.ELSEWHERE: "on host",
     None: "its place cannot be looked at",
 }
 
@@ -98,7 +98,7 @@ def _put_aside(parsed: argparse.Namespace) -> int:
             {
                 "schema": SCHEMA,
                 "type": "aside",
-                **_record_fields(record, Standing.ASIDE),
+                **_record_fields(record, AsideState.ASIDE),
                 **_occupant_fields(done.occupants),
                 "logged": done.was_logged,
             }
@@ -132,7 +132,7 @@ def _undo(parsed: argparse.Namespace) -> int:
             }
         )
         return DONE
-    is_back = done.standing_before is Standing.ASIDE
+    is_back = done.standing_before is AsideState.ASIDE
     print_text(f"{shown} is back." if is_back else f"{shown} is in order: nothing of that is left.")
     _print_moved(done.moved, done.kept)
     return DONE
@@ -218,21 +218,21 @@ def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict
     return {"moved_entries": moved, "kept": pairs}
 
 
-def _occupant_fields(occupants: Occupants) -> dict[str, object]:
+def _occupant_fields(occupants: OpenUsers) -> dict[str, object]:
     found = [
         {"pid": one.pid, "name": displayable(one.name), "how": one.how} for one in occupants.found
     ]
     return {"occupants": found, "unseen_processes": occupants.unseen}
 
 
-def _meaning(record: Record, standing: Standing | None) -> str:
+def _meaning(record: Record, standing: AsideState | None) -> str:
     meaning = _MEANINGS[standing]
-    if standing is Standing.ELSEWHERE:
+    if standing is AsideState.ELSEWHERE:
         return f"{meaning} {displayable(record.host.name)}"
     return meaning
 
 
-def _record_fields(record: Record, standing: Standing | None) -> dict[str, object]:
+def _record_fields(record: Record, standing: AsideState | None) -> dict[str, object]:
     fields: dict[str, object] = {
         "id": record.id,
         "action": record.action.value,

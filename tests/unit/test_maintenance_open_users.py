@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root
-from tui_fs.cures.occupants import occupants_of
+from tui_fs.maintenance.open_users import find_open_users
 from tui_fs.model.paths import PathStr
 
 _WAIT = "import sys; print(flush=True); sys.stdin.read()"
@@ -21,7 +21,7 @@ _WATCH = (
 )
 
 
-class Standing:
+class AsideState:
     """A process that holds a directory until it is told to end."""
 
     def __init__(self, code: str, *arguments: str, cwd: Path | None = None) -> None:
@@ -49,7 +49,7 @@ def held(tmp_path: Path) -> Iterator[Path]:
 def ways(directory: Path) -> set[tuple[int, str]]:
     """Return who holds it, and how."""
     status = directory.stat()
-    found = occupants_of(PathStr(str(directory)), (status.st_dev, status.st_ino)).found
+    found = find_open_users(PathStr(str(directory)), (status.st_dev, status.st_ino)).found
     return {(one.pid, one.how) for one in found}
 
 
@@ -63,7 +63,7 @@ def test_who_holds_it_is_found(held: Path, how: str) -> None:
     """Given a process that stands in it, has it open or watches it, that is told."""
     # Given
     code = {"stands in it": _WAIT[12:], "has it open": _OPEN}.get(how, _WATCH)
-    one = Standing(code, str(held), cwd=held if how == "stands in it" else None)
+    one = AsideState(code, str(held), cwd=held if how == "stands in it" else None)
     # When
     found = ways(held)
     # Then
@@ -77,7 +77,7 @@ def test_a_directory_of_the_same_name_is_another_one(held: Path, tmp_path: Path)
     other = tmp_path / "other" / "held"
     other.mkdir(parents=True)
 
-    one = Standing(_WAIT[12:], cwd=other)
+    one = AsideState(_WAIT[12:], cwd=other)
     found = ways(held)
     one.end()
 
@@ -93,7 +93,7 @@ def test_what_this_user_may_not_see_is_counted(held: Path) -> None:
         unseen = 0
         try:
             ctypes.CDLL(None).setresuid(65534, 65534, 65534)
-            unseen = occupants_of(PathStr(str(held)), (status.st_dev, status.st_ino)).unseen
+            unseen = find_open_users(PathStr(str(held)), (status.st_dev, status.st_ino)).unseen
         finally:
             os._exit(0 if unseen > 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

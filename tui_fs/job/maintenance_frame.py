@@ -1,4 +1,4 @@
-"""The frame of every cure: open what was checked, hold off signals, say what failed."""
+"""What every maintenance action shares: open the directory, block signals, report errors."""
 
 import contextlib
 import errno
@@ -6,13 +6,13 @@ import os
 import signal
 from collections.abc import Iterator
 
-from tui_fs.cures import aside
-from tui_fs.cures.occupants import Occupants
-from tui_fs.cures.renames import Spot
 from tui_fs.job.permission import check_targets
 from tui_fs.job.races import open_pinned
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
+from tui_fs.maintenance import aside
+from tui_fs.maintenance.open_users import OpenUsers
+from tui_fs.maintenance.renames import DirEntryRef
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Target
@@ -41,7 +41,7 @@ def opened(target: Target) -> Iterator[tuple[int, int]]:
 
 
 def refuse_occupied(
-    occupants: Occupants, *, are_accepted: bool = False, to_undo: bool = False
+    occupants: OpenUsers, *, are_accepted: bool = False, to_undo: bool = False
 ) -> None:
     """Raise Refused if somebody stands in a directory that is to be removed.
 
@@ -72,8 +72,8 @@ def refuse_used(path: PathStr) -> None:
         raise Refused(use.sentence, use.advice, rule=use.kind.value)
 
 
-def spot(parent: int, path: PathStr) -> Spot:
-    return Spot(parent, os.path.basename(path))
+def spot(parent: int, path: PathStr) -> DirEntryRef:
+    return DirEntryRef(parent, os.path.basename(path))
 
 
 @contextlib.contextmanager

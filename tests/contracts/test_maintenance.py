@@ -29,7 +29,7 @@ def test_without_a_terminal_it_needs_yes(cli: Cli, spool: Path, command: str) ->
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
 def test_a_read_only_policy_forbids_it(cli: Cli, spool: Path, command: str) -> None:
-    """Given that deleting is switched off, the cures are too."""
+    """Given that deleting is switched off, maintenance is too."""
     finished = cli.run(command, spool, "--yes", environment={"TUI_FS_READ_ONLY": "1"})
 
     assert "read-only" in refused(finished)

@@ -1,18 +1,11 @@
-"""Cures besides deleting, as a person asks for them: rules, record, action, the system's log."""
+"""Recreate and set aside, as a user asks for them: rules, record, action, the system's log."""
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tui_fs.cures import aside, recreate
-from tui_fs.cures.occupants import Occupants, occupants_of
-from tui_fs.cures.renames import identity_of
-from tui_fs.cures.twin import Twin
-from tui_fs.job.cure_frame import checked, opened, refuse_occupied, spot, sync, told, undisturbed
-from tui_fs.job.cure_rules import tell_system_log
-from tui_fs.job.cure_standing import Standing, standing_in, standing_of
-from tui_fs.job.overlap import alone, refuse_overlap
-from tui_fs.job.set_aside import (
+from tui_fs.job.aside_state import AsideState, standing_in, state_of_record
+from tui_fs.job.aside_store import (
     Action,
     Record,
     all_records,
@@ -22,7 +15,22 @@ from tui_fs.job.set_aside import (
     rewrite,
     undo_command,
 )
+from tui_fs.job.maintenance_frame import (
+    checked,
+    opened,
+    refuse_occupied,
+    spot,
+    sync,
+    told,
+    undisturbed,
+)
+from tui_fs.job.maintenance_rules import tell_system_log
+from tui_fs.job.overlap import alone, refuse_overlap
 from tui_fs.linux.pins import pin_of
+from tui_fs.maintenance import aside, recreate
+from tui_fs.maintenance.open_users import OpenUsers, find_open_users
+from tui_fs.maintenance.renames import identity_of
+from tui_fs.maintenance.replacement_dir import ReplacementDir
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Pin, Target
@@ -38,20 +46,20 @@ class Prospect:
 
     target: Target
     index_bytes: int
-    occupants: Occupants
+    occupants: OpenUsers
 
 
 @dataclass(frozen=True, slots=True)
-class PutAside:
+class RenamedAside:
     """A directory that was put aside; `was_logged` tells whether the system's log took a line."""
 
     record: Record
-    occupants: Occupants
+    occupants: OpenUsers
     was_logged: bool
 
 
 @dataclass(frozen=True, slots=True)
-class MadeAnew:
+class RecreatedDirectory:
     """A directory that was recreated.
 
     Attributes:
@@ -82,11 +90,11 @@ def look(path: str, *, to_recreate: bool, pin: Pin | None = None) -> Prospect:
         recreate.refuse_locked(held)
         if to_recreate:
             recreate.refuse_full(held)
-        found = occupants_of(target.path, identity_of(held))
+        found = find_open_users(target.path, identity_of(held))
         return Prospect(target, recreate.index_bytes(held), found)
 
 
-def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> MadeAnew:
+def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> RecreatedDirectory:
     """Recreate an emptied directory.
 
     Args:
@@ -98,15 +106,15 @@ def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> MadeAne
     record = new_record(Action.RECREATE, prospect.target)
     with _acting(record) as act:
         refuse_occupied(
-            occupants_of(record.path, identity_of(act.held)), are_accepted=accept_occupants
+            find_open_users(record.path, identity_of(act.held)), are_accepted=accept_occupants
         )
         place, room = spot(act.parent, record.path), spot(act.parent, record.room)
         done = recreate.recreate(place, act.held, room, act.note_twin)
         sync(act.parent)
-    return MadeAnew(done, act.was_logged, act.warning)
+    return RecreatedDirectory(done, act.was_logged, act.warning)
 
 
-def put_aside(prospect: Prospect, *, with_twin: bool) -> PutAside:
+def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
     """Rename a directory aside; an empty twin may take its place in the same step.
 
     Raises:
@@ -121,7 +129,7 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> PutAside:
         else:
             aside.put_aside(place, act.held, goal)
         sync(act.parent)
-    return PutAside(act.record, prospect.occupants, act.was_logged)
+    return RenamedAside(act.record, prospect.occupants, act.was_logged)
 
 
 class _Act:
@@ -134,7 +142,7 @@ class _Act:
         self.was_logged = False
         self.warning = ""
 
-    def note_twin(self, twin: Twin) -> None:
+    def note_twin(self, twin: ReplacementDir) -> None:
         """Write into the record which directory takes the place."""
         self.record = replace(self.record, twin=pin_of(twin.descriptor))
         rewrite(self.file, self.record)
@@ -172,7 +180,7 @@ def _telling_where(act: _Act) -> Iterator[None]:
         yield
     except TuiFsError as why:
         record = act.record
-        if standing_in(record, act.parent) is Standing.GONE:
+        if standing_in(record, act.parent) is AsideState.GONE:
             forgotten(act.file)  # if that fails, the list says that nothing is left of it
             why.advice = why.advice or "Everything is as it was."
         else:
@@ -192,7 +200,7 @@ def _replaced(path: PathStr) -> Refused:
 def _refuse_unfinished(path: PathStr) -> None:
     found, _ = all_records()
     for record in found:
-        if record.path == path and standing_of(record) is Standing.INTERRUPTED:
+        if record.path == path and state_of_record(record) is AsideState.INTERRUPTED:
             raise Refused(
                 f"An earlier {record.action} of {displayable(path)} was interrupted.",
                 f"{shell_quoted(undo_command(record))} puts that in order first.",

@@ -1,4 +1,4 @@
-"""The screen of cures, on real directories."""
+"""The maintenance screen, on real directories."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from textual.pilot import Pilot
 
 from tests.ui.recorded import Host
 from tests.ui.test_screens import wait_for
-from tui_fs.job.cures import look, put_aside
-from tui_fs.screens.cures import CuresScreen
+from tui_fs.job.maintenance import look, put_aside
 from tui_fs.screens.frame import Settings
+from tui_fs.screens.maintenance import MaintenanceScreen
 
 HELD_ENTER_S = 0.4
 
@@ -31,7 +31,7 @@ async def _answer(pilot: Pilot[None], *, yes: bool) -> None:
 
 async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
     # Given a full directory / When it is set aside, with a twin, and that is confirmed
-    screen = CuresScreen(str(spool), Settings())
+    screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "j", "enter")
@@ -52,7 +52,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
 
 async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
     # Given the question whether to set a directory aside
-    screen = CuresScreen(str(spool), Settings())
+    screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "enter")
@@ -65,21 +65,21 @@ async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
 
 async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
     # Given a full directory / When it is to be made anew / Then the reason is there, no question
-    async with Host(CuresScreen(str(spool), Settings())).run_test(size=(80, 24)) as pilot:
+    async with Host(MaintenanceScreen(str(spool), Settings())).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "The directory is not empty.")
         await pilot.press("enter")
         await pilot.pause()
-        assert isinstance(pilot.app.screen, CuresScreen)
+        assert isinstance(pilot.app.screen, MaintenanceScreen)
 
 
 async def test_read_only_screens_change_nothing(spool: Path) -> None:
     # Given screens on which deleting is switched off / When something is chosen / Then no question
-    screen = CuresScreen(str(spool), Settings(read_only=True))
+    screen = MaintenanceScreen(str(spool), Settings(read_only=True))
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "enter")
         await pilot.pause()
-        assert isinstance(pilot.app.screen, CuresScreen)
+        assert isinstance(pilot.app.screen, MaintenanceScreen)
         assert spool.exists()
 
 
@@ -92,7 +92,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
     twin.rename(aside)
     for name in ("letter", "late"):
         (aside / name).touch()
-    screen = CuresScreen(str(spool), Settings())
+    screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(120, 30)) as pilot:
         # When that is put in order
         await wait_for(pilot, "put in order")
@@ -108,7 +108,7 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
 
 async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> None:
     # Given the question about one directory / When another one has its name at the answer
-    screen = CuresScreen(str(spool), Settings())
+    screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "enter")

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from tui_fs.cures.renames import Spot, cut_name, identity_of, rename_new
+from tui_fs.maintenance.renames import DirEntryRef, cut_name, identity_of, rename_new
 from tui_fs.model.paths import PathStr
 
 DEADLINE_S = 10.0
@@ -18,7 +18,7 @@ _TOKEN_BYTES = 4
 
 
 def remove_drained(
-    spot: Spot, old: int, new: int, deadline_s: float = LAST_DEADLINE_S
+    spot: DirEntryRef, old: int, new: int, deadline_s: float = LAST_DEADLINE_S
 ) -> "Drained":
     """Remove a directory; what is in it moves into another one of the same file system first.
 
@@ -81,7 +81,7 @@ class Drained:
         goal = name
         while True:
             try:
-                rename_new(Spot(old, name), Spot(new, goal))
+                rename_new(DirEntryRef(old, name), DirEntryRef(new, goal))
             except FileExistsError:
                 goal = PathStr(cut_name("", name, f".tui-fs-kept-{os.urandom(_TOKEN_BYTES).hex()}"))
             except FileNotFoundError:

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.cures.attributes import Attributes, give
-from tui_fs.cures.renames import Spot, identity_of
+from tui_fs.maintenance.attributes import Attributes, give
+from tui_fs.maintenance.renames import DirEntryRef, identity_of
 from tui_fs.model.errors import Refused
 
 INSIDE = "twin"
@@ -21,10 +21,10 @@ _OTHERS = 0o077
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class ReplacementDir:
     """A twin in its room: `spot` is its name there, `descriptor` the open twin."""
 
-    spot: Spot
+    spot: DirEntryRef
     descriptor: int
 
     @property
@@ -34,7 +34,7 @@ class Twin:
 
 
 @contextlib.contextmanager
-def open_directory_at(spot: Spot) -> Iterator[int]:
+def open_directory_at(spot: DirEntryRef) -> Iterator[int]:
     """Open the directory that has a name; OSError if it is none, ELOOP if it is a link."""
     descriptor = os.open(spot.name, _FLAGS, dir_fd=spot.directory)
     try:
@@ -44,7 +44,7 @@ def open_directory_at(spot: Spot) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def room_for_twin(room: Spot) -> Iterator[int]:
+def room_for_twin(room: DirEntryRef) -> Iterator[int]:
     """Make the private directory, give its descriptor, and remove it at the end if it is empty.
 
     Raises:
@@ -60,7 +60,7 @@ def room_for_twin(room: Spot) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def open_room(room: Spot) -> Iterator[int]:
+def open_room(room: DirEntryRef) -> Iterator[int]:
     """Open a room; Refused if it is not this user's alone."""
     with open_directory_at(room) as descriptor:
         status = os.fstat(descriptor)
@@ -74,17 +74,17 @@ def open_room(room: Spot) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def make_twin(room: int, wanted: Attributes) -> Iterator[Twin]:
+def make_twin(room: int, wanted: Attributes) -> Iterator[ReplacementDir]:
     """Make a twin with these attributes; it is removed at the end if it is still here and empty.
 
     Raises:
         OSError: it cannot be made.
         Refused: it cannot be given one of the attributes.
     """
-    spot = Spot(room, INSIDE)
+    spot = DirEntryRef(room, INSIDE)
     os.mkdir(INSIDE, 0o700, dir_fd=room)
     with open_directory_at(spot) as descriptor:
-        twin = Twin(spot, descriptor)
+        twin = ReplacementDir(spot, descriptor)
         try:
             give(descriptor, wanted)
             yield twin
@@ -93,7 +93,7 @@ def make_twin(room: int, wanted: Attributes) -> Iterator[Twin]:
                 remove_if_empty(spot)
 
 
-def remove_if_empty(spot: Spot) -> bool:
+def remove_if_empty(spot: DirEntryRef) -> bool:
     """Remove an empty directory; return whether nothing has that name now."""
     try:
         os.rmdir(spot.name, dir_fd=spot.directory)

@@ -5,16 +5,16 @@ import enum
 import os
 from collections.abc import Iterator
 
-from tui_fs.cures import aside
-from tui_fs.cures.renames import Spot
-from tui_fs.job.cure_frame import spot
-from tui_fs.job.set_aside import Action, Damaged, Record, all_records
+from tui_fs.job.aside_store import Action, Damaged, Record, all_records
+from tui_fs.job.maintenance_frame import spot
 from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.maintenance import aside
+from tui_fs.maintenance.renames import DirEntryRef
 from tui_fs.model.errors import BadInput, cannot_examine
 from tui_fs.model.target import Pin
 
 
-class Standing(enum.StrEnum):
+class AsideState(enum.StrEnum):
     """What is there now of something that was set aside or begun."""
 
     ASIDE = "aside"
@@ -24,39 +24,39 @@ class Standing(enum.StrEnum):
     """Another host made the record; this one cannot know."""
 
 
-def records() -> tuple[list[tuple[Record, Standing | None]], list[Damaged]]:
+def records() -> tuple[list[tuple[Record, AsideState | None]], list[Damaged]]:
     """Return all records with what is there now, the newest first, and those that are damaged.
 
     None stands for a place that is out of reach.
     """
-    listed: list[tuple[Record, Standing | None]] = []
+    listed: list[tuple[Record, AsideState | None]] = []
     found, damaged = all_records()
     for record in found:
         try:
-            listed.append((record, standing_of(record)))
+            listed.append((record, state_of_record(record)))
         except BadInput:
             listed.append((record, None))
     return listed, damaged
 
 
-def standing_of(record: Record) -> Standing:
+def state_of_record(record: Record) -> AsideState:
     """Return what is there now; BadInput if the place cannot be looked at."""
     if record.is_of_other_host:
-        return Standing.ELSEWHERE
+        return AsideState.ELSEWHERE
     with opened_above(record) as parent:
         return standing_in(record, parent)
 
 
-def standing_in(record: Record, parent: int) -> Standing:
+def standing_in(record: Record, parent: int) -> AsideState:
     aside_spot = spot(parent, record.aside)
     if record.action is Action.ASIDE and is_recorded(aside_spot, record.pin):
-        return Standing.ASIDE
+        return AsideState.ASIDE
     has_room = spot(parent, record.room).identity() is not None
     is_gone = aside_spot.identity() is None and not has_room
-    return Standing.GONE if is_gone else Standing.INTERRUPTED
+    return AsideState.GONE if is_gone else AsideState.INTERRUPTED
 
 
-def is_recorded(place: Spot, recorded: Pin) -> bool:
+def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
     """Return whether a name stands for the directory that was recorded, maybe before a restart.
 
     Raises:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tui_fs.cures import renames
-from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cure_undo import undo
-from tui_fs.job.cures import look, put_aside, recreate_directory
-from tui_fs.job.set_aside import Action, find
+from tui_fs.job.aside_state import AsideState, records
+from tui_fs.job.aside_store import Action, find
+from tui_fs.job.aside_undo import undo
+from tui_fs.job.maintenance import look, put_aside, recreate_directory
+from tui_fs.maintenance import renames
 from tui_fs.model.errors import BadInput, Refused
 
 STEPS = (
@@ -61,7 +61,9 @@ def _count_steps(last: int, late_in: Path | None) -> None:
         setattr(os, name, counted(getattr(os, name)))
     honest = counted(renames._renameat2)
 
-    def rename(source: renames.Spot, goal: renames.Spot, flag: int, what: str) -> None:
+    def rename(
+        source: renames.DirEntryRef, goal: renames.DirEntryRef, flag: int, what: str
+    ) -> None:
         if flag == renames._EXCHANGE and late_in is not None:
             (late_in / LATE).touch()
         honest(source, goal, flag, what)
@@ -78,12 +80,12 @@ def spool(tmp_path: Path) -> Path:
     return spool
 
 
-def put_in_order() -> set[tuple[Action, Standing | None]]:
+def put_in_order() -> set[tuple[Action, AsideState | None]]:
     """Undo all that the records tell of; return what they told."""
     told = set()
     for record, standing in records()[0]:
         told.add((record.action, standing))
-        if standing is Standing.GONE:
+        if standing is AsideState.GONE:
             with pytest.raises(Refused, match="Nothing is left"):
                 undo(record.id)
         else:
@@ -118,8 +120,8 @@ def test_recreating(spool: Path, is_late: bool) -> None:
     else:
         pytest.fail("it never came to its end")
     assert told == {
-        (Action.RECREATE, Standing.GONE),
-        (Action.RECREATE, Standing.INTERRUPTED),
+        (Action.RECREATE, AsideState.GONE),
+        (Action.RECREATE, AsideState.INTERRUPTED),
     }
 
 
@@ -146,9 +148,9 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
             break
     else:
         pytest.fail("it never came to its end")
-    assert (Action.ASIDE, Standing.ASIDE) in told
-    assert (Action.ASIDE, Standing.GONE) in told
-    assert ((Action.ASIDE, Standing.INTERRUPTED) in told) is with_twin
+    assert (Action.ASIDE, AsideState.ASIDE) in told
+    assert (Action.ASIDE, AsideState.GONE) in told
+    assert ((Action.ASIDE, AsideState.INTERRUPTED) in told) is with_twin
 
 
 @pytest.mark.parametrize("is_late", [False, True])

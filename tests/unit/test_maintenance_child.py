@@ -11,19 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import wait_until
-from tui_fs.job.cure_process import run_cure
+from tui_fs.job.maintenance_child import run_maintenance
 from tui_fs.job.store import state_directory
 from tui_fs.model.errors import TuiFsError
 
 
 def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
-    """Given a cure that waits, the end of this session would not reach it."""
+    """Given an action that waits, the end of this session would not reach it."""
     # Given
     spool = tmp_path / "spool"
     spool.mkdir()
     os.makedirs(state_directory(), mode=0o700)
     said: list[str] = []
-    thread = threading.Thread(target=lambda: said.append(run_cure("aside", "--", str(spool))))
+    thread = threading.Thread(
+        target=lambda: said.append(run_maintenance("aside", "--", str(spool)))
+    )
     with open(os.path.join(state_directory(), "starting"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         inode = os.fstat(lock.fileno()).st_ino
@@ -46,7 +48,7 @@ def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:
     (spool / "full").mkdir(parents=True)
 
     with pytest.raises(TuiFsError, match=r"^The directory is not empty\. Empty it"):
-        run_cure("recreate", "--", str(spool))
+        run_maintenance("recreate", "--", str(spool))
 
 
 def test_all_that_it_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +64,7 @@ def test_all_that_it_tells_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(subprocess, "run", run)
 
-    lines = run_cure("recreate", "--", "/a").splitlines()
+    lines = run_maintenance("recreate", "--", "/a").splitlines()
 
     assert "made anew" in lines[0]
     assert lines[1:] == [

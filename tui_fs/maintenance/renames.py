@@ -17,7 +17,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class DirEntryRef:
     """A name in an open directory."""
 
     directory: int
@@ -38,7 +38,7 @@ def identity_of(descriptor: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def rename_new(source: Spot, goal: Spot) -> None:
+def rename_new(source: DirEntryRef, goal: DirEntryRef) -> None:
     """Rename; FileExistsError if the goal exists, which stays as it is.
 
     Raises:
@@ -49,13 +49,16 @@ def rename_new(source: Spot, goal: Spot) -> None:
     _renameat2(source, goal, _NOREPLACE, "rename without replacing")
 
 
-def exchange(one: Spot, other: Spot) -> None:
+def exchange(one: DirEntryRef, other: DirEntryRef) -> None:
     """Exchange what two names stand for, in one step; raises as `rename_new`."""
     _renameat2(one, other, _EXCHANGE, "exchange two names in one step")
 
 
-def exchange_expecting(
-    one: Spot, other: Spot, at_one: tuple[int, int], at_other: tuple[int, int] | None = None
+def exchange_checked(
+    one: DirEntryRef,
+    other: DirEntryRef,
+    at_one: tuple[int, int],
+    at_other: tuple[int, int] | None = None,
 ) -> None:
     """Exchange two names that must stand for these directories.
 
@@ -88,7 +91,7 @@ def cut_name(before: str, name: str, after: str) -> str:
     return f"{before}{name}{after}"
 
 
-def _renameat2(source: Spot, goal: Spot, flag: int, what: str) -> None:
+def _renameat2(source: DirEntryRef, goal: DirEntryRef, flag: int, what: str) -> None:
     function = getattr(_LIBC, "renameat2", None)
     if function is None:
         raise Missing(

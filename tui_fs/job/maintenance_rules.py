@@ -1,8 +1,8 @@
-"""What forbids a cure besides the rules for deleting, and its line in the system's log."""
+"""The rules for maintenance besides those for deleting, and its line in the system's log."""
 
+from tui_fs.job.aside_store import Record
 from tui_fs.job.audit import send_to_syslog
 from tui_fs.job.overlap import refuse_overlap
-from tui_fs.job.set_aside import Record
 from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
 from tui_fs.linux.caller import current_caller
@@ -43,13 +43,13 @@ def refuse_begun_deletion(record: Record, target: Target) -> None:
 
 
 def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> bool:
-    """Send one line for a cure, and tell whether somebody took it.
+    """Send one line to the system's log; return whether it was accepted.
 
     It reads as the lines of a job do, see `audit.audit_line`.
     """
     who = current_caller()
     pairs = (
-        ("event", "cure", _MAX_VALUE_CHARACTERS),
+        ("event", "maintenance", _MAX_VALUE_CHARACTERS),
         ("action", action, _MAX_VALUE_CHARACTERS),
         ("result", result, _MAX_VALUE_CHARACTERS),
         ("uid", str(who.uid), _MAX_VALUE_CHARACTERS),

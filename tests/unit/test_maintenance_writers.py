@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DEADLINE_S, wait_until
-from tests.unit.test_cures_exchange import Arena
-from tui_fs.cures import recreate as recreate_module
-from tui_fs.cures.drain import DEADLINE_S as DRAIN_DEADLINE_S
-from tui_fs.cures.drain import Drained, remove_drained
-from tui_fs.cures.twin import Twin
+from tests.unit.test_maintenance_exchange import Arena
+from tui_fs.maintenance import recreate as recreate_module
+from tui_fs.maintenance.move_contents import DEADLINE_S as DRAIN_DEADLINE_S
+from tui_fs.maintenance.move_contents import Drained, remove_drained
+from tui_fs.maintenance.replacement_dir import ReplacementDir
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 
@@ -73,7 +73,7 @@ class Writers:
         self._logs = [(way, logs / f"writer{number}") for number, way in enumerate(ways)]
         self._running: list[subprocess.Popen[bytes]] = []
 
-    def start(self, _twin: Twin) -> None:
+    def start(self, _twin: ReplacementDir) -> None:
         """Start them, and wait until each has made some files."""
         for way, log in self._logs:
             with log.open("wb") as told:
@@ -198,7 +198,7 @@ def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Drained, "_move", fail_at_third)
 
-    def write(_: Twin) -> None:
+    def write(_: ReplacementDir) -> None:
         for number in range(5):
             (arena.path / str(number)).touch()
 

@@ -3,17 +3,17 @@
 import os
 from collections.abc import Callable
 
-from tui_fs.cures.attributes import differences, read_attributes
-from tui_fs.cures.drain import is_empty
-from tui_fs.cures.exchanged import refuse_changed, take_back
-from tui_fs.cures.renames import Spot, exchange_expecting, identity_of, rename_new
-from tui_fs.cures.twin import Twin, make_twin, room_for_twin
+from tui_fs.maintenance.attributes import differences, read_attributes
+from tui_fs.maintenance.move_contents import is_empty
+from tui_fs.maintenance.renames import DirEntryRef, exchange_checked, identity_of, rename_new
+from tui_fs.maintenance.replacement_dir import ReplacementDir, make_twin, room_for_twin
+from tui_fs.maintenance.verify_exchange import refuse_changed, take_back
 from tui_fs.model.errors import Refused
 
 _CHANGED = "Look who else renames directories there."
 
 
-def put_aside(place: Spot, held: int, goal: Spot) -> None:
+def put_aside(place: DirEntryRef, held: int, goal: DirEntryRef) -> None:
     """Rename a directory to a name that nothing has; nothing has its old name then.
 
     Args:
@@ -34,7 +34,11 @@ def put_aside(place: Spot, held: int, goal: Spot) -> None:
 
 
 def put_twin_in_place(
-    place: Spot, held: int, goal: Spot, room: Spot, made: Callable[[Twin], None]
+    place: DirEntryRef,
+    held: int,
+    goal: DirEntryRef,
+    room: DirEntryRef,
+    made: Callable[[ReplacementDir], None],
 ) -> None:
     """Rename a directory to a name that nothing has; an empty twin takes its name in that step.
 
@@ -52,7 +56,7 @@ def put_twin_in_place(
         made(twin)
         rename_new(twin.spot, goal)
         try:
-            exchange_expecting(place, goal, identity_of(held), twin.identity)
+            exchange_checked(place, goal, identity_of(held), twin.identity)
         except (OSError, Refused):
             if goal.identity() == twin.identity:
                 rename_new(goal, twin.spot)
@@ -64,7 +68,7 @@ def put_twin_in_place(
             raise
 
 
-def put_back(place: Spot, held: int, aside: Spot) -> None:
+def put_back(place: DirEntryRef, held: int, aside: DirEntryRef) -> None:
     """Rename a directory back; FileExistsError if anything has its old name by now."""
     put_aside(aside, held, place)
 
@@ -86,13 +90,13 @@ def refuse_changed_twin(twin: int, original: int) -> None:
         )
 
 
-def exchange_back(place: Spot, held: int, aside: Spot, twin: int) -> None:
+def exchange_back(place: DirEntryRef, held: int, aside: DirEntryRef, twin: int) -> None:
     """Exchange a directory with its twin, which has the other name then.
 
     Raises:
         OSError, Missing, Refused: everything is as it was.
     """
-    exchange_expecting(place, aside, identity_of(twin), identity_of(held))
+    exchange_checked(place, aside, identity_of(twin), identity_of(held))
 
 
 def reopened(held: int) -> int:

@@ -13,22 +13,22 @@ import pytest
 
 from tests.filesystems import mount_tmpfs, unmount_below
 from tests.needs import needs_root
-from tui_fs.cures.aside import put_aside, put_twin_in_place
-from tui_fs.cures.recreate import Recreated, finish_room, recreate
-from tui_fs.cures.renames import Spot, cut_name, exchange, exchange_expecting, rename_new
-from tui_fs.cures.twin import Twin
+from tui_fs.maintenance.aside import put_aside, put_twin_in_place
+from tui_fs.maintenance.recreate import Recreated, finish_room, recreate
+from tui_fs.maintenance.renames import DirEntryRef, cut_name, exchange, exchange_checked, rename_new
+from tui_fs.maintenance.replacement_dir import ReplacementDir
 from tui_fs.model.errors import Refused
 from tui_fs.model.target import Pin
 
 ROOM = ".spool.room"
 
 
-def nothing(_: Twin) -> None:
+def nothing(_: ReplacementDir) -> None:
     """Do nothing once the twin is made."""
 
 
 class Arena:
-    """A directory `spool` and the descriptors that the cures work by."""
+    """A directory `spool` and the descriptors that the actions work by."""
 
     def __init__(self, parent: Path) -> None:
         """Make the directory."""
@@ -40,16 +40,16 @@ class Arena:
         self.old = os.open(self.path, flags)
         self.inode = os.fstat(self.old).st_ino
 
-    def spot(self, name: str = "spool") -> Spot:
+    def spot(self, name: str = "spool") -> DirEntryRef:
         """Return a name in the parent."""
-        return Spot(self.above, name)
+        return DirEntryRef(self.above, name)
 
     def close(self) -> None:
         """Close the descriptors."""
         os.close(self.above)
         os.close(self.old)
 
-    def recreate(self, made: Callable[[Twin], None] = nothing) -> Recreated:
+    def recreate(self, made: Callable[[ReplacementDir], None] = nothing) -> Recreated:
         """Recreate the directory."""
         return recreate(self.spot(), self.old, self.spot(ROOM), made)
 
@@ -71,13 +71,13 @@ def here(tmp_path: Path) -> Iterator[Arena]:
 
 
 @pytest.mark.parametrize("instead", ["directory", "link", "nothing"])
-@pytest.mark.parametrize("cure", ["recreate", "aside", "twin"])
-def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, cure: str) -> None:
+@pytest.mark.parametrize("action", ["recreate", "aside", "twin"])
+def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, action: str) -> None:
     """Given another thing under the name in the last moment, it is put back untouched."""
     # Given
     elsewhere = arena.parent / "elsewhere"
 
-    def swap(_: Twin | None = None) -> None:
+    def swap(_: ReplacementDir | None = None) -> None:
         arena.path.rename(elsewhere)
         if instead == "directory":
             arena.path.mkdir()
@@ -87,9 +87,9 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, cure
 
     # When
     with pytest.raises((Refused, FileNotFoundError)):
-        if cure == "recreate":
+        if action == "recreate":
             arena.recreate(swap)
-        elif cure == "twin":
+        elif action == "twin":
             put_twin_in_place(arena.spot(), arena.old, arena.spot(".aside"), arena.spot(ROOM), swap)
         else:
             swap()
@@ -209,7 +209,7 @@ def test_what_came_into_a_twin_that_is_taken_back_is_moved(
         (here.path / "late").touch()
         raise Refused("changed", rule="changed")
 
-    monkeypatch.setattr("tui_fs.cures.aside.refuse_changed", changed)
+    monkeypatch.setattr("tui_fs.maintenance.aside.refuse_changed", changed)
 
     with pytest.raises(Refused):
         put_twin_in_place(here.spot(), here.old, here.spot(".aside"), here.spot(ROOM), nothing)
@@ -232,7 +232,7 @@ def test_a_file_system_without_exchange_is_told(
 
         syscall = renameat2
 
-    monkeypatch.setattr("tui_fs.cures.renames._LIBC", Libc)
+    monkeypatch.setattr("tui_fs.maintenance.renames._LIBC", Libc)
 
     with pytest.raises(Refused, match="cannot exchange two names") as refused:
         here.recreate()
@@ -285,7 +285,7 @@ def test_an_exchange_of_the_wrong_thing_is_put_back(here: Arena) -> None:
 
     for expected in (((device, 1), None), ((device, here.inode), (device, 1))):
         with pytest.raises(Refused):
-            exchange_expecting(here.spot(), here.spot("other"), *expected)
+            exchange_checked(here.spot(), here.spot("other"), *expected)
         assert (here.path.stat().st_ino, other.stat().st_ino) == inodes
 
 

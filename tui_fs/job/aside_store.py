@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tui_fs.cures.renames import cut_name
 from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
 from tui_fs.linux.host import current_host
+from tui_fs.maintenance.renames import cut_name
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.host import Host, Locality, locality_of

@@ -1,4 +1,4 @@
-"""A cure in a process of its own: a closed connection or terminal does not end it half-way."""
+"""Maintenance in a child process: a closed connection or terminal does not end it half-way."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from tui_fs.model.units import bytes_iec, counted
 _PREFIX = "tui-fs: "
 
 
-def run_cure(*arguments: str) -> str:
+def run_maintenance(*arguments: str) -> str:
     """Run a command of tui-fs, already confirmed, and return what it did, in sentences.
 
     Args:

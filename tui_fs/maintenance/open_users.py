@@ -18,7 +18,7 @@ _MINOR_BITS = 20  # of the kernel's own dev_t
 
 
 @dataclass(frozen=True, slots=True)
-class Occupant:
+class OpenUser:
     """A process, and how it holds the directory, as the end of a sentence about it."""
 
     pid: int
@@ -27,18 +27,18 @@ class Occupant:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupants:
+class OpenUsers:
     """Who was found.
 
     Attributes:
         unseen: processes of other users into which this user may not look.
     """
 
-    found: tuple[Occupant, ...]
+    found: tuple[OpenUser, ...]
     unseen: int
 
 
-def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
+def find_open_users(path: PathStr, identity: tuple[int, int]) -> OpenUsers:
     """Return who has a directory as its current or root directory, or open or watched.
 
     What other processes have open on another file system is not examined: one that does not answer
@@ -50,7 +50,7 @@ def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
     """
     mounts = read_mounts()
     mount = mount_of(path, mounts)
-    found: list[Occupant] = []
+    found: list[OpenUser] = []
     unseen = 0
     for pid in sorted(int(name) for name in os.listdir(PROC) if name.isdigit()):
         if pid == os.getpid():
@@ -62,8 +62,8 @@ def occupants_of(path: PathStr, identity: tuple[int, int]) -> Occupants:
         except PermissionError:
             unseen += 1
             continue
-        found += [Occupant(pid, _name(pid), way) for way in sorted(ways)]
-    return Occupants(tuple(found), unseen)
+        found += [OpenUser(pid, _name(pid), way) for way in sorted(ways)]
+    return OpenUsers(tuple(found), unseen)
 
 
 def _ways_of(

@@ -12,10 +12,10 @@ import pytest
 
 from tests.filesystems import unmount_below
 from tests.needs import needs_root, needs_tool
-from tests.unit.test_cures_exchange import ROOM, Arena, nothing
-from tests.unit.test_cures_writers import Writers
-from tui_fs.cures.aside import put_twin_in_place
-from tui_fs.cures.attributes import Attributes, differences, give, read_attributes
+from tests.unit.test_maintenance_exchange import ROOM, Arena, nothing
+from tests.unit.test_maintenance_writers import Writers
+from tui_fs.maintenance.aside import put_twin_in_place
+from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
 from tui_fs.model.errors import Refused
 
 _BTRFS_BYTES = 256 << 20
@@ -86,8 +86,8 @@ def now_at(path: Path) -> Attributes:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("cure", ["recreate", "twin"])
-def test_everything_is_the_same_afterwards(arena: Arena, cure: str) -> None:
+@pytest.mark.parametrize("action", ["recreate", "twin"])
+def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
     """Given owner, mode, access lists, attributes, flags and times, the new one has them."""
     # Given
     decorate(arena)
@@ -96,14 +96,14 @@ def test_everything_is_the_same_afterwards(arena: Arena, cure: str) -> None:
     assert before.flags & (_NODUMP | _NOATIME) == _NODUMP | _NOATIME
     assert len(before.extended) >= 5
     # When
-    if cure == "recreate":
+    if action == "recreate":
         arena.recreate()
     else:
         put_twin_in_place(arena.spot(), arena.old, arena.spot(".a"), arena.spot(ROOM), nothing)
     # Then
     assert arena.path.stat().st_ino != arena.inode
     assert now_at(arena.path) == before
-    assert set(os.listdir(arena.parent)) == ({"spool"} if cure == "recreate" else {"spool", ".a"})
+    assert set(os.listdir(arena.parent)) == ({"spool"} if action == "recreate" else {"spool", ".a"})
 
 
 def test_nothing_is_inherited_that_the_old_one_lacked(arena: Arena) -> None:

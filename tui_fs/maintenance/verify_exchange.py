@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from tui_fs.cures.attributes import Attributes, differences, read_attributes
-from tui_fs.cures.drain import Drained, remove_drained
-from tui_fs.cures.renames import Spot, exchange_expecting, identity_of
-from tui_fs.cures.twin import Twin, open_directory_at
 from tui_fs.linux.pins import pin_of
+from tui_fs.maintenance.attributes import Attributes, differences, read_attributes
+from tui_fs.maintenance.move_contents import Drained, remove_drained
+from tui_fs.maintenance.renames import DirEntryRef, exchange_checked, identity_of
+from tui_fs.maintenance.replacement_dir import ReplacementDir, open_directory_at
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import Pin
@@ -24,7 +24,9 @@ def refuse_changed(held: int, wanted: Attributes) -> None:
         )
 
 
-def take_back(place: Spot, other: Spot, held: int, twin: Twin, why: OSError | Refused) -> None:
+def take_back(
+    place: DirEntryRef, other: DirEntryRef, held: int, twin: ReplacementDir, why: OSError | Refused
+) -> None:
     """Put a directory back, and with it what has come into its twin meanwhile; remove that.
 
     Args:
@@ -36,7 +38,7 @@ def take_back(place: Spot, other: Spot, held: int, twin: Twin, why: OSError | Re
         OSError, Missing, Refused: it could not be put back or not all entries could be moved; or
             both had an entry of one name (rule "clash").
     """
-    exchange_expecting(place, other, twin.identity, identity_of(held))
+    exchange_checked(place, other, twin.identity, identity_of(held))
     kept = remove_drained(other, twin.descriptor, held).kept
     if kept:
         name, new_name = kept[0]
@@ -47,7 +49,7 @@ def take_back(place: Spot, other: Spot, held: int, twin: Twin, why: OSError | Re
         ) from why
 
 
-def finish(left: Spot, place: Spot, known: Collection[Pin]) -> Drained:
+def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Drained:
     """Remove the directory that a killed run has left; its entries go to the one at the place.
 
     Args:

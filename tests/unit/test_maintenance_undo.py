@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.job import cure_standing, cure_undo, set_aside
-from tui_fs.job.cure_standing import Standing, records
-from tui_fs.job.cure_undo import undo
-from tui_fs.job.cures import look, put_aside, recreate_directory
-from tui_fs.job.set_aside import Record, find
+from tui_fs.job import aside_state, aside_store, aside_undo
+from tui_fs.job.aside_state import AsideState, records
+from tui_fs.job.aside_store import Record, find
+from tui_fs.job.aside_undo import undo
+from tui_fs.job.maintenance import look, put_aside, recreate_directory
 from tui_fs.job.store import read_json
 from tui_fs.model.errors import BadInput, Refused
 
@@ -86,7 +86,7 @@ def test_another_directory_under_its_name_is_not_put_back(
     record = put_aside(look(str(spool), to_recreate=False), with_twin=False).record
     Path(record.aside).rename(spool.parent / "elsewhere")
     Path(record.aside).mkdir()
-    monkeypatch.setattr(cure_undo, "standing_in", lambda *_: Standing.ASIDE)
+    monkeypatch.setattr(aside_undo, "standing_in", lambda *_: AsideState.ASIDE)
 
     with pytest.raises(Refused, match="not the directory that was set aside"):
         undo(record.id)
@@ -123,7 +123,7 @@ def test_a_record_that_is_forgotten_in_that_moment_is_none(
         os.unlink(path)
         return honest(path)
 
-    monkeypatch.setattr("tui_fs.job.set_aside.read_json", read)
+    monkeypatch.setattr("tui_fs.job.aside_store.read_json", read)
 
     assert record.id
     assert records() == ([], [])
@@ -134,10 +134,10 @@ def test_a_look_writes_nothing(spool: Path) -> None:
     (spool / "precious").unlink()
     record = with_twin(spool)
     undo(record.id)
-    begun = set_aside.new_record(
-        set_aside.Action.RECREATE, look(str(spool), to_recreate=True).target
+    begun = aside_store.new_record(
+        aside_store.Action.RECREATE, look(str(spool), to_recreate=True).target
     )
-    file = set_aside.keep(begun)
+    file = aside_store.keep(begun)
 
     look(str(spool), to_recreate=True)
 
@@ -159,15 +159,15 @@ def test_where_it_stands_is_asked_of_the_open_directory(
         raise OSError(errno.EIO, "")
 
     def record_room() -> str:
-        ((record, _),) = cure_standing.records()[0]
+        ((record, _),) = aside_state.records()[0]
         return record.room
 
-    monkeypatch.setattr("tui_fs.cures.recreate.recreate", fail)
+    monkeypatch.setattr("tui_fs.maintenance.recreate.recreate", fail)
 
     with pytest.raises(Refused, match="goes on with it"):
         recreate_directory(prospect, accept_occupants=False)
 
-    assert len(set_aside.all_records()[0]) == 1
+    assert len(aside_store.all_records()[0]) == 1
 
 
 def test_a_record_that_cannot_be_removed_only_warns(

@@ -6,13 +6,9 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.cures import aside
-from tui_fs.cures.drain import Drained, remove_drained
-from tui_fs.cures.exchanged import finish
-from tui_fs.cures.occupants import occupants_of
-from tui_fs.cures.recreate import finish_room
-from tui_fs.cures.twin import INSIDE, open_directory_at, remove_if_empty
-from tui_fs.job.cure_frame import (
+from tui_fs.job.aside_state import AsideState, is_recorded, opened_above, standing_in
+from tui_fs.job.aside_store import Action, Record, find, forgotten, undo_command
+from tui_fs.job.maintenance_frame import (
     checked,
     opened,
     refuse_occupied,
@@ -22,12 +18,16 @@ from tui_fs.job.cure_frame import (
     told,
     undisturbed,
 )
-from tui_fs.job.cure_rules import refuse_begun_deletion, tell_system_log
-from tui_fs.job.cure_standing import Standing, is_recorded, opened_above, standing_in
+from tui_fs.job.maintenance_rules import refuse_begun_deletion, tell_system_log
 from tui_fs.job.overlap import alone
 from tui_fs.job.permission import refuse_read_only
-from tui_fs.job.set_aside import Action, Record, find, forgotten, undo_command
 from tui_fs.linux.pins import pin_of
+from tui_fs.maintenance import aside
+from tui_fs.maintenance.move_contents import Drained, remove_drained
+from tui_fs.maintenance.open_users import find_open_users
+from tui_fs.maintenance.recreate import finish_room
+from tui_fs.maintenance.replacement_dir import INSIDE, open_directory_at, remove_if_empty
+from tui_fs.maintenance.verify_exchange import finish
 from tui_fs.model.errors import JobFailed, Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 
@@ -41,7 +41,7 @@ class Undone:
     """
 
     record: Record
-    standing_before: Standing
+    standing_before: AsideState
     moved: int
     kept: tuple[tuple[PathStr, PathStr], ...]
     was_logged: bool
@@ -63,14 +63,14 @@ def undo(record_id: str) -> Undone:
     with told("It cannot be put back"), alone(), undisturbed():
         with opened_above(record) as parent:
             standing = standing_in(record, parent)
-            if standing is Standing.GONE:
+            if standing is AsideState.GONE:
                 _refuse_gone(file, record, parent)
             try:
                 with (
                     _telling_where(record, parent, standing),
                     told("It cannot be put back", record.aside),
                 ):
-                    if standing is Standing.ASIDE:
+                    if standing is AsideState.ASIDE:
                         drained = _put_back(record)
                     else:
                         drained = _finish(record, parent)
@@ -93,15 +93,15 @@ def refuse_other_host(record: Record) -> None:
 
 
 @contextlib.contextmanager
-def _telling_where(record: Record, parent: int, before: Standing) -> Iterator[None]:
+def _telling_where(record: Record, parent: int, before: AsideState) -> Iterator[None]:
     """Say in what failed whether the directory is back all the same, and where the rest is."""
     try:
         yield
     except TuiFsError as why:
         is_back = is_recorded(spot(parent, record.path), record.pin)
-        if before is Standing.ASIDE and is_back:
+        if before is AsideState.ASIDE and is_back:
             why.sentence = f"{displayable(record.path)} is back. {why.sentence}"
-            if standing_in(record, parent) is Standing.INTERRUPTED:
+            if standing_in(record, parent) is AsideState.INTERRUPTED:
                 order = shell_quoted(undo_command(record))
                 why.advice = f"It is {displayable(record.aside)} now; {order} goes on with it."
         raise
@@ -126,7 +126,7 @@ def _put_back(record: Record) -> Drained:
             raise _occupied_place(record)
         with open_directory_at(place) as twin:
             refuse_used(record.path)
-            refuse_occupied(occupants_of(record.path, here), to_undo=True)
+            refuse_occupied(find_open_users(record.path, here), to_undo=True)
             aside.refuse_changed_twin(twin, held)
             aside.exchange_back(place, held, there, twin)
             with told("The directory that took its place cannot be removed"):

@@ -4,19 +4,19 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from tui_fs.cures.attributes import read_attributes
-from tui_fs.cures.drain import DEADLINE_S, Drained, is_empty, remove_drained
-from tui_fs.cures.exchanged import finish, refuse_changed, take_back
-from tui_fs.cures.renames import Spot, exchange_expecting, identity_of
-from tui_fs.cures.twin import (
+from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.maintenance.attributes import read_attributes
+from tui_fs.maintenance.move_contents import DEADLINE_S, Drained, is_empty, remove_drained
+from tui_fs.maintenance.renames import DirEntryRef, exchange_checked, identity_of
+from tui_fs.maintenance.replacement_dir import (
     INSIDE,
-    Twin,
+    ReplacementDir,
     make_twin,
     open_room,
     remove_if_empty,
     room_for_twin,
 )
-from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.maintenance.verify_exchange import finish, refuse_changed, take_back
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 from tui_fs.model.target import Pin
@@ -64,7 +64,9 @@ def refuse_locked(descriptor: int) -> None:
         )
 
 
-def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) -> Recreated:
+def recreate(
+    place: DirEntryRef, old: int, room: DirEntryRef, made: Callable[[ReplacementDir], None]
+) -> Recreated:
     """Put an empty twin in the place of an empty directory, and remove that.
 
     The name stands for a directory at every moment. Somebody who writes meanwhile loses nothing:
@@ -86,7 +88,7 @@ def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) ->
     with room_for_twin(room) as inside, make_twin(inside, wanted) as twin:
         refuse_full(old)
         made(twin)
-        exchange_expecting(place, twin.spot, identity_of(old))
+        exchange_checked(place, twin.spot, identity_of(old))
         try:
             refuse_changed(old, wanted)
             if is_empty(twin.descriptor):  # xfs takes the exchange for a change of the directory
@@ -98,7 +100,7 @@ def recreate(place: Spot, old: int, room: Spot, made: Callable[[Twin], None]) ->
         return Recreated(before, index_bytes(twin.descriptor), drained.moved, tuple(drained.kept))
 
 
-def finish_room(place: Spot, room: Spot, known: Collection[Pin]) -> Drained:
+def finish_room(place: DirEntryRef, room: DirEntryRef, known: Collection[Pin]) -> Drained:
     """Finish what a killed run has left in its room: its entries go to the directory.
 
     Raises:
@@ -106,7 +108,7 @@ def finish_room(place: Spot, room: Spot, known: Collection[Pin]) -> Drained:
     """
     drained = Drained()
     with open_room(room) as inside:
-        left = Spot(inside, INSIDE)
+        left = DirEntryRef(inside, INSIDE)
         if not remove_if_empty(left):
             drained = finish(left, place, known)
     os.rmdir(room.name, dir_fd=room.directory)

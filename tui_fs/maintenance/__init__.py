@@ -1,0 +1,1 @@
+"""Maintenance besides deleting: recreate an emptied directory, set a directory aside."""
