@@ -16,7 +16,7 @@ from tests.matrix.ordinary_user import GID, UID, write_launcher
 from tests.needs import needs_root
 from tests.trees import manifest, many_directories
 from tests.unit.scratching import records
-from tui_fs.cost.calibration import Calibration
+from tui_fs.estimate.calibration import Calibration
 from tui_fs.job.calibrating import calibrate, measure
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError

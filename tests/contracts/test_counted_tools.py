@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.needs import needs_root
-from tests.unit.test_cost_fitted_calls import OTHER
-from tui_fs.cost.calibration import Shape
-from tui_fs.cost.fitted_calls import predicted_with
+from tests.unit.test_estimate_fitted_calls import OTHER
+from tui_fs.estimate.calibration import Shape
+from tui_fs.estimate.fitted_calls import predicted_with
 from tui_fs.job import small_trees
 from tui_fs.job.small_trees import SmallTrees
 from tui_fs.model.strategy import StrategyName

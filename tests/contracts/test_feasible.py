@@ -9,8 +9,8 @@ import pytest
 from tests.contracts.deleting import staged
 from tests.needs import needs_root, needs_tool
 from tests.unit.survey_trees import surveyed
-from tui_fs.cost.feasible import RunConditions, feasibility
-from tui_fs.cost.versions import installed_versions
+from tui_fs.estimate.preflight import RunConditions, check_preflight
+from tui_fs.estimate.versions import installed_versions
 from tui_fs.linux.engine import find_engine
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.prediction import Work
@@ -39,7 +39,7 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
     survey = surveyed(target)
     place = RunConditions(versions=installed_versions(), is_inside=is_inside)
     work = Work(survey, is_inside=is_inside)
-    said = feasibility(STRATEGIES[strategy], work, 1, place).hindrances
+    said = check_preflight(STRATEGIES[strategy], work, 1, place).hindrances
     empty = target.parent / "empty"
     empty.mkdir(exist_ok=True)
     for one in staged(target, strategy, Options(), empty, is_inside=is_inside):

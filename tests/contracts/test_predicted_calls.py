@@ -12,14 +12,14 @@ from tests.contracts.deleting import Deleted, delete
 from tests.filesystems import kind_of
 from tests.needs import lacks, needs_kernel_counters, needs_tool
 from tests.trees import chain, flat, many_directories
-from tui_fs.cost.fitted_calls import (
+from tui_fs.estimate.fitted_calls import (
     CalibrationTree,
     CountedRun,
     calibration_shapes,
     fit,
     predicted_with,
 )
-from tui_fs.cost.versions import installed_versions, is_measured
+from tui_fs.estimate.versions import installed_versions, is_measured
 from tui_fs.linux.engine import find_engine
 from tui_fs.model.calls import REMOVING_CALLS, TELLING_CALLS
 from tui_fs.model.strategy import Options, Pace, StrategyName

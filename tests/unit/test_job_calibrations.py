@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_cost_advice import estimate
+from tests.unit.test_estimate_recommendation import estimate
 from tests.unit.test_job_store import plan
-from tui_fs.cost.calibration import Calibration, Experience
-from tui_fs.cost.time import typical
+from tui_fs.estimate.calibration import Calibration, LearnedFactor
+from tui_fs.estimate.time import typical
 from tui_fs.job.calibrations import FRESH_S, keep, known_of, learn
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
@@ -122,9 +122,9 @@ def test_a_file_system_that_does_not_answer_is_not_taken_for_another() -> None:
 
 def test_the_words_count_the_jobs() -> None:
     # Given one job, then three of two strategies / When asked / Then they are in the words
-    keep(HERE, replace(measured(), experience={"rm": Experience(1, 1.2)}))
+    keep(HERE, replace(measured(), experience={"rm": LearnedFactor(1, 1.2)}))
     assert known_of(HERE).rests_on().endswith(") and 1 finished job")
-    both = {"rm": Experience(1, 1.2), "find": Experience(2, 1.1)}
+    both = {"rm": LearnedFactor(1, 1.2), "find": LearnedFactor(2, 1.1)}
     keep(HERE, replace(measured(), experience=both))
     assert known_of(HERE).rests_on().endswith(") and 3 finished jobs")
 
@@ -223,7 +223,7 @@ def _kind(path: Path) -> str:
     return file_system_of(str(path)).kind
 
 
-def planned(target: Path, seconds: float = 5.0, experience_factor: float = 1.0) -> Plan:
+def planned(target: Path, seconds: float = 5.0, learned_factor: float = 1.0) -> Plan:
     """Give a plan for rm with these seconds predicted, made after the measurement."""
     return replace(
         plan(created_at=NOW_S - 60.0),
@@ -231,12 +231,12 @@ def planned(target: Path, seconds: float = 5.0, experience_factor: float = 1.0) 
         predicted=replace(
             estimate(plan().strategy, seconds),
             measured_at=NOW_S - 3600.0,
-            experience_factor=experience_factor,
+            learned_factor=learned_factor,
         ),
     )
 
 
-def experience_of(target: Path) -> dict[str, Experience]:
+def experience_of(target: Path) -> dict[str, LearnedFactor]:
     """Return what jobs have shown where a target was."""
     return known_of(file_system_of(str(target.parent))).calibration.experience
 
@@ -244,7 +244,7 @@ def experience_of(target: Path) -> dict[str, Experience]:
 def test_a_finished_job_refines_its_strategy(target: Path) -> None:
     # Given 5 s predicted and 10 s taken / When learnt / Then twice as long for rm, no more
     learn(planned(target), ENDED)
-    assert experience_of(target) == {"rm": Experience(1, 2.0)}
+    assert experience_of(target) == {"rm": LearnedFactor(1, 2.0)}
     # And where twice as long was predicted then, and taken, that is confirmed
     learn(planned(target, 10.0, 2.0), ENDED)
     assert experience_of(target)["rm"].jobs == 2
@@ -326,7 +326,7 @@ def test_the_shortest_telling_job_is_learnt_from(target: Path) -> None:
     # Given a job just long enough / When it ends / Then it counts
     just = replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S)
     learn(planned(target, SHORTEST_TELLING_S), replace(ENDED, finished=just))
-    assert experience_of(target) == {"rm": Experience(1, 1.0)}
+    assert experience_of(target) == {"rm": LearnedFactor(1, 1.0)}
 
 
 def test_nothing_is_learnt_where_nobody_has_measured(tmp_path: Path, place: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tui_fs.cost.space import metadata_bytes_max
+from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.trees import many_directories
-from tests.unit.test_cost_advice import estimate
-from tui_fs.cost.calibration import Experience
-from tui_fs.cost.time import typical
+from tests.unit.test_estimate_recommendation import estimate
+from tui_fs.estimate.calibration import LearnedFactor
+from tui_fs.estimate.time import typical
 from tui_fs.job.calibrations import FACTOR_BELIEVED, keep, known_of
 from tui_fs.lab.results import LabEvent, Machine, Results, Run, RunBegan, StepPlan, StepRan, fold
 from tui_fs.lab.teaching import predictions, teach
@@ -53,7 +53,7 @@ def expected(**seconds: float) -> dict[str, Estimate]:
     }
 
 
-def experience(directory: str) -> dict[str, Experience]:
+def experience(directory: str) -> dict[str, LearnedFactor]:
     """Return what is known from jobs and races."""
     return known_of(file_system_of(directory)).calibration.experience
 

@@ -3,7 +3,7 @@
 import time
 
 from tui_fs.cli.output import SCHEMA, columns
-from tui_fs.cost.space import metadata_bytes_max
+from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tui_fs.cost.calibration import Calibration
-from tui_fs.cost.versions import installed_versions, is_measured, versions_used
+from tui_fs.estimate.calibration import Calibration
+from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
 from tui_fs.job.calibrations import keep, known_of
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts

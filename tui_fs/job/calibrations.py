@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tui_fs.cost.calibration import Calibration, Experience
-from tui_fs.cost.fitted_calls import fits
-from tui_fs.cost.time import typical
+from tui_fs.estimate.calibration import Calibration, LearnedFactor
+from tui_fs.estimate.fitted_calls import fits
+from tui_fs.estimate.time import typical
 from tui_fs.job.store import is_private, made_private, read_json, state_directory, write_json
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
@@ -120,7 +120,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
     Raises:
         OSError, TuiFsError: it cannot be written.
     """
-    factor = took_s * predicted.experience_factor / predicted.seconds
+    factor = took_s * predicted.learned_factor / predicted.seconds
     if not 1 / FACTOR_BELIEVED <= factor <= FACTOR_BELIEVED:
         return "it is too far off to be a matter of prices"
     if not filesystem.identity:
@@ -132,7 +132,7 @@ def refine(filesystem: FileSystem, predicted: Estimate, took_s: float) -> str:
         if own.measured_at != predicted.measured_at:
             return "it was predicted by other prices"
         strategy = predicted.strategy
-        refined = own.experience.get(strategy, Experience()).refined(factor)
+        refined = own.experience.get(strategy, LearnedFactor()).refined(factor)
         experience = {**own.experience, strategy: refined}
         write_json(_file_of(filesystem), encode(replace(own, experience=experience)))
     return ""

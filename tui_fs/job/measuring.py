@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from tui_fs.cost.calibration import Calibration, fit
-from tui_fs.cost.time import typical
+from tui_fs.estimate.calibration import Calibration, fit
+from tui_fs.estimate.time import typical
 from tui_fs.job.overlap import alone, refuse_overlap
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tui_fs.cost.advice import recommended
-from tui_fs.cost.estimate import Basis, Candidate, estimate_all, with_rmdir
-from tui_fs.cost.feasible import RunConditions
-from tui_fs.cost.space import metadata_bytes_max
-from tui_fs.cost.versions import installed_versions
+from tui_fs.estimate.estimator import Candidate, EstimateInputs, estimate_all, with_rmdir
+from tui_fs.estimate.preflight import RunConditions
+from tui_fs.estimate.recommendation import recommended
+from tui_fs.estimate.space import metadata_bytes_max
+from tui_fs.estimate.versions import installed_versions
 from tui_fs.job.aftermath import without_roots
 from tui_fs.job.calibrations import known_of
 from tui_fs.job.races import (
@@ -129,7 +129,7 @@ def forecast(
         memory_room(), installed_versions(), filesystem.is_read_only, is_inside=is_inside
     )
     source = likely_source(trace)
-    basis = Basis(known.calibration, known.is_of_this, words, source, place, is_cold)
+    basis = EstimateInputs(known.calibration, known.is_of_this, words, source, place, is_cold)
     if is_inside:
         options = replace(options, keep_root=True)
     estimates = estimate_all(survey, options, basis, candidates)

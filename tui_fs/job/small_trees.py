@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tui_fs.cost.calibration import BLOCK_BYTES, Counted, Sample, Shape
-from tui_fs.cost.fitted_calls import CalibrationTree, CountedRun, calibration_shapes, fit
-from tui_fs.cost.versions import installed_versions, is_measured, versions_used
+from tui_fs.estimate.calibration import BLOCK_BYTES, CountedCalls, Sample, Shape
+from tui_fs.estimate.fitted_calls import CalibrationTree, CountedRun, calibration_shapes, fit
+from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
 from tui_fs.job.launching import run_steps
 from tui_fs.linux.drop_caches import drop_caches
 from tui_fs.linux.pins import pin_of
@@ -199,9 +199,9 @@ class SmallTrees:
         finally:
             os.close(top)
 
-    def counted(self) -> dict[str, Counted]:
+    def counted(self) -> dict[str, CountedCalls]:
         """Return what the installed tools call, for those that no formula is known for."""
-        found: dict[str, Counted] = {}
+        found: dict[str, CountedCalls] = {}
         versions = installed_versions()
         for name, strategy in STRATEGIES.items() if self._counts else ():
             _, reasons = tools_of(strategy)
@@ -213,7 +213,7 @@ class SmallTrees:
                     return found
                 runs.append(self._count(name, tree))
             used = versions_used(strategy, versions)
-            found[name] = Counted(used, fit(strategy, runs))
+            found[name] = CountedCalls(used, fit(strategy, runs))
         return found
 
     def _count(self, strategy: StrategyName, tree: CalibrationTree) -> CountedRun:

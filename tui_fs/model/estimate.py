@@ -24,7 +24,7 @@ class Estimate:
         rests_on: where the time comes from, in words.
         calls_rest_on: where the calls come from, likewise.
         measured_at: when the prices were measured (epoch seconds), 0 if nobody has.
-        experience_factor: of finished jobs, by which the time was multiplied.
+        learned_factor: of finished jobs, by which the time was multiplied.
         advice: why this strategy is the one to take, or why not, in a sentence.
     """
 
@@ -45,7 +45,7 @@ class Estimate:
     calls_rest_on: str
     advice: str
     measured_at: float = 0.0
-    experience_factor: float = 1.0
+    learned_factor: float = 1.0
     memory_reason: str = ""
 
     @property

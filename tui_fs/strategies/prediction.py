@@ -2,7 +2,7 @@
 
 A tool calls so much to start, for each directory, for each process and so on: calls are a sum over
 features of the tree. The tables of the strategies hold the coefficients that were measured;
-`tui_fs.cost.fitted_calls` finds them for other versions of the tools.
+`tui_fs.estimate.fitted_calls` finds them for other versions of the tools.
 """
 
 import math

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tui_fs.cost.advice import advice
-from tui_fs.cost.calibration import Calibration
-from tui_fs.cost.feasible import RunConditions, feasibility
-from tui_fs.cost.fitted_calls import predicted_with
-from tui_fs.cost.time import experience_factor, predicted_seconds
-from tui_fs.cost.versions import is_measured, versions_used
+from tui_fs.estimate.calibration import Calibration
+from tui_fs.estimate.fitted_calls import predicted_with
+from tui_fs.estimate.preflight import RunConditions, check_preflight
+from tui_fs.estimate.recommendation import advice
+from tui_fs.estimate.time import learned_factor, predicted_seconds
+from tui_fs.estimate.versions import is_measured, versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Argv, Options, StrategyName
@@ -22,7 +22,7 @@ MUCH_MEMORY_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class EstimateInputs:
     """What the time of all candidates rests on.
 
     Attributes:
@@ -62,14 +62,14 @@ class Candidate:
 def estimate_all(
     survey: Survey,
     options: Options,
-    basis: Basis,
+    inputs: EstimateInputs,
     candidates: Mapping[StrategyName, Candidate],
 ) -> tuple[Estimate, ...]:
     """Return an estimate for each candidate, in their order."""
     estimates = tuple(
-        _estimate(survey, options, basis, name, candidate) for name, candidate in candidates.items()
+        _estimate(survey, options, inputs, name, candidate) for name, candidate in candidates.items()
     )
-    sentences = advice(survey, basis.calibration.kind, estimates)
+    sentences = advice(survey, inputs.calibration.kind, estimates)
     return tuple(replace(one, advice=sentences[one.strategy]) for one in estimates)
 
 
@@ -89,35 +89,39 @@ def with_rmdir(estimate: Estimate, number: int) -> Estimate:
 
 
 def _estimate(
-    survey: Survey, options: Options, basis: Basis, name: StrategyName, candidate: Candidate
+    survey: Survey,
+    options: Options,
+    inputs: EstimateInputs,
+    name: StrategyName,
+    candidate: Candidate,
 ) -> Estimate:
     strategy = STRATEGIES[name]
     guarantees = strategy.guarantees
-    trace = candidate.trace or basis.trace
+    trace = candidate.trace or inputs.trace
     work = Work(
         survey,
         options,
-        basis.calibration.kind,
+        inputs.calibration.kind,
         candidate.targets,
         candidate.runs,
-        is_inside=basis.place.is_inside,
+        is_inside=inputs.place.is_inside,
         counts_itself=trace is TraceSource.ENGINE,
     )
     peak_bytes = about_bytes(strategy.peak_memory_bytes(work))
-    found = feasibility(strategy, work, peak_bytes, basis.place)
+    found = check_preflight(strategy, work, peak_bytes, inputs.place)
     hindrances = (*candidate.unfit, *found.hindrances)
     notes = found.notes
     if not guarantees.race_safe:
         notes = (*notes, "not safe where somebody else can write in the tree")
-    calls, calls_rest_on = _calls(work, basis, name)
+    calls, calls_rest_on = _calls(work, inputs, name)
     seconds = predicted_seconds(
         strategy,
         work,
-        basis.calibration,
-        is_of_this=basis.is_of_this,
+        inputs.calibration,
+        is_of_this=inputs.is_of_this,
         trace=trace,
         calls=sum(calls.calls.values()) + (calls.other or 0),
-        is_cold=basis.is_cold,
+        is_cold=inputs.is_cold,
     )
     return Estimate(
         strategy=name,
@@ -134,21 +138,21 @@ def _estimate(
         mount_safe=guarantees.mount_safe,
         reasons=(*hindrances, *notes),
         command=candidate.command,
-        rests_on=basis.words,
+        rests_on=inputs.words,
         advice="",
-        measured_at=basis.calibration.measured_at if basis.is_of_this else 0.0,
-        experience_factor=experience_factor(basis.calibration, name, is_of_this=basis.is_of_this),
+        measured_at=inputs.calibration.measured_at if inputs.is_of_this else 0.0,
+        learned_factor=learned_factor(inputs.calibration, name, is_of_this=inputs.is_of_this),
         memory_reason=strategy.memory_reason if peak_bytes >= MUCH_MEMORY_BYTES else "",
     )
 
 
-def _calls(work: Work, basis: Basis, name: StrategyName) -> tuple[CallCounts, str]:
+def _calls(work: Work, inputs: EstimateInputs, name: StrategyName) -> tuple[CallCounts, str]:
     """Return the predicted calls, and what they rest on."""
-    strategy, versions = STRATEGIES[name], basis.place.versions or {}
+    strategy, versions = STRATEGIES[name], inputs.place.versions or {}
     by_table = strategy.predicted_calls(work)
     if is_measured(strategy, versions) or work.survey.matched is not None:
         return by_table, "what was measured with the installed versions"
-    counted = basis.calibration.counted.get(name)
+    counted = inputs.calibration.counted.get(name)
     is_known = counted is not None and counted.versions == versions_used(strategy, versions)
     if counted is None or not is_known or work.options.keep_root:
         return by_table, "what was measured with other versions of the tools: opens may be off"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tui_fs.cost.feasible import Feasibility, RunConditions, feasibility
+from tui_fs.estimate.preflight import Preflight, RunConditions, check_preflight
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
@@ -42,19 +42,19 @@ def asked(
     *,
     peak_bytes: int = MIB,
     place: RunConditions | None = None,
-) -> Feasibility:
+) -> Preflight:
     """Ask with what the strategies really promise."""
     place = place or RunConditions(ROOM)
     work = Work(survey, options or Options(), is_inside=place.is_inside)
-    return feasibility(STRATEGIES[strategy], work, peak_bytes, place)
+    return check_preflight(STRATEGIES[strategy], work, peak_bytes, place)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("keep_root", [False, True])
 def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_root: bool) -> None:
     # Given an ordinary tree, memory enough, nothing else known / Then no word
-    assert asked(strategy=strategy, options=Options(keep_root=keep_root)) == Feasibility()
-    assert asked(strategy=strategy, place=RunConditions()) == Feasibility()
+    assert asked(strategy=strategy, options=Options(keep_root=keep_root)) == Preflight()
+    assert asked(strategy=strategy, place=RunConditions()) == Preflight()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -166,7 +166,7 @@ def test_a_locked_target_hinders_if_everything_is_directly_in_it() -> None:
     assert asked(survey).notes == ()
     # And with something further down, that can be
     deeper = replace(survey, totals=Totals(files=6, directories=3))
-    assert asked(deeper) == Feasibility(notes=("it remains",))
+    assert asked(deeper) == Preflight(notes=("it remains",))
     # And of two targets one is not locked
     two = replace(survey, roots=(*survey.roots, Root(PathStr("/mnt/u"), 1, 3)))
     assert asked(two).hindrances == ()
@@ -208,4 +208,4 @@ def test_an_old_rm_cannot_keep_the_root(version: str, keep_root: bool, is_possib
     place = RunConditions(ROOM, {"rm": version})
     options = Options(keep_root=keep_root)
     assert (asked(options=options, place=place).hindrances == ()) is is_possible
-    assert asked(strategy=StrategyName("find"), options=options, place=place) == Feasibility()
+    assert asked(strategy=StrategyName("find"), options=options, place=place) == Preflight()

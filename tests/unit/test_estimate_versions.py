@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui_fs.cost import versions
-from tui_fs.cost.versions import installed_versions, is_measured, versions_used
+from tui_fs.estimate import versions
+from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES

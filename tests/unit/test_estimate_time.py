@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, Experience
-from tui_fs.cost.time import (
+from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, LearnedFactor
+from tui_fs.estimate.time import (
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
     NAME_BYTE_S,
@@ -248,7 +248,7 @@ def test_a_busy_machine_makes_the_range_wider() -> None:
 
 def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:
     # Given jobs of rm that took twice as long here
-    learnt = replace(ROUND, experience={"rm": Experience(3, 2.0)})
+    learnt = replace(ROUND, experience={"rm": LearnedFactor(3, 2.0)})
     # When predicted / Then rm takes twice as long, nothing else does, and not elsewhere
     assert expected(survey(), calibration=learnt) == pytest.approx(2 * expected(survey()))
     find = StrategyName("find")

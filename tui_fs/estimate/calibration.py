@@ -54,7 +54,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
+class LearnedFactor:
     """What finished jobs have taken, compared with what was measured for them before the start.
 
     Attributes:
@@ -65,19 +65,19 @@ class Experience:
     jobs: int = 0
     factor: float = 1.0
 
-    def refined(self, factor: float) -> "Experience":
+    def refined(self, factor: float) -> "LearnedFactor":
         """Return the experience with one more job; the last five weigh most."""
         weight = 1.0 / min(self.jobs + 1, 5)
-        return Experience(self.jobs + 1, self.factor ** (1 - weight) * factor**weight)
+        return LearnedFactor(self.jobs + 1, self.factor ** (1 - weight) * factor**weight)
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedCalls:
     """What a strategy's tools call, counted because they are of versions without a formula.
 
     Attributes:
         versions: of the tools and the C library it was counted with.
-        shares: see `tui_fs.cost.counted.CallModel`.
+        shares: see `tui_fs.estimate.fitted_calls`.
     """
 
     versions: dict[str, str]
@@ -122,8 +122,8 @@ class Calibration:
     cold_directory_s: float | None = None
     noise: float = 1.0
     is_whole: bool = True
-    counted: dict[str, Counted] = field(default_factory=dict)
-    experience: dict[str, Experience] = field(default_factory=dict)
+    counted: dict[str, CountedCalls] = field(default_factory=dict)
+    experience: dict[str, LearnedFactor] = field(default_factory=dict)
 
 
 BLOCK_BYTES = 4_096

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.cost.calibration import (
+from tui_fs.estimate.calibration import (
     BLOCK_BYTES,
     Calibration,
-    Experience,
+    LearnedFactor,
     Sample,
     Shape,
     fit,
 )
-from tui_fs.cost.time import typical
+from tui_fs.estimate.time import typical
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
@@ -280,7 +280,7 @@ def test_a_link_saves_at_most_what_a_name_costs() -> None:
 @given(st.floats(0.1, 10.0), st.integers(1, 30))
 def test_jobs_that_agree_are_believed(factor: float, jobs: int) -> None:
     # Given jobs that all took the same multiple / When learnt / Then it is that multiple
-    experience = Experience()
+    experience = LearnedFactor()
     for _ in range(jobs):
         experience = experience.refined(factor)
     assert experience.jobs == jobs
@@ -290,7 +290,7 @@ def test_jobs_that_agree_are_believed(factor: float, jobs: int) -> None:
 @given(st.lists(st.floats(0.1, 10.0), min_size=1, max_size=30))
 def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
     # Given any jobs / When learnt / Then it is within what they took
-    experience = Experience()
+    experience = LearnedFactor()
     for factor in factors:
         experience = experience.refined(factor)
     assert min(factors) * 0.999 <= experience.factor <= max(factors) * 1.001
@@ -341,12 +341,12 @@ def test_one_strategy_that_was_held_up_is_not_believed(name: StrategyName, most:
 
 def test_twice_and_half_cancel() -> None:
     # Given one job twice as long and one half as long / When learnt / Then as predicted
-    assert Experience().refined(2.0).refined(0.5).factor == pytest.approx(1.0)
+    assert LearnedFactor().refined(2.0).refined(0.5).factor == pytest.approx(1.0)
 
 
 def test_late_jobs_weigh_most() -> None:
     # Given a hundred jobs as predicted / When five take twice as long / Then most is believed
-    experience = Experience(100, 1.0)
+    experience = LearnedFactor(100, 1.0)
     for _ in range(5):
         experience = experience.refined(2.0)
     assert 2.0**0.5 < experience.factor < 2.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_fs.cost.space import metadata_bytes_max
+from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.model.space import freed_in_words
 
 MIB = 1 << 20

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from tui_fs.cost.calibration import BLOCK_BYTES, Calibration, walked_levels
+from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, walked_levels
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
@@ -112,7 +112,7 @@ def predicted_seconds(
         start_s += calibration.counted_process_s
     seconds += strategy.repeated_starts(work) * start_s
     seconds += calls * SECONDS_A_COUNTED_CALL.get(trace, 0.0)
-    seconds *= experience_factor(calibration, strategy.name, is_of_this=is_of_this)
+    seconds *= learned_factor(calibration, strategy.name, is_of_this=is_of_this)
     spread = UNCERTAINTY_UNMEASURED
     if calibration.measured_at:
         spread = UNCERTAINTY_MEASURED if is_of_this else UNCERTAINTY_ELSEWHERE
@@ -120,9 +120,7 @@ def predicted_seconds(
     return Seconds(seconds / spread, seconds, seconds * spread)
 
 
-def experience_factor(
-    calibration: Calibration, strategy: StrategyName, *, is_of_this: bool
-) -> float:
+def learned_factor(calibration: Calibration, strategy: StrategyName, *, is_of_this: bool) -> float:
     """Return what finished jobs there have taken, by what was measured; 1 without any."""
     experience = calibration.experience.get(strategy)
     return experience.factor if experience is not None and is_of_this else 1.0

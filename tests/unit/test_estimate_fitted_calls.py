@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.survey_trees import surveyed
-from tui_fs.cost.fitted_calls import (
+from tui_fs.estimate.fitted_calls import (
     CalibrationTree,
     CountedRun,
     calibration_shapes,

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.test_strategies_prediction import EMPTY, TEN_TIMES_100
-from tui_fs.cost.advice import advice, recommended
-from tui_fs.cost.calibration import Counted, Experience
-from tui_fs.cost.estimate import Basis, Candidate, estimate_all
-from tui_fs.cost.time import predicted_seconds, typical
-from tui_fs.cost.versions import versions_used
+from tui_fs.estimate.calibration import CountedCalls, LearnedFactor
+from tui_fs.estimate.estimator import Candidate, EstimateInputs, estimate_all
+from tui_fs.estimate.recommendation import advice, recommended
+from tui_fs.estimate.time import predicted_seconds, typical
+from tui_fs.estimate.versions import versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Options, StrategyName
@@ -26,9 +26,9 @@ CANDIDATES = {
     StrategyName("parallel"): Candidate((("tui-fs-engine",),), ()),
 }
 
-UNMEASURED = Basis(typical("ext4"), is_of_this=False, words="what is typical")
-MEASURED = Basis(
-    replace(typical("ext4"), measured_at=1.0, experience={"rm": Experience(4, 3.0)}),
+UNMEASURED = EstimateInputs(typical("ext4"), is_of_this=False, words="what is typical")
+MEASURED = EstimateInputs(
+    replace(typical("ext4"), measured_at=1.0, experience={"rm": LearnedFactor(4, 3.0)}),
     is_of_this=True,
     words="what was measured",
     trace=TraceSource.PERF,
@@ -39,7 +39,7 @@ def estimates(
     survey: Survey = TEN_TIMES_100,
     options: Options | None = None,
     candidates: dict[StrategyName, Candidate] | None = None,
-    basis: Basis | None = None,
+    basis: EstimateInputs | None = None,
 ) -> dict[StrategyName, Estimate]:
     """Estimate all candidates on ext4, of which nothing is known."""
     found = estimate_all(
@@ -58,7 +58,9 @@ def test_each_candidate_is_estimated_in_order() -> None:
 def test_calls_that_were_counted_with_the_tools_here_are_taken() -> None:
     # Given a share of calls counted with versions that no table is for
     strategy = STRATEGIES[StrategyName("find")]
-    counted = Counted(versions_used(strategy, {}), {"openat": {"start": 10.0, "directories": 3.0}})
+    counted = CountedCalls(
+        versions_used(strategy, {}), {"openat": {"start": 10.0, "directories": 3.0}}
+    )
     calibration = replace(typical("ext4"), counted={"find": counted})
     # When estimated / Then they are what was counted, and the removals exact
     one = estimates(basis=replace(UNMEASURED, calibration=calibration))[StrategyName("find")]
@@ -80,7 +82,7 @@ def test_much_memory_has_a_reason() -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("basis", (UNMEASURED, MEASURED))
-def test_the_time_is_what_the_basis_says(basis: Basis, strategy: StrategyName) -> None:
+def test_the_time_is_what_the_basis_says(basis: EstimateInputs, strategy: StrategyName) -> None:
     # Given any basis, and tools that are started twice / When estimated
     twice = {name: replace(one, runs=2) for name, one in CANDIDATES.items()}
     one = estimates(candidates=twice, basis=basis)[strategy]

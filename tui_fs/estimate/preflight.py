@@ -18,7 +18,7 @@ from tui_fs.strategies.prediction import Work
 
 
 @dataclass(frozen=True, slots=True)
-class Feasibility:
+class Preflight:
     """Why a strategy cannot do it, and what it will leave, each a part of a sentence."""
 
     hindrances: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class RunConditions:
     is_inside: bool = False
 
 
-def feasibility(
+def check_preflight(
     strategy: Strategy, work: Work, peak_bytes: int, place: RunConditions
-) -> Feasibility:
+) -> Preflight:
     """Return what stands against a strategy here, the gravest first.
 
     Args:
@@ -59,7 +59,7 @@ def feasibility(
     hindrances += strategy.limits(work, place.versions or {})
     _add_memory(hindrances, notes, strategy.name, peak_bytes, place.room)
     _add_remains(hindrances, notes, survey)
-    return Feasibility(tuple(hindrances), tuple(notes))
+    return Preflight(tuple(hindrances), tuple(notes))
 
 
 def _blocked(survey: Survey) -> list[str]:

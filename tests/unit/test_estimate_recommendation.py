@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.cost.advice import advice, recommended
+from tui_fs.estimate.recommendation import advice, recommended
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 from tui_fs.model.strategy import StrategyName
