@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.unit.survey_trees import surveyed
 from tui_fs.job.launcher import Launcher, StepEnd
-from tui_fs.job.races import StagedStep
+from tui_fs.job.path_safety import StagedStep
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
 from tui_fs.model.survey import Survey

@@ -11,11 +11,11 @@ import pytest
 
 from tests.filesystems import unmount_below
 from tests.needs import needs_root, needs_tool
+from tui_fs.job.freed_space import explain_freed_space
 from tui_fs.job.planning import expected_of
-from tui_fs.job.space_causes import space_causes
 from tui_fs.linux.filesystem import file_system_of, settle, space_of
 from tui_fs.linux.open_files import OpenFileScan, scan_open_files
-from tui_fs.model.space import Cause, CauseKind, Space
+from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
 from tui_fs.survey.scandir import ScandirSurvey
@@ -44,13 +44,13 @@ class Before:
         held = scan_open_files([str(target)], device, limit_s=_LOOK_LIMIT_S)
         return cls(target, device, survey, space_of(str(target)), held)
 
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[Discrepancy, ...]:
         """Delete it, look again, and return the causes."""
         subprocess.run(["rm", "-rf", "--", self.target], check=True)
         place = str(self.target.parent)
         settle(place)
         survey = self.survey
-        return space_causes(
+        return explain_freed_space(
             before=self.space,
             after=space_of(place),
             expected=expected_of(survey, Options(), file_system_of(place).kind),
@@ -128,7 +128,7 @@ def test_a_held_file(ext4: Path, holder: list["subprocess.Popen[str]"]) -> None:
     # When the tree is deleted
     (cause,) = before.causes()
     # Then the cause is that child, to the byte, and it alone
-    assert (cause.kind, cause.pid, cause.bytes) == (CauseKind.HELD_OPEN, pid, blocks_bytes)
+    assert (cause.kind, cause.pid, cause.bytes) == (DiscrepancyKind.HELD_OPEN, pid, blocks_bytes)
     assert cause.command == Path(f"/proc/{pid}/comm").read_text().strip()
     assert str(file) in cause.sentence
     # And what it advises gives the space back
@@ -152,8 +152,8 @@ def test_another_deleted_file(ext4: Path, holder: list["subprocess.Popen[str]"])
     # When the tree is deleted / Then only the second is what keeps space of this deletion
     found = [(one.kind, one.pid) for one in Before.of(ext4 / "t").causes()]
     assert found == [
-        (CauseKind.HELD_OPEN, new_pid),
-        (CauseKind.HELD_OPEN_ELSEWHERE, old_pid),
+        (DiscrepancyKind.HELD_OPEN, new_pid),
+        (DiscrepancyKind.HELD_OPEN_ELSEWHERE, old_pid),
     ]
 
 
@@ -163,7 +163,7 @@ def test_hard_links_outside(ext4: Path) -> None:
     os.link(ext4 / "t" / "big", ext4 / "outside")
     (cause,) = Before.of(ext4 / "t").causes()
     # Then these bytes are missing for that reason
-    assert (cause.kind, cause.bytes) == (CauseKind.LINKS_OUTSIDE, 20 * MIB)
+    assert (cause.kind, cause.bytes) == (DiscrepancyKind.LINKS_OUTSIDE, 20 * MIB)
 
 
 @pytest.mark.parametrize("kind", ["xfs", "btrfs", "btrfs snapshot"])
@@ -191,7 +191,7 @@ def test_blocks_of_reflink_copies_and_snapshots_are_not_promised(
     assert survey.freed_bytes_max - survey.freed_bytes_min == shared_bytes
     assert [f.kind for f in survey.findings if f.kind == "shared-blocks"] == ["shared-blocks"]
     (cause,) = before.causes()
-    assert cause.kind is CauseKind.SNAPSHOTS
+    assert cause.kind is DiscrepancyKind.SNAPSHOTS
     assert cause.bytes is not None
     assert abs(cause.bytes - shared_bytes) <= MIB // 2
     if kind == "btrfs snapshot":
@@ -232,7 +232,7 @@ def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:
     (cause,) = before.causes()
     # Then they have come back, and only root can use them
     freed_bytes = os.statvfs(small_ext4).f_bfree * room.f_frsize - free_bytes
-    assert (cause.kind, cause.bytes) == (CauseKind.RESERVED, freed_bytes)
+    assert (cause.kind, cause.bytes) == (DiscrepancyKind.RESERVED, freed_bytes)
     assert freed_bytes >= 8 * MIB
     assert "others can use 0 B" in cause.sentence
 
@@ -244,6 +244,6 @@ def test_others_that_write_meanwhile(ext4: Path) -> None:
     write(ext4 / "beside", 6)
     (cause,) = before.causes()
     # Then that is the likely cause, with about its amount
-    assert cause.kind is CauseKind.OTHERS_WROTE
+    assert cause.kind is DiscrepancyKind.OTHERS_WROTE
     assert cause.bytes is not None
     assert 6 * MIB <= cause.bytes < 7 * MIB

@@ -30,9 +30,9 @@ from tests.ui.recorded import (
     record,
     screen_text,
 )
-from tui_fs.job.examination import (
+from tui_fs.job.doctor import (
+    Diagnosis,
     EngineState,
-    Examination,
     Privileges,
     Terminal,
     ToolState,
@@ -85,8 +85,8 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.screens.choose.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.tools_of", _all_tools)
-    monkeypatch.setattr("tui_fs.job.races.replaceable_part", lambda *_: None)
-    monkeypatch.setattr("tui_fs.job.races._replaceable", lambda _: None)
+    monkeypatch.setattr("tui_fs.job.path_safety.replaceable_part", lambda *_: None)
+    monkeypatch.setattr("tui_fs.job.path_safety._replaceable", lambda _: None)
     target = Target(MAILDROP, Pin(1, 2, 3))
     monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: (target,))
     monkeypatch.setattr("tui_fs.screens.preview.keep_open", lambda _: nullcontext())
@@ -406,7 +406,7 @@ async def test_jobs(picture: SnapshotAssertion) -> None:
 
 
 async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Examination(
+    found = Diagnosis(
         tools=(
             ToolState("rm", "/usr/bin/rm", "rm (GNU coreutils) 9.1", ("strategy rm",), ""),
             ToolState("rsync", "", "", ("strategy rsync",), "install the package rsync"),
@@ -424,5 +424,5 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
         policy="no policy file",
         missing_figures=(HIDDEN,),
     )
-    monkeypatch.setattr("tui_fs.screens.doctor.examine", lambda: found)
+    monkeypatch.setattr("tui_fs.screens.doctor.diagnose", lambda: found)
     assert await look(DoctorScreen(Settings()), shows("rsync")) == picture

@@ -18,7 +18,7 @@ from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.eta import SHORTEST_TELLING_S
-from tui_fs.model.events import HeldBack, JobFinished
+from tui_fs.model.events import JobFinished, Throttled
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Plan
@@ -304,7 +304,7 @@ def test_a_plan_that_tells_nothing_of_the_prices_is_not_learnt_from(
         replace(ENDED, finished=None),
         replace(ENDED, paused_s=1.0),
         replace(ENDED, held_s=0.1),
-        replace(ENDED, held=HeldBack(1.0, "disk", 90.0)),
+        replace(ENDED, held=Throttled(1.0, "disk", 90.0)),
         replace(ENDED, pace=Pace(gentle=True)),
         replace(ENDED, pace=Pace(rate_per_s=100)),
         replace(ENDED, pace=Pace(nice=19)),

@@ -17,8 +17,8 @@ from tui_fs.job import retention
 from tui_fs.job.aside_state import AsideState, records
 from tui_fs.job.aside_store import Action, keep, new_record
 from tui_fs.job.aside_undo import undo
+from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.list import summaries
-from tui_fs.job.overlap import refuse_overlap
 from tui_fs.job.store import JobFolder, load_plan, read_json, write_json
 from tui_fs.linux.host import current_host
 from tui_fs.linux.pins import take_pin
@@ -118,7 +118,7 @@ def test_after_a_restart_a_job_without_an_end_has_died_though_its_lock_is_taken(
         # When looked at / Then it died, whatever clock it was made by
         assert seen(folder) == (JobState.DIED, True)
         # And its lock is in nobody's way
-        refuse_overlap(load_plan(folder).targets)
+        check_conflicts(load_plan(folder).targets)
 
 
 def test_after_a_restart_a_job_that_was_starting_has_died() -> None:
@@ -129,7 +129,7 @@ def test_a_locked_job_of_another_host_is_in_the_way() -> None:
     # Given a job of another host whose lock is seen / When its target is wanted / Then refused
     folder = made_by(job(*RUNNING), OTHER)
     with held(folder.lock), pytest.raises(Refused):
-        refuse_overlap(load_plan(folder).targets)
+        check_conflicts(load_plan(folder).targets)
 
 
 def test_jobs_of_another_host_are_never_pruned(monkeypatch: pytest.MonkeyPatch) -> None:

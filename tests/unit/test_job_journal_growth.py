@@ -12,22 +12,22 @@ from tests.unit.test_job_control import serving
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
-from tui_fs.job import journal, pacing, tool_output
-from tui_fs.job.gentleness import Waiting
+from tui_fs.job import journal, throttle, tool_output
+from tui_fs.job.gentle_mode import Pressure
 from tui_fs.job.journal import JournalReader, JournalWriter, last_event
 from tui_fs.job.list import JobList, summaries
-from tui_fs.job.pacing import Pacing
 from tui_fs.job.sampling import RECORDED_AGE_SHARE, SAMPLE_EVERY_S, SampleSchedule
+from tui_fs.job.throttle import Throttle
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.job.view import JobView
 from tui_fs.model.events import (
     EntryFailed,
     Event,
     FailuresCounted,
-    HeldBack,
     JobRefused,
-    LetGo,
     Paused,
+    Throttled,
+    Unthrottled,
     event_to_json,
 )
 from tui_fs.model.outcome import JobState, Outcome
@@ -75,10 +75,10 @@ class _Always:
     def __init__(self, *_: object) -> None:
         self._holds = False
 
-    def decide(self) -> tuple[Waiting | None, float]:
+    def decide(self) -> tuple[Pressure | None, float]:
         """Hold, or not."""
         self._holds = not self._holds
-        return (Waiting("disk", 50.0) if self._holds else None), 0.0
+        return (Pressure("disk", 50.0) if self._holds else None), 0.0
 
     def reset(self) -> None:
         """Do nothing."""
@@ -88,10 +88,10 @@ def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given a gentle job that is held for 0.6 of every 0.7 seconds for 48 hours
-    monkeypatch.setattr(pacing, "Gentleness", _Always)
+    monkeypatch.setattr(throttle, "PressureThrottle", _Always)
     events: list[Event] = []
     now_s = 0.0
-    made = Pacing(
+    made = Throttle(
         _Tools(),  # type: ignore[arg-type]
         Pace(gentle=True),
         0,
@@ -107,8 +107,8 @@ def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
         now_s += 1.0
     assert made.hold is None
     # Then its journal has some thousand holds, each with its end, and the sum is exact
-    holds = [event for event in events if isinstance(event, HeldBack)]
-    ends = [event for event in events if isinstance(event, LetGo)]
+    holds = [event for event in events if isinstance(event, Throttled)]
+    ends = [event for event in events if isinstance(event, Unthrottled)]
     assert len(holds) == len(ends) < 8_000
     assert made.held_s == pytest.approx(rounds * 6.2)
 
@@ -116,10 +116,10 @@ def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
 def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pacing, "Gentleness", _Always)
+    monkeypatch.setattr(throttle, "PressureThrottle", _Always)
     events: list[Event] = []
     now_s = 100_000.0
-    made = Pacing(
+    made = Throttle(
         _Tools(),  # type: ignore[arg-type]
         Pace(gentle=True),
         0,
@@ -134,7 +134,7 @@ def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
         now_s += 1.0
     made.look(lambda: 0)
     now_s += 5.0
-    assert [type(event) for event in events] == [HeldBack, LetGo]
+    assert [type(event) for event in events] == [Throttled, Unthrottled]
     assert made.held_s == pytest.approx(9.0)
     # When a sample tells it, and the journal only the first / Then the snapshot has the sum
     snapshot = JobView(job(*RUNNING, *events, replace(sampled(now_s, 10), held_s=made.held_s)))
@@ -325,7 +325,7 @@ def test_a_list_that_is_read_again_reads_only_what_is_new(monkeypatch: pytest.Mo
 def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
     # Given an old job whose journal has its last sample from minutes ago
     folder = job(*RUNNING, sampled(1_000, 10))
-    hold = HeldBack(1_100.0, "disk", 40.0)
+    hold = Throttled(1_100.0, "disk", 40.0)
     answers: list[list[Event]] = [
         [hold, sampled(1_100, 500)],
         [sampled(1_101, 600)],

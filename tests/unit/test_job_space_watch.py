@@ -10,7 +10,7 @@ from tui_fs.job.space_watch import SpaceWatch
 from tui_fs.linux.open_files import LIMIT_S, HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
-from tui_fs.model.space import CauseKind
+from tui_fs.model.space import DiscrepancyKind
 
 MIB = 1 << 20
 
@@ -24,7 +24,7 @@ def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.Monk
     watch = SpaceWatch(plan(), {1: "/place"}, ["/place"])
     # When the end of a job asks / Then it hears so, and gets on
     (cause,) = watch.causes(None, None, 0, is_finished=True)
-    assert cause.kind is CauseKind.NOT_LOOKED_AT
+    assert cause.kind is DiscrepancyKind.NOT_LOOKED_AT
     assert "/place" in cause.sentence and "damaged" in cause.sentence
 
 

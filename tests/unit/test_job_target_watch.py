@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.permission import ChecksAgain
-from tui_fs.job.races import StagedStep
+from tui_fs.job.path_safety import StagedStep
+from tui_fs.job.permission import RepeatedChecks
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.paths import PathStr
@@ -99,13 +99,13 @@ def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
 
     watch.mounts_changed(1)
     with monkeypatch.context() as limited:
-        limited.setattr(ChecksAgain, "check", refuse)
+        limited.setattr(RepeatedChecks, "check", refuse)
         # When looked at / Then it is an error of its own, and the doubt stays
         with pytest.raises(CheckFailed, match="open files"):
             watch.why_to_end()
     assert watch.has_doubts
     # And it is over as soon as the target can be checked
-    monkeypatch.setattr(ChecksAgain, "check", lambda *_: None)
+    monkeypatch.setattr(RepeatedChecks, "check", lambda *_: None)
     assert watch.why_to_end() is None
     assert not watch.has_doubts
 

@@ -8,7 +8,7 @@ import pytest
 
 from tui_fs.job import aside_state, aside_store, aside_undo
 from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import Record, find
+from tui_fs.job.aside_store import AsideRecord, find
 from tui_fs.job.aside_undo import undo
 from tui_fs.job.maintenance import look, put_aside, recreate_directory
 from tui_fs.job.store import read_json
@@ -24,7 +24,7 @@ def spool(tmp_path: Path) -> Path:
     return spool
 
 
-def with_twin(spool: Path) -> Record:
+def with_twin(spool: Path) -> AsideRecord:
     """Put it aside; a twin stands in its place."""
     return put_aside(look(str(spool), to_recreate=False), with_twin=True).record
 

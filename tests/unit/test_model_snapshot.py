@@ -15,16 +15,16 @@ from tui_fs.model.events import (
     EntryFailed,
     Event,
     FailuresCounted,
-    HeldBack,
     JobFinished,
     JobRefused,
     JobStarted,
-    LetGo,
     Paused,
     Sampled,
     StepFinished,
     StepStarted,
+    Throttled,
     ToolSaid,
+    Unthrottled,
     Usage,
 )
 from tui_fs.model.outcome import JobState, Outcome
@@ -281,7 +281,11 @@ def test_the_pressure_shown_is_the_last_one() -> None:
 def test_time_held_back_adds_up() -> None:
     # Given two holds / When folded / Then their lengths add up and nothing is held at the end
     end = folded(
-        *RUNNING, HeldBack(2.0, "disk", 40.0), LetGo(3.5), HeldBack(6.0, "disk", 30.0), LetGo(7.0)
+        *RUNNING,
+        Throttled(2.0, "disk", 40.0),
+        Unthrottled(3.5),
+        Throttled(6.0, "disk", 30.0),
+        Unthrottled(7.0),
     )
     assert end.held is None
     assert end.held_s == pytest.approx(2.5)
@@ -289,8 +293,8 @@ def test_time_held_back_adds_up() -> None:
 
 def test_a_hold_is_seen_with_its_reason() -> None:
     # Given a hold that goes on / When folded / Then the pressure that caused it is there
-    end = folded(*RUNNING, HeldBack(2.0, "disk", 40.0))
-    assert end.held == HeldBack(2.0, "disk", 40.0)
+    end = folded(*RUNNING, Throttled(2.0, "disk", 40.0))
+    assert end.held == Throttled(2.0, "disk", 40.0)
     assert end.state is JobState.RUNNING
 
 
@@ -298,7 +302,7 @@ def test_a_pause_and_a_hold_that_a_cancel_ends_count() -> None:
     # Given a job that is held back, then paused, and cancelled while it stands
     end = folded(
         *RUNNING,
-        HeldBack(1.5, "disk", 40.0),
+        Throttled(1.5, "disk", 40.0),
         Paused(2.0, 2.0, True),
         CancelRequested(5.0, "asked by uid 0"),
         finished(Outcome.CANCELLED),

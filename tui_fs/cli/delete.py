@@ -12,8 +12,8 @@ from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json, print_text
-from tui_fs.job.continuation import rest_of
 from tui_fs.job.logout import ends_at_logout
+from tui_fs.job.path_safety import directories_named_from, keep_open
 from tui_fs.job.permission import (
     PLAIN_WORD,
     check_plan,
@@ -23,7 +23,7 @@ from tui_fs.job.permission import (
     word_to_type,
 )
 from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate
-from tui_fs.job.races import directories_named_from, keep_open
+from tui_fs.job.resume import remainder_of
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
@@ -67,7 +67,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
 
 def go_on(died: Plan, parsed: argparse.Namespace) -> int:
     """Delete what a job has left that died, with the same strategy and options."""
-    rest = rest_of(died)
+    rest = remainder_of(died)
     if rest.gone:
         note(f"tui-fs: {rest.gone}")
     with keep_open(rest.targets):

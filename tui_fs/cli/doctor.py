@@ -4,7 +4,7 @@ import argparse
 
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
-from tui_fs.job.examination import Examination, ToolState, examine
+from tui_fs.job.doctor import Diagnosis, ToolState, diagnose
 from tui_fs.model.codec import encode
 from tui_fs.model.paths import displayable
 from tui_fs.strategies.registry import remedy
@@ -12,7 +12,7 @@ from tui_fs.strategies.registry import remedy
 
 def run(parsed: argparse.Namespace) -> int:
     """Print what works here."""
-    examination = examine()
+    examination = diagnose()
     if parsed.json:
         print_json({"schema": SCHEMA, **encode(examination)})
     else:
@@ -26,7 +26,7 @@ def _place(tool: ToolState) -> str:
     return "not installed" if tool.remedy == remedy(tool.name) else "not checked"
 
 
-def _as_text(examination: Examination) -> str:
+def _as_text(examination: Diagnosis) -> str:
     rows: list[tuple[str, ...]] = [
         (
             tool.name,

@@ -10,7 +10,7 @@ from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.calibrating import measure, needs_measuring
-from tui_fs.job.overlap import refuse_nested
+from tui_fs.job.conflicts import check_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
 from tui_fs.linux.mounts import has_lower_layers, mounts_below, read_mounts
@@ -137,7 +137,7 @@ def _why_refused(paths: Sequence[str]) -> str:
 
 def _refuse_nested(paths: Sequence[str]) -> None:
     try:
-        refuse_nested([Target(PathStr(path), take_pin(path)) for path in paths])
+        check_nested([Target(PathStr(path), take_pin(path)) for path in paths])
     except OSError as error:
         raise cannot_examine(common_directory(paths), error) from error
 

@@ -8,12 +8,12 @@ from tui_fs.cli.command_process import set_left_running
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import Action, Record, delete_command, find, undo_command
+from tui_fs.job.aside_store import Action, AsideRecord, delete_command, find, undo_command
 from tui_fs.job.aside_undo import refuse_other_host, undo
 from tui_fs.job.maintenance import Prospect, look, put_aside, recreate_directory
 from tui_fs.job.maintenance_frame import refuse_occupied
+from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import refuse_read_only
-from tui_fs.job.races import keep_open
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.maintenance.open_users import OpenUsers
 from tui_fs.model.codec import argv_fields, path_fields
@@ -225,14 +225,14 @@ def _occupant_fields(occupants: OpenUsers) -> dict[str, object]:
     return {"occupants": found, "unseen_processes": occupants.unseen}
 
 
-def _meaning(record: Record, standing: AsideState | None) -> str:
+def _meaning(record: AsideRecord, standing: AsideState | None) -> str:
     meaning = _MEANINGS[standing]
     if standing is AsideState.ELSEWHERE:
         return f"{meaning} {displayable(record.host.name)}"
     return meaning
 
 
-def _record_fields(record: Record, standing: AsideState | None) -> dict[str, object]:
+def _record_fields(record: AsideRecord, standing: AsideState | None) -> dict[str, object]:
     fields: dict[str, object] = {
         "id": record.id,
         "action": record.action.value,

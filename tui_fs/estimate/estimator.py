@@ -67,7 +67,8 @@ def estimate_all(
 ) -> tuple[Estimate, ...]:
     """Return an estimate for each candidate, in their order."""
     estimates = tuple(
-        _estimate(survey, options, inputs, name, candidate) for name, candidate in candidates.items()
+        _estimate(survey, options, inputs, name, candidate)
+        for name, candidate in candidates.items()
     )
     sentences = advice(survey, inputs.calibration.kind, estimates)
     return tuple(replace(one, advice=sentences[one.strategy]) for one in estimates)

@@ -5,7 +5,7 @@ import enum
 import os
 from collections.abc import Iterator
 
-from tui_fs.job.aside_store import Action, Damaged, Record, all_records
+from tui_fs.job.aside_store import Action, AsideRecord, Damaged, all_records
 from tui_fs.job.maintenance_frame import spot
 from tui_fs.linux.pins import open_directory, pin_of
 from tui_fs.maintenance import aside
@@ -24,12 +24,12 @@ class AsideState(enum.StrEnum):
     """Another host made the record; this one cannot know."""
 
 
-def records() -> tuple[list[tuple[Record, AsideState | None]], list[Damaged]]:
+def records() -> tuple[list[tuple[AsideRecord, AsideState | None]], list[Damaged]]:
     """Return all records with what is there now, the newest first, and those that are damaged.
 
     None stands for a place that is out of reach.
     """
-    listed: list[tuple[Record, AsideState | None]] = []
+    listed: list[tuple[AsideRecord, AsideState | None]] = []
     found, damaged = all_records()
     for record in found:
         try:
@@ -39,7 +39,7 @@ def records() -> tuple[list[tuple[Record, AsideState | None]], list[Damaged]]:
     return listed, damaged
 
 
-def state_of_record(record: Record) -> AsideState:
+def state_of_record(record: AsideRecord) -> AsideState:
     """Return what is there now; BadInput if the place cannot be looked at."""
     if record.is_of_other_host:
         return AsideState.ELSEWHERE
@@ -47,7 +47,7 @@ def state_of_record(record: Record) -> AsideState:
         return standing_in(record, parent)
 
 
-def standing_in(record: Record, parent: int) -> AsideState:
+def standing_in(record: AsideRecord, parent: int) -> AsideState:
     aside_spot = spot(parent, record.aside)
     if record.action is Action.ASIDE and is_recorded(aside_spot, record.pin):
         return AsideState.ASIDE
@@ -74,7 +74,7 @@ def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
 
 
 @contextlib.contextmanager
-def opened_above(record: Record) -> Iterator[int]:
+def opened_above(record: AsideRecord) -> Iterator[int]:
     """Give a descriptor for reading of the directory that holds what was set aside."""
     directory = os.path.dirname(record.path)
     try:

@@ -29,7 +29,7 @@ class Action(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AsideRecord:
     """A directory that was set aside, or was about to be.
 
     Attributes:
@@ -71,12 +71,12 @@ class Damaged:
     why: str
 
 
-def new_record(action: Action, target: Target) -> Record:
+def new_record(action: Action, target: Target) -> AsideRecord:
     """Return the record of something that is about to begin."""
     record_id = os.urandom(_ID_BYTES).hex()
     above, name = os.path.split(target.path)
     aside = os.path.join(above, cut_name(".", name, f".tui-fs-aside-{record_id}"))
-    record = Record(
+    record = AsideRecord(
         record_id,
         action,
         target.path,
@@ -89,17 +89,17 @@ def new_record(action: Action, target: Target) -> Record:
     return replace(record, aside=record.room) if action is Action.RECREATE else record
 
 
-def delete_command(record: Record) -> tuple[str, ...]:
+def delete_command(record: AsideRecord) -> tuple[str, ...]:
     """Return the command that deletes what was put aside."""
     return ("tui-fs", "delete", record.aside, "--strategy", "rm", "--gentle")
 
 
-def undo_command(record: Record) -> tuple[str, ...]:
+def undo_command(record: AsideRecord) -> tuple[str, ...]:
     """Return the command that puts back what was put aside, or finishes what was interrupted."""
     return ("tui-fs", "aside", "--undo", record.id)
 
 
-def keep(record: Record) -> str:
+def keep(record: AsideRecord) -> str:
     """Write a new record so that it survives a power failure, and return its file.
 
     Raises:
@@ -127,7 +127,7 @@ def keep(record: Record) -> str:
     ) from first
 
 
-def rewrite(file: str, record: Record) -> None:
+def rewrite(file: str, record: AsideRecord) -> None:
     """Write a record over itself, whole and lasting; OSError if that fails."""
     write_json(file, {"schema": _SCHEMA, **encode(record)})
     _sync(os.path.dirname(file))
@@ -144,7 +144,7 @@ def forgotten(file: str) -> str:
     return ""
 
 
-def find(record_id: str) -> tuple[str, Record]:
+def find(record_id: str) -> tuple[str, AsideRecord]:
     """Return a record and its file; BadInput if there is none of that name, or it is damaged."""
     for file in _files():
         if os.path.basename(file) == f"{record_id}.json":
@@ -154,9 +154,9 @@ def find(record_id: str) -> tuple[str, Record]:
     )
 
 
-def all_records() -> tuple[list[Record], list[Damaged]]:
+def all_records() -> tuple[list[AsideRecord], list[Damaged]]:
     """Return all records, the newest first, and those that cannot be read."""
-    found: list[Record] = []
+    found: list[AsideRecord] = []
     damaged: list[Damaged] = []
     for file in _files():
         try:
@@ -175,11 +175,11 @@ def _files() -> Iterator[str]:
                     yield os.path.join(place, name)
 
 
-def _read(file: str) -> Record:
+def _read(file: str) -> AsideRecord:
     value = read_json(file)
     if value.get("schema") != _SCHEMA:
         raise BadInput(f"{displayable(file)} was written by another version of tui-fs.")
-    record = decode(Record, value)
+    record = decode(AsideRecord, value)
     if os.path.basename(file) != f"{record.id}.json":
         raise BadInput(f"{displayable(file)} holds the record of another one.")
     return record

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui_fs.job.aside_state import AsideState, is_recorded, opened_above, standing_in
-from tui_fs.job.aside_store import Action, Record, find, forgotten, undo_command
+from tui_fs.job.aside_store import Action, AsideRecord, find, forgotten, undo_command
+from tui_fs.job.conflicts import alone
 from tui_fs.job.maintenance_frame import (
     checked,
     opened,
@@ -19,7 +20,6 @@ from tui_fs.job.maintenance_frame import (
     undisturbed,
 )
 from tui_fs.job.maintenance_rules import refuse_begun_deletion, tell_system_log
-from tui_fs.job.overlap import alone
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import aside
@@ -40,7 +40,7 @@ class Undone:
         warning: a sentence about what failed afterwards; empty if nothing did.
     """
 
-    record: Record
+    record: AsideRecord
     standing_before: AsideState
     moved: int
     kept: tuple[tuple[PathStr, PathStr], ...]
@@ -83,7 +83,7 @@ def undo(record_id: str) -> Undone:
     return Undone(record, standing, drained.moved, tuple(drained.kept), logged, warning)
 
 
-def refuse_other_host(record: Record) -> None:
+def refuse_other_host(record: AsideRecord) -> None:
     """Raise JobFailed if another host made the record."""
     if record.is_of_other_host:
         raise JobFailed(
@@ -93,7 +93,7 @@ def refuse_other_host(record: Record) -> None:
 
 
 @contextlib.contextmanager
-def _telling_where(record: Record, parent: int, before: AsideState) -> Iterator[None]:
+def _telling_where(record: AsideRecord, parent: int, before: AsideState) -> Iterator[None]:
     """Say in what failed whether the directory is back all the same, and where the rest is."""
     try:
         yield
@@ -107,7 +107,7 @@ def _telling_where(record: Record, parent: int, before: AsideState) -> Iterator[
         raise
 
 
-def _put_back(record: Record) -> Drained:
+def _put_back(record: AsideRecord) -> Drained:
     target = checked(record.aside)
     refuse_begun_deletion(record, target)
     with opened(target) as (parent, held):
@@ -133,7 +133,7 @@ def _put_back(record: Record) -> Drained:
                 return remove_drained(there, twin, held)
 
 
-def _finish(record: Record, parent: int) -> Drained:
+def _finish(record: AsideRecord, parent: int) -> Drained:
     """Put in order what a killed run has left."""
     place, there = spot(parent, record.path), spot(parent, record.aside)
     room = spot(parent, record.room)
@@ -162,7 +162,7 @@ def _another_at(aside_path: PathStr) -> Refused:
     )
 
 
-def _refuse_gone(file: str, record: Record, parent: int) -> None:
+def _refuse_gone(file: str, record: AsideRecord, parent: int) -> None:
     if os.fstat(parent).st_dev == record.pin.device:
         advice = forgotten(file) or "Its record is forgotten."
     else:
@@ -172,7 +172,7 @@ def _refuse_gone(file: str, record: Record, parent: int) -> None:
     )
 
 
-def _occupied_place(record: Record) -> Refused:
+def _occupied_place(record: AsideRecord) -> Refused:
     shown = displayable(record.path)
     path = record.path
     advice = f"Rename it first, for instance: {shell_quoted(('mv', '-T', path, f'{path}.new'))}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tui_fs.job.aside_state import AsideState, standing_in, state_of_record
 from tui_fs.job.aside_store import (
     Action,
-    Record,
+    AsideRecord,
     all_records,
     forgotten,
     keep,
@@ -15,6 +15,7 @@ from tui_fs.job.aside_store import (
     rewrite,
     undo_command,
 )
+from tui_fs.job.conflicts import alone, check_conflicts
 from tui_fs.job.maintenance_frame import (
     checked,
     opened,
@@ -25,7 +26,6 @@ from tui_fs.job.maintenance_frame import (
     undisturbed,
 )
 from tui_fs.job.maintenance_rules import tell_system_log
-from tui_fs.job.overlap import alone, refuse_overlap
 from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import aside, recreate
 from tui_fs.maintenance.open_users import OpenUsers, find_open_users
@@ -53,7 +53,7 @@ class Prospect:
 class RenamedAside:
     """A directory that was put aside; `was_logged` tells whether the system's log took a line."""
 
-    record: Record
+    record: AsideRecord
     occupants: OpenUsers
     was_logged: bool
 
@@ -135,7 +135,7 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
 class _Act:
     """An action with its record, on a directory and the one that holds it, both open."""
 
-    def __init__(self, record: Record, parent: int, held: int) -> None:
+    def __init__(self, record: AsideRecord, parent: int, held: int) -> None:
         self.parent, self.held = parent, held
         self.record = record
         self.file = keep(record)
@@ -149,7 +149,7 @@ class _Act:
 
 
 @contextlib.contextmanager
-def _acting(record: Record) -> Iterator[_Act]:
+def _acting(record: AsideRecord) -> Iterator[_Act]:
     """Hold off jobs and signals, write the record, and tell the system's log how it ended.
 
     Raises:
@@ -158,7 +158,7 @@ def _acting(record: Record) -> Iterator[_Act]:
     target = Target(record.path, record.pin)
     with told("Nothing was changed"), alone(), undisturbed():
         try:
-            refuse_overlap([target])
+            check_conflicts([target])
             if checked(record.path) != target:
                 raise _replaced(record.path)
             with opened(target) as (parent, held):

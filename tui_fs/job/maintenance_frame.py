@@ -6,8 +6,8 @@ import os
 import signal
 from collections.abc import Iterator
 
+from tui_fs.job.path_safety import open_pinned
 from tui_fs.job.permission import check_targets
-from tui_fs.job.races import open_pinned
 from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.maintenance import aside

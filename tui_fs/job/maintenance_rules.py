@@ -1,8 +1,8 @@
 """The rules for maintenance besides those for deleting, and its line in the system's log."""
 
-from tui_fs.job.aside_store import Record
+from tui_fs.job.aside_store import AsideRecord
 from tui_fs.job.audit import send_to_syslog
-from tui_fs.job.overlap import refuse_overlap
+from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
 from tui_fs.linux.caller import current_caller
@@ -15,18 +15,18 @@ _MAX_PATH_CHARACTERS = 200
 _MAX_VALUE_CHARACTERS = 100
 
 
-def refuse_begun_deletion(record: Record, target: Target) -> None:
+def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
     """Raise Refused if a job has begun to delete what was put aside, or a part of it.
 
     Args:
         target: what was put aside, as it is there now.
     """
-    refuse_overlap([target])
+    check_conflicts([target])
     for job in all_jobs():
         try:
             paths = [target.path for target in load_plan(job).targets]
         except BadInput:
-            continue  # it names nobody; while such a job runs, `refuse_overlap` has refused
+            continue  # it names nobody; while such a job runs, `check_conflicts` has refused
         if not any(is_within(path, record.aside) for path in paths):
             continue
         view = JobView(job)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from tui_fs.estimate.calibration import Calibration, fit
 from tui_fs.estimate.time import typical
-from tui_fs.job.overlap import alone, refuse_overlap
+from tui_fs.job.conflicts import alone, check_conflicts
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.small_trees import SmallTrees
@@ -148,7 +148,7 @@ def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
     set_child_subreaper()
     device = os.lstat(target).st_dev
     with _only_one(), alone():
-        refuse_overlap((Target(place, take_pin(place)),))
+        check_conflicts((Target(place, take_pin(place)),))
         remove_left_over(device)
         scratch = Scratch(place, device)
     child, parent = 0, os.getpid()

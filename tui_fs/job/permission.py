@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tui_fs.job.overlap import refuse_nested
+from tui_fs.job.conflicts import check_nested
 from tui_fs.job.store import emergency_directory, state_directory
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.command import Command
@@ -59,7 +59,7 @@ def check_targets(paths: Sequence[str], *, to_look: bool = False) -> tuple[Targe
     environment = _environment()
     checks = CheckRound(environment)
     targets = tuple(check(path, environment, checks) for path in paths)
-    refuse_nested(targets)
+    check_nested(targets)
     policy = read_policy(known_strategies=STRATEGIES)
     for target in targets:
         policy_here = replace(policy, read_only=None) if to_look else policy
@@ -133,18 +133,18 @@ def check_plan(plan: Plan) -> None:
             rule="policy",
         )
     _refuse_too_many(plan.paths)
-    refuse_nested(plan.targets)
+    check_nested(plan.targets)
     check_again_all(plan, plan.targets)
 
 
 def check_again_all(plan: Plan, targets: Iterable[Target]) -> None:
     """Check that some of a plan's targets are what was confirmed, and still may be deleted."""
-    checks = ChecksAgain(plan)
+    checks = RepeatedChecks(plan)
     for target in targets:
         checks.check(target)
 
 
-class ChecksAgain:
+class RepeatedChecks:
     """Checks of a plan's targets that follow each other closely.
 
     Args:

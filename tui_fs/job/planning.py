@@ -11,16 +11,16 @@ from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
 from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.estimate.versions import installed_versions
-from tui_fs.job.aftermath import without_roots
 from tui_fs.job.calibrations import known_of
-from tui_fs.job.races import (
+from tui_fs.job.path_safety import (
+    check_path_race,
     directories_named_from,
-    refuse_race,
+    path_race,
     stage,
-    why_race,
     why_too_many_steps,
 )
 from tui_fs.job.store import new_job_id, state_directory
+from tui_fs.job.verification import without_roots
 from tui_fs.linux.caller import current_caller
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.memory import memory_room
@@ -106,7 +106,7 @@ def forecast(
         unfit += [
             why
             for why in (
-                why_race(strategy, options, paths, survey.writable_by_others),
+                path_race(strategy, options, paths, survey.writable_by_others),
                 why_too_many_steps(strategy, staged),
             )
             if why is not None
@@ -208,7 +208,7 @@ def make_plan(
         raise Missing(f"{strategy} cannot run here: {'; '.join(reasons)}.")
     _refuse_exchanged(targets, survey)
     paths = tuple(target.path for target in targets)
-    refuse_race(STRATEGIES[strategy], options, paths, survey.writable_by_others)
+    check_path_race(STRATEGIES[strategy], options, paths, survey.writable_by_others)
     if not survey.finished and not (guarantees_of(strategy).race_safe or options.accept_races):
         raise Refused(
             f"Not everything is counted yet, so nobody knows whether others may write in the "

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tui_fs.job.launcher import Launcher
-from tui_fs.job.pacing import ranks_of
-from tui_fs.job.permission import check_plan
-from tui_fs.job.races import (
+from tui_fs.job.path_safety import (
     SPARE_DESCRIPTORS,
     StagedStep,
+    check_path_race,
     open_pinned,
-    refuse_race,
     stage,
     why_too_many_steps,
 )
+from tui_fs.job.permission import check_plan
+from tui_fs.job.throttle import ranks_of
 from tui_fs.job.tool_output import ToolOutput
 from tui_fs.linux.boot import boot_id
 from tui_fs.linux.executables import why_untrusted
@@ -105,7 +105,7 @@ def why_unprepared(error: BaseException) -> TuiFsError:
 def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     strategy = strategy_named(plan.strategy)
     check_plan(plan)
-    refuse_race(strategy, plan.options, plan.paths, plan.writable_by_others)
+    check_path_race(strategy, plan.options, plan.paths, plan.writable_by_others)
     check_tools(plan.tools.values())
     allow_more_descriptors(2 * len(plan.targets) + SPARE_DESCRIPTORS)
     pinned = [open_pinned(target) for target in plan.targets]

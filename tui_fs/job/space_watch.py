@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from tui_fs.job.space_causes import space_causes
+from tui_fs.job.freed_space import explain_freed_space
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.open_files import LIMIT_S, OpenFileScan, scan_open_files
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.space import Cause, CauseKind, Space
+from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
 
 
 class SpaceWatch:
@@ -32,7 +32,7 @@ class SpaceWatch:
         deleted_entries: int | None,
         *,
         is_finished: bool,
-    ) -> tuple[Cause, ...]:
+    ) -> tuple[Discrepancy, ...]:
         """Return why the space that came back is not what was expected.
 
         On several file systems nobody knows what was expected of which, so that only facts are
@@ -40,15 +40,15 @@ class SpaceWatch:
         """
         is_one = len(self._watched) == 1
         held_after = self._look()
-        found: dict[Cause, None] = {}  # of several file systems each tells the same holders
+        found: dict[Discrepancy, None] = {}  # of several file systems each tells the same holders
         for place in self._watched:
             try:
                 filesystem = file_system_of(place)
             except (OSError, BadInput) as why:  # the end of a job is told whatever happens
                 sentence = f"The file system of {displayable(place)} could not be looked at: {why}"
-                found[Cause(CauseKind.NOT_LOOKED_AT, sentence, "")] = None
+                found[Discrepancy(DiscrepancyKind.NOT_LOOKED_AT, sentence, "")] = None
                 continue
-            causes = space_causes(
+            causes = explain_freed_space(
                 before=before if is_one else None,
                 after=after if is_one else None,
                 expected=self._plan.expected,

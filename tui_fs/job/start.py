@@ -106,13 +106,13 @@ def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
     return False
 
 
-def tell_ready() -> None:
+def notify_ready() -> None:
     """In the supervisor: tell that the journal has its first line; nobody may be listening."""
     with contextlib.suppress(BrokenPipeError):
         os.write(1, READY)
     os.dup2(2, 1)
 
 
-def may_begin() -> bool:
+def wait_for_go() -> bool:
     """In the supervisor: wait for the starter's word; False if it has gone without giving it."""
     return os.read(0, 1) == GO

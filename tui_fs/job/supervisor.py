@@ -15,26 +15,26 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from tui_fs.job.aftermath import Aftermath, look
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
+from tui_fs.job.buffered_journal import BufferedJournal
+from tui_fs.job.conflicts import register_or_refuse
 from tui_fs.job.control import ControlServer
 from tui_fs.job.crash import CrashMark
 from tui_fs.job.end_reserve import EndReserve
-from tui_fs.job.ending import ending_of
+from tui_fs.job.job_outcome import outcome_of_job
 from tui_fs.job.journal import JournalWriter
 from tui_fs.job.launcher import StepEnd
 from tui_fs.job.lock import SupervisorLock
-from tui_fs.job.overlap import enlist
-from tui_fs.job.pacing import Pacing
 from tui_fs.job.preparation import Prepared, job_started, prepare, why_unprepared
-from tui_fs.job.record import Record
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
 from tui_fs.job.space_watch import SpaceWatch
-from tui_fs.job.start import may_begin, tell_ready
+from tui_fs.job.start import notify_ready, wait_for_go
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
+from tui_fs.job.throttle import Throttle
 from tui_fs.job.tool_pipes import ToolPipes
+from tui_fs.job.verification import Verification, look
 from tui_fs.linux.entry_causes import cause_of_failure
 from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
@@ -80,7 +80,7 @@ class Supervisor:
         self._folder = folder
         self._plan = plan
         self._began = time.monotonic()
-        self._record = Record(JournalWriter(folder.journal), EndReserve(folder.end))
+        self._record = BufferedJournal(JournalWriter(folder.journal), EndReserve(folder.end))
         self._snapshot = Snapshot()
         self._errors: list[EntryFailed] = []
         self._schedule = SampleSchedule()
@@ -110,22 +110,22 @@ class Supervisor:
             ready = prepare(self._plan, self._folder.empty_directory, self._own_nice)
         except TuiFsError as why:
             self._refuse(why)
-            tell_ready()
+            notify_ready()
             return
         try:
             server = self._watch(ready)
         except (OSError, MemoryError) as error:
             ready.launcher.close()
             self._refuse(why_unprepared(error))
-            tell_ready()
+            notify_ready()
             return
         self._note_start(ready)
         if self._record.is_behind:
             self._launcher.close()
             raise OSError(f"the journal could not be begun: {self._record.problem}")
-        tell_ready()
+        notify_ready()
         problem: TuiFsError | None = None
-        if not may_begin():
+        if not wait_for_go():
             problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
         for number in range(len(self._staged)):
             problem = problem or self._run_step(number)
@@ -153,7 +153,7 @@ class Supervisor:
         places = {one.pin.device: os.path.dirname(one.path) for one in self._plan.targets}
         watched = one_of_each(places.values())
         self._sampler = Sampler(source, self._output, watched, launcher.pid)
-        self._pacing = Pacing(
+        self._pacing = Throttle(
             launcher,
             self._plan.options.pace,
             self._own_nice,
@@ -428,7 +428,7 @@ class Supervisor:
         self._launcher.close()  # first: what is looked at must not change any more
         self._pipes.read_all()
         self._memory.check()
-        aftermath: Aftermath = look(self._plan, self._held)
+        aftermath: Verification = look(self._plan, self._held)
         for held in self._held:
             os.close(held)
         for place in self._sampler.places:
@@ -440,7 +440,7 @@ class Supervisor:
         self._note(self._held_counted(self._sampler.last_sample(self._now(), self._wall_s)))
         what = self._plan, self._snapshot, aftermath, str(problem or "")
         is_counted = source.is_whole and not self._has_uncounted and self._sampler.has_last_counts
-        ending = ending_of(*what, is_counted=is_counted)
+        ending = outcome_of_job(*what, is_counted=is_counted)
         left = aftermath.survivors.entries if aftermath.survivors else None
         deleted = _sum(ending.deleted_files, ending.deleted_directories)
         failed, removed = self._snapshot.failed, self._snapshot.removed
@@ -533,7 +533,7 @@ def _prune() -> None:
 def _enlist(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
     """Take the lock of the job; return why the job may not run, also if there can be no lock."""
     try:
-        return enlist(folder, plan.targets)
+        return register_or_refuse(folder, plan.targets)
     except BlockingIOError:
         raise  # another supervisor has the lock: the journal is its own
     except JobFailed as error:

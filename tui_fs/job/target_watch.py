@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from tui_fs.job.aftermath import is_deleted
-from tui_fs.job.permission import ChecksAgain, check_again_all
-from tui_fs.job.races import StagedStep
+from tui_fs.job.path_safety import StagedStep
+from tui_fs.job.permission import RepeatedChecks, check_again_all
+from tui_fs.job.verification import is_deleted
 from tui_fs.linux.background_call import call_within
 from tui_fs.linux.limits import cause_of, is_limit, measured
 from tui_fs.linux.mounts import mount_of, read_mounts
@@ -57,7 +57,7 @@ class TargetWatch:
         mounts = measured(read_mounts)
         places = [mount_of(path, mounts) if mounts else None for path in plan.paths]
         self._may_hang = any(mount is None or mount.may_not_answer for mount in places)
-        self._checks: ChecksAgain | None = None
+        self._checks: RepeatedChecks | None = None
 
     @property
     def has_doubts(self) -> bool:
@@ -154,7 +154,7 @@ class TargetWatch:
         commands.
         """
         if self._checks is None:
-            self._checks = ChecksAgain(self._plan, is_own_namespace_only=True)
+            self._checks = RepeatedChecks(self._plan, is_own_namespace_only=True)
         self._checks.check(target)
 
     def _is_exchanged(self, one: int) -> bool:

@@ -17,7 +17,7 @@ from tui_fs.linux.background_call import call_within
 from tui_fs.linux.host import current_host
 from tui_fs.model.codec import Json, decode
 from tui_fs.model.errors import JobFailed
-from tui_fs.model.events import EntryFailed, Event, FailuresCounted, HeldBack, Sampled
+from tui_fs.model.events import EntryFailed, Event, FailuresCounted, Sampled, Throttled
 from tui_fs.model.host import Locality, locality_of
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
@@ -97,7 +97,7 @@ class JobView:
         for event in sampled:
             if isinstance(event, FailuresCounted):
                 self.snapshot = fold(self.snapshot, event)
-            elif isinstance(event, HeldBack) and self.snapshot.held is None:
+            elif isinstance(event, Throttled) and self.snapshot.held is None:
                 self.snapshot = replace(self.snapshot, held=event)
         return number + 1
 

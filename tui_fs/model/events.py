@@ -12,7 +12,7 @@ from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause, Space
+from tui_fs.model.space import Discrepancy, Space
 from tui_fs.model.strategy import Argv, Pace, StrategyName
 from tui_fs.model.target import check_paths
 
@@ -201,7 +201,7 @@ class PaceChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class Throttled:
     """A gentle job has stopped its tools, because somebody waits.
 
     Attributes:
@@ -215,7 +215,7 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class Unthrottled:
     """The tools of a gentle job run again."""
 
     at_s: float
@@ -271,7 +271,7 @@ class JobFinished:
     surviving_entries: int | None
     space: Space | None
     left: tuple[PathStr, ...]
-    space_causes: tuple[Cause, ...] = ()
+    space_causes: tuple[Discrepancy, ...] = ()
     unknown: tuple[PathStr, ...] = ()
     failed: int | None = None
     deleted_entries: int | None = None
@@ -301,8 +301,8 @@ Event = (
     | Paused
     | Resumed
     | PaceChanged
-    | HeldBack
-    | LetGo
+    | Throttled
+    | Unthrottled
     | Audited
     | CancelRequested
     | JobFinished
@@ -322,8 +322,8 @@ _TYPES_BY_WIRE_NAME: dict[str, type[Event]] = {
     "Paused": Paused,
     "Resumed": Resumed,
     "PaceChanged": PaceChanged,
-    "HeldBack": HeldBack,
-    "LetGo": LetGo,
+    "HeldBack": Throttled,
+    "LetGo": Unthrottled,
     "Audited": Audited,
     "CancelRequested": CancelRequested,
     "JobFinished": JobFinished,

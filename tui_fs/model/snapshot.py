@@ -11,11 +11,9 @@ from tui_fs.model.events import (
     EntryFailed,
     Event,
     FailuresCounted,
-    HeldBack,
     JobFinished,
     JobRefused,
     JobStarted,
-    LetGo,
     PaceChanged,
     Paused,
     RecordIncomplete,
@@ -23,7 +21,9 @@ from tui_fs.model.events import (
     Sampled,
     StepFinished,
     StepStarted,
+    Throttled,
     ToolSaid,
+    Unthrottled,
     Usage,
 )
 from tui_fs.model.outcome import JobState
@@ -108,7 +108,7 @@ class Snapshot:
     pace: Pace = field(default_factory=Pace)
     unaudited: str = ""
     record_problem: str = ""
-    held: HeldBack | None = None
+    held: Throttled | None = None
     held_s: float = 0.0
     cancel: CancelRequested | None = None
     failures: tuple[FailureGroup, ...] = ()
@@ -212,9 +212,9 @@ def fold(snapshot: Snapshot, event: Event) -> Snapshot:
             )
         case PaceChanged():
             return replace(snapshot, pace=event.pace)
-        case HeldBack():
+        case Throttled():
             return replace(snapshot, held=event)
-        case LetGo():
+        case Unthrottled():
             since = snapshot.held.at_s if snapshot.held is not None else event.at_s
             return replace(snapshot, held=None, held_s=snapshot.held_s + event.at_s - since)
         case Audited():

@@ -29,7 +29,7 @@ class Space:
         return self.free_bytes + self.reserved_bytes
 
 
-class CauseKind(enum.StrEnum):
+class DiscrepancyKind(enum.StrEnum):
     """What keeps space from coming back, or made more of it come back."""
 
     HELD_OPEN = "held-open"
@@ -45,7 +45,7 @@ class CauseKind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class Discrepancy:
     """One cause, in words that can be shown as they are.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cause:
         command: its name, fit to be shown; empty without a process.
     """
 
-    kind: CauseKind
+    kind: DiscrepancyKind
     sentence: str
     advice: str
     bytes: int | None = None

@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tui_fs.job.examination import Examination, examine
+from tui_fs.job.doctor import Diagnosis, diagnose
 from tui_fs.model.paths import displayable
 from tui_fs.screens.frame import FramedScreen, Settings
 
@@ -41,7 +41,7 @@ class DoctorScreen(FramedScreen):
 
     @work(thread=True, exclusive=True)
     def _look(self) -> None:
-        text = _as_text(examine())
+        text = _as_text(diagnose())
         self.app.call_from_thread(self.query_one("#findings", Static).update, text)
 
     def action_scroll(self, direction: int) -> None:
@@ -49,7 +49,7 @@ class DoctorScreen(FramedScreen):
         self.query_one("#body").scroll_relative(y=direction, animate=False)
 
 
-def _as_text(found: Examination) -> Text:
+def _as_text(found: Diagnosis) -> Text:
     text = Text()
     text.append("tools\n", "bold")
     for tool in found.tools:

@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import Record
+from tui_fs.job.aside_store import AsideRecord
 from tui_fs.job.maintenance import Prospect, look
 from tui_fs.job.maintenance_child import run_maintenance
 from tui_fs.job.permission import read_only_reason
@@ -72,7 +72,7 @@ class MaintenanceScreen(FramedScreen):
         self._path = path
         self.has_acted = False
         self._actions: dict[str, _Action] = {}
-        self._aside: dict[str, Record] = {}
+        self._aside: dict[str, AsideRecord] = {}
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list and what was done."""
@@ -100,7 +100,9 @@ class MaintenanceScreen(FramedScreen):
         aside = {record.id: record for record, standing in listed if standing is AsideState.ASIDE}
         self.app.call_from_thread(self._show, actions, aside, problem)
 
-    def _show(self, actions: dict[str, _Action], aside: dict[str, Record], problem: str) -> None:
+    def _show(
+        self, actions: dict[str, _Action], aside: dict[str, AsideRecord], problem: str
+    ) -> None:
         if not self.is_attached or not self.query(BarList):  # it is closing
             return
         self._actions, self._aside = actions, aside
@@ -216,7 +218,7 @@ def _asides(path: str) -> tuple[_Action, ...]:
     )
 
 
-def _undo(record: Record, standing: AsideState | None) -> _Action | None:
+def _undo(record: AsideRecord, standing: AsideState | None) -> _Action | None:
     """Return the way back, None if there is nothing to do."""
     act = partial(run_maintenance, "aside", "--undo", record.id)
     shown, name = displayable(record.path), displayable(os.path.basename(record.path))

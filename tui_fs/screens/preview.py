@@ -15,7 +15,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui_fs.job.calibrating import measure, needs_measuring
-from tui_fs.job.continuation import Rest, rest_of
+from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import (
     check_plan,
     check_targets,
@@ -24,7 +24,7 @@ from tui_fs.job.permission import (
     word_to_type,
 )
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate, make_plan
-from tui_fs.job.races import keep_open
+from tui_fs.job.resume import Remainder, remainder_of
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
@@ -154,19 +154,19 @@ class PreviewScreen(CountingScreen):
     @work(thread=True, exclusive=True, group="check")
     def _check(self) -> None:
         """Ask the safety rules; a thousand directories take two seconds."""
-        rest = Rest((), "")
+        rest = Remainder((), "")
         try:
             if self._died is not None:
-                rest = rest_of(self._died)
+                rest = remainder_of(self._died)
             else:
-                rest = Rest(check_targets(self._paths, to_look=True), "")
+                rest = Remainder(check_targets(self._paths, to_look=True), "")
             self._open_targets.enter_context(keep_open(rest.targets))
         except TuiFsError as why:
             self.post_message(Failed(why))
             return
         self.app.call_from_thread(self._checked, rest)
 
-    def _checked(self, rest: Rest) -> None:
+    def _checked(self, rest: Remainder) -> None:
         if not self.is_attached:
             self._open_targets.close()
             return

@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from tui_fs.model.calls import REMOVING_CALLS, CallLine, call_lines
-from tui_fs.model.events import HeldBack
+from tui_fs.model.events import Throttled
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority, Pace
@@ -32,7 +32,7 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     return verb, in_words(started.targets), f"{started.strategy} · job {started.job_id}"
 
 
-def held_words(held: HeldBack) -> str:
+def held_words(held: Throttled) -> str:
     """Return why a gentle job stands still."""
     return f"others wait for the {held.resource}, {held.pressure_percent:.0f} % of the time"
 

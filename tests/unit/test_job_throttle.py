@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import wait_until
 from tests.needs import needs_tool
 from tui_fs.job.launcher import Launcher
-from tui_fs.job.pacing import CONTINUED_BY_OTHERS, Pacing
+from tui_fs.job.throttle import CONTINUED_BY_OTHERS, Throttle
 from tui_fs.model.command import Command
 from tui_fs.model.events import Event, PaceChanged, ToolSaid
 from tui_fs.model.strategy import IoPriority, Pace
@@ -41,10 +41,10 @@ def launcher(directory: int) -> Iterator[Launcher]:
     made.close()
 
 
-def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) -> Pacing:
+def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) -> Throttle:
     """Give the pacing of a job that began with a pace."""
     events = [] if noted is None else noted
-    return Pacing(launcher, pace, os.nice(0), (), events.append, lambda: 1.0)
+    return Throttle(launcher, pace, os.nice(0), (), events.append, lambda: 1.0)
 
 
 def said(launcher: Launcher, lines: int) -> list[str]:
@@ -137,7 +137,9 @@ def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
     cat = needs_tool("cat", package="coreutils")
     launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
     try:
-        pacing = Pacing(launcher, Pace(), os.nice(0), (), lambda _: None, lambda: 1.0, counts=False)
+        pacing = Throttle(
+            launcher, Pace(), os.nice(0), (), lambda _: None, lambda: 1.0, counts=False
+        )
         # When it is to keep to a rate / Then one clear sentence, and nothing has changed
         why = pacing.change(Command("rate", "100"))
         assert why == "Nothing counts what this job removes, so it cannot keep to a rate."
@@ -180,7 +182,7 @@ def test_tools_that_never_stood_are_not_told_to_go_on(launcher: Launcher) -> Non
     assert not any(_is_going(pacing, tool) for _ in range(5))
 
 
-def _is_going(pacing: Pacing, tool: psutil.Process) -> bool:
+def _is_going(pacing: Throttle, tool: psutil.Process) -> bool:
     pacing.look(lambda: 0)
     time.sleep(0.05)
     return tool.status() != psutil.STATUS_STOPPED

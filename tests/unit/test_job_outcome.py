@@ -10,19 +10,19 @@ import pytest
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
-from tui_fs.job.aftermath import Aftermath
-from tui_fs.job.ending import Ending, ending_of
+from tui_fs.job.job_outcome import JobOutcome, outcome_of_job
 from tui_fs.job.report import report_of
+from tui_fs.job.verification import Verification
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.events import (
     CancelRequested,
     EntryFailed,
     Event,
-    HeldBack,
     JobRefused,
     Paused,
     Sampled,
     StepFinished,
+    Throttled,
     Usage,
 )
 from tui_fs.model.outcome import JobState, Outcome
@@ -31,10 +31,10 @@ from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.survey import Totals
 
 HERE = (PathStr("/srv/t\udcff"),)
-GONE = Aftermath((), Totals())
-LEFT = Aftermath(HERE, Totals(files=3, directories=1))
-UNCOUNTED = Aftermath(HERE, None)
-MOVED = Aftermath(HERE, None, "The directory was moved while it was deleted, to /elsewhere.")
+GONE = Verification((), Totals())
+LEFT = Verification(HERE, Totals(files=3, directories=1))
+UNCOUNTED = Verification(HERE, None)
+MOVED = Verification(HERE, None, "The directory was moved while it was deleted, to /elsewhere.")
 CANCEL = CancelRequested(2.0, "asked by uid 0")
 
 
@@ -53,10 +53,10 @@ def removed(entries: int, directories: int | None) -> Sampled:
     return replace(sampled(1), removed=Removed(entries, directories))
 
 
-def ending(aftermath: Aftermath, *events: Event, problem: str = "") -> Ending:
+def ending(aftermath: Verification, *events: Event, problem: str = "") -> JobOutcome:
     """End the job of ten files and two directories after these events."""
     snapshot = reduce(fold, (*RUNNING, *events), Snapshot())
-    return ending_of(plan(), snapshot, aftermath, problem)
+    return outcome_of_job(plan(), snapshot, aftermath, problem)
 
 
 ALL = removed(12, 2)
@@ -87,7 +87,7 @@ ALL = removed(12, 2)
     ],
 )
 def test_a_job_comes_to_this(
-    aftermath: Aftermath, events: tuple[Event, ...], outcome: Outcome, says: str
+    aftermath: Verification, events: tuple[Event, ...], outcome: Outcome, says: str
 ) -> None:
     # Given what is left and what happened / When ended / Then this outcome, and why
     found = ending(aftermath, *events)
@@ -104,7 +104,7 @@ def test_a_reason_that_is_a_sentence_gets_no_second_full_stop() -> None:
 
 def test_one_entry_is_left_in_the_singular() -> None:
     # Given one survivor / When ended / Then the sentence is in the singular
-    assert "1 entry is left." in ending(Aftermath(HERE, Totals(directories=1))).explanation
+    assert "1 entry is left." in ending(Verification(HERE, Totals(directories=1))).explanation
 
 
 def test_a_cancelled_tool_was_not_killed_from_outside() -> None:
@@ -169,7 +169,7 @@ def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
     return report_of(snapshot, state, errors)
 
 
-@pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), HeldBack(2.0, "io", 50.0)])
+@pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), Throttled(2.0, "io", 50.0)])
 def test_a_pause_in_which_a_job_died_was_no_work(stands: Event) -> None:
     # Given a job that stood still for an hour when the machine went down / When reported
     found = report(*RUNNING, stands, sampled(3599.0, 5), state=JobState.DIED)
@@ -207,7 +207,7 @@ def test_a_disagreement_agrees_in_number() -> None:
     expected = replace(plan().expected, totals=Totals(files=1))
     events: tuple[Event, ...] = (*RUNNING, removed(2, 0))
     snapshot = reduce(fold, events, Snapshot())
-    ending = ending_of(replace(plan(), expected=expected), snapshot, GONE, "")
+    ending = outcome_of_job(replace(plan(), expected=expected), snapshot, GONE, "")
     assert "had counted 1 entry, the job removed 2:" in ending.explanation
 
 
@@ -253,7 +253,7 @@ def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() 
     events: tuple[Event, ...] = (begun, *RUNNING[1:], removed(5, 0), ended(-9))
     snapshot = reduce(fold, events, Snapshot())
     # When ended with 4 of 12 left / Then eight are gone, by difference
-    found = ending_of(plan(), snapshot, LEFT, "")
+    found = outcome_of_job(plan(), snapshot, LEFT, "")
     assert (found.deleted_files, found.deleted_directories) == (7, 1)
     assert not found.split_is_exact
 
@@ -264,7 +264,7 @@ def test_counts_that_were_cut_off_are_not_believed(end: tuple[Event, ...]) -> No
     begun = replace(started(), source=TraceSource.OUTPUT)
     snapshot = reduce(fold, (begun, *RUNNING[1:], removed(5, 0), *end), Snapshot())
     # When ended with 4 of 12 left / Then eight are gone, by difference
-    found = ending_of(plan(), snapshot, LEFT, "")
+    found = outcome_of_job(plan(), snapshot, LEFT, "")
     assert (found.deleted_files, found.deleted_directories) == (7, 1)
     assert not found.split_is_exact
 
@@ -299,7 +299,7 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
     begun = replace(started(), targets=paths)
     events: tuple[Event, ...] = (begun, *RUNNING[1:])
     snapshot = reduce(fold, events, Snapshot())
-    found = ending_of(several, snapshot, Aftermath(paths[1:], Totals(files=3)), "")
+    found = outcome_of_job(several, snapshot, Verification(paths[1:], Totals(files=3)), "")
     assert found.outcome is Outcome.PARTIAL
     assert found.explanation == "3 entries are left. In 2 of 3 directories: /srv/b, /srv/c."
     end = replace(finished(Outcome.PARTIAL), left=paths[1:])
@@ -310,7 +310,7 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
     refused = report(begun, JobRefused(1.0, "changed", "", ""), state=JobState.REFUSED)
     assert [one["gone"] for one in refused["targets"]] == [False, False, False]
     # And nothing is done while one is left, whatever the counters say
-    gone = ending_of(several, snapshot, Aftermath((), Totals()), "")
+    gone = outcome_of_job(several, snapshot, Verification((), Totals()), "")
     assert (gone.outcome, gone.explanation.split(".")[0]) == (
         Outcome.DONE,
         "Nothing of them is left",

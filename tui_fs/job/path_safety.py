@@ -67,7 +67,7 @@ def stage(
         pins: of all targets, for a strategy whose tool compares them too; none where it need not.
     """
     mounts = read_mounts()
-    firm = [number for number, path in enumerate(paths) if is_firm(path, mounts)]
+    firm = [number for number, path in enumerate(paths) if is_unreplaceable(path, mounts)]
     staged: list[StagedStep] = []
     at_once = -(-len(firm) // MOST_GROUPS)
     most = strategy.at_once(options)
@@ -119,7 +119,7 @@ def why_too_many_steps(strategy: Strategy, staged: Sequence[StagedStep]) -> str 
     )
 
 
-def is_firm(path: str, mounts: MountTable) -> bool:
+def is_unreplaceable(path: str, mounts: MountTable) -> bool:
     """Return whether only the user and root can replace any part of a path, its end included."""
     try:
         if foreign_mount_on_way(path, mounts) is not None:
@@ -132,10 +132,12 @@ def is_firm(path: str, mounts: MountTable) -> bool:
 def directories_named_from(paths: Sequence[str]) -> tuple[PathStr, ...]:
     """Return the targets whose tools run in them; command lines name the others in full."""
     mounts = read_mounts()
-    return tuple(PathStr(path) for path in paths if not is_firm(path, mounts))
+    return tuple(PathStr(path) for path in paths if not is_unreplaceable(path, mounts))
 
 
-def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared: int) -> str | None:
+def path_race(
+    strategy: Strategy, options: Options, paths: Sequence[str], shared: int
+) -> str | None:
     """Return why the strategy could be led outside the targets, None if it cannot.
 
     Args:
@@ -171,9 +173,11 @@ def why_race(strategy: Strategy, options: Options, paths: Sequence[str], shared:
     )
 
 
-def refuse_race(strategy: Strategy, options: Options, paths: Sequence[str], shared: int) -> None:
+def check_path_race(
+    strategy: Strategy, options: Options, paths: Sequence[str], shared: int
+) -> None:
     """Raise Refused if the strategy could be led outside the targets."""
-    why = why_race(strategy, options, paths, shared)
+    why = path_race(strategy, options, paths, shared)
     if why is not None:
         advice = f"Use {RACE_SAFE}; --accept-races runs it all the same."
         raise Refused(f"{why}.", advice, rule="races")

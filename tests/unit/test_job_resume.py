@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.continuation import rest_of
+from tui_fs.job.resume import remainder_of
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.statx import FileStatx
 from tui_fs.model.errors import BadInput, Refused
@@ -45,7 +45,7 @@ def exchange(path: Path) -> None:
 
 def test_all_that_are_left_go_on(places: list[Path]) -> None:
     # Given a job of which nothing is gone / When asked / Then all, and nothing to say
-    rest = rest_of(plan_of(*places))
+    rest = remainder_of(plan_of(*places))
     assert [target.path for target in rest.targets] == list(map(str, places))
     assert rest.gone == ""
 
@@ -56,7 +56,7 @@ def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> Non
     shutil.rmtree(places[1])
     exchange(places[3])
     # When asked / Then the others, as they were pinned
-    rest = rest_of(died)
+    rest = remainder_of(died)
     assert [target.path for target in rest.targets] == [str(places[at]) for at in (0, 2, 4)]
     assert [target.pin for target in rest.targets] == [died.targets[at].pin for at in (0, 2, 4)]
     assert (
@@ -73,10 +73,10 @@ def test_one_made_in_another_moment_is_another_even_with_its_inode(
     others = [with_birth(one, (one.pin.birth_ns or 0) + apart_ns) for one in died.targets]
     # When asked / Then nothing of it goes on
     with pytest.raises(Refused) as why:
-        rest_of(replace(died, targets=tuple(others)))
+        remainder_of(replace(died, targets=tuple(others)))
     assert why.value.rule == "changed"
     # And of two of which one is the same, that one
-    rest = rest_of(replace(died, targets=(died.targets[0], others[1])))
+    rest = remainder_of(replace(died, targets=(died.targets[0], others[1])))
     assert [target.path for target in rest.targets] == [str(places[0])]
 
 
@@ -87,13 +87,13 @@ def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
     died = plan_of(*places)
     monkeypatch.setattr("tui_fs.linux.pins.statx", lambda _: FileStatx(None, None))
     with pytest.raises(Refused) as why:
-        rest_of(died)
+        remainder_of(died)
     assert "does not record when" in why.value.sentence
     # And where it did not tell before
     monkeypatch.undo()
     untold = tuple(with_birth(target, None) for target in died.targets)
     with pytest.raises(Refused):
-        rest_of(replace(died, targets=untold))
+        remainder_of(replace(died, targets=untold))
 
 
 def test_many_that_are_gone_are_counted(places: list[Path]) -> None:
@@ -101,7 +101,7 @@ def test_many_that_are_gone_are_counted(places: list[Path]) -> None:
     died = plan_of(*places)
     for path in places[:4]:
         path.rmdir()
-    assert rest_of(died).gone.endswith(f"{places[2]} and 1 more.")
+    assert remainder_of(died).gone.endswith(f"{places[2]} and 1 more.")
 
 
 def test_with_nothing_left_there_is_nothing_to_do(places: list[Path]) -> None:
@@ -110,7 +110,7 @@ def test_with_nothing_left_there_is_nothing_to_do(places: list[Path]) -> None:
     for path in places[:2]:
         path.rmdir()
     with pytest.raises(BadInput) as why:
-        rest_of(died)
+        remainder_of(died)
     assert "nothing is left" in why.value.sentence
 
 
@@ -120,5 +120,5 @@ def test_nothing_but_others_is_refused(places: list[Path]) -> None:
     places[0].rmdir()
     exchange(places[1])
     with pytest.raises(Refused) as refusal:
-        rest_of(died)
+        remainder_of(died)
     assert refusal.value.rule == "changed"

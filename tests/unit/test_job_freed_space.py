@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tui_fs.estimate.space import metadata_bytes_max
-from tui_fs.job.space_causes import MOST_HOLDERS, space_causes
+from tui_fs.job.freed_space import MOST_HOLDERS, explain_freed_space
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.paths import PathStr
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause, CauseKind, Space
+from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
 from tui_fs.model.survey import Totals
 
 MIB = 1 << 20
@@ -46,7 +46,7 @@ def causes(
     kept: tuple[HeldFile, ...] = (),
     inodes: int = 1000,
     **others: Any,
-) -> tuple[Cause, ...]:
+) -> tuple[Discrepancy, ...]:
     """Ask for the causes after a deletion of 1,000 entries in /srv/t."""
     arguments: dict[str, Any] = {
         "before": Space(10 * GIB, 5000),
@@ -65,10 +65,10 @@ def causes(
         "held_before": OpenFileScan(deleted=old),
         "held_after": OpenFileScan(deleted=kept),
     }
-    return space_causes(**(arguments | others))
+    return explain_freed_space(**(arguments | others))
 
 
-def amounts(found: tuple[Cause, ...]) -> list[tuple[str, int | None]]:
+def amounts(found: tuple[Discrepancy, ...]) -> list[tuple[str, int | None]]:
     """Return kinds and bytes."""
     return [(cause.kind.value, cause.bytes) for cause in found]
 
@@ -93,7 +93,7 @@ def test_a_held_file_is_named() -> None:
     # Given 200 MiB that one process holds / When less by that came back
     (cause,) = causes(800 * MIB, 1000 * MIB, kept=(held(1, 200 * MIB, 123),))
     # Then it says who, how much, and what can be done
-    assert (cause.kind, cause.bytes, cause.inodes) == (CauseKind.HELD_OPEN, 200 * MIB, 1)
+    assert (cause.kind, cause.bytes, cause.inodes) == (DiscrepancyKind.HELD_OPEN, 200 * MIB, 1)
     assert (cause.pid, cause.command) == (123, "prog123")
     for words in ("prog123 (process 123)", "200.0 MiB", "/srv/t/log"):
         assert words in cause.sentence
@@ -176,7 +176,7 @@ def test_elsewhere_is_not_told_when_nothing_is_missing() -> None:
 def test_a_path_too_long_to_be_told_is_ours() -> None:
     # Given a file deleted since the start, its path unknown / Then it counts, and says so
     (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, path=""),))
-    assert cause.kind is CauseKind.HELD_OPEN
+    assert cause.kind is DiscrepancyKind.HELD_OPEN
     assert "too long" in cause.sentence
 
 
@@ -260,7 +260,7 @@ def test_more_than_expected(kind: str, surplus: int) -> None:
 def test_files_closed_meanwhile_are_named_where_more_came_back() -> None:
     # Given a file that had been deleted before and was closed meanwhile
     (cause,) = causes(3 * GIB, GIB, old=(held(1, GIB, 5),))
-    assert (cause.kind, cause.bytes) == (CauseKind.OTHERS_FREED, 2 * GIB)
+    assert (cause.kind, cause.bytes) == (DiscrepancyKind.OTHERS_FREED, 2 * GIB)
     assert "Up to 1.0 GiB of it" in cause.sentence
 
 
@@ -331,7 +331,7 @@ def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: in
     # Given 1,000 entries / When fewer inodes came back / Then that is told beyond a hundred
     found = causes(GIB, GIB, kind=kind, inodes=inodes, deleted_entries=deleted)
     assert [(one.kind, one.inodes) for one in found] == (
-        [] if missing is None else [(CauseKind.INODES, missing)]
+        [] if missing is None else [(DiscrepancyKind.INODES, missing)]
     )
 
 
@@ -339,7 +339,9 @@ def test_held_empty_files_keep_inodes() -> None:
     # Given 500 empty files held open / Then they explain the inodes, though no byte is missing
     files = tuple(held(number, 0, 5) for number in range(500))
     found = causes(GIB, GIB, inodes=500, kept=files)
-    assert [(one.kind, one.bytes, one.inodes) for one in found] == [(CauseKind.HELD_OPEN, 0, 500)]
+    assert [(one.kind, one.bytes, one.inodes) for one in found] == [
+        (DiscrepancyKind.HELD_OPEN, 0, 500)
+    ]
 
 
 @given(
@@ -357,15 +359,17 @@ def test_no_more_is_explained_than_is_missing(
     files = tuple(held(number, size, 5 + number) for number, size in enumerate(kept))
     most = least + outside
     found = causes(got, most, least=least, kind=kind, kept=files, finished=finished)
-    facts = {CauseKind.HELD_OPEN, CauseKind.RESERVED}
+    facts = {DiscrepancyKind.HELD_OPEN, DiscrepancyKind.RESERVED}
     guessed = sum(
         one.bytes or 0
         for one in found
-        if one.kind not in facts and one.kind is not CauseKind.OTHERS_FREED
+        if one.kind not in facts and one.kind is not DiscrepancyKind.OTHERS_FREED
     )
     assert guessed <= max(0, most - got)
-    assert sum(one.bytes or 0 for one in found if one.kind is CauseKind.HELD_OPEN) <= sum(kept)
-    surplus = sum(one.bytes or 0 for one in found if one.kind is CauseKind.OTHERS_FREED)
+    assert sum(one.bytes or 0 for one in found if one.kind is DiscrepancyKind.HELD_OPEN) <= sum(
+        kept
+    )
+    surplus = sum(one.bytes or 0 for one in found if one.kind is DiscrepancyKind.OTHERS_FREED)
     assert surplus <= max(0, got - most)
     for one in found:
         assert one.sentence.endswith(".") and one.sentence[0].isalnum()

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_job_store import plan
-from tui_fs.job import overlap
+from tui_fs.job import conflicts
+from tui_fs.job.conflicts import check_conflicts, check_nested, register_or_refuse
 from tui_fs.job.lock import has_supervisor
-from tui_fs.job.overlap import enlist, refuse_nested, refuse_overlap
 from tui_fs.job.store import JobFolder, create, jobs_directory, load_plan
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import Refused
@@ -24,12 +24,12 @@ from tui_fs.model.target import Pin, Target
 
 _AT_WORK = """
 import os, sys
-from tui_fs.job.overlap import enlist
+from tui_fs.job.conflicts import register_or_refuse
 from tui_fs.job.store import JobFolder, load_plan
 folder = JobFolder(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
-lock, why = enlist(folder, load_plan(folder).targets)
+lock, why = register_or_refuse(folder, load_plan(folder).targets)
 print("free" if why is None else f"{why.rule}: {why.sentence}", flush=True)
 sys.stdin.readline()
 """
@@ -105,7 +105,7 @@ def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
     # Given a job at work
     with at_work(job("aaaaaa", "/srv/spool")):
         # When another one wants to / Then refused where one lies in the other
-        _, why = enlist(job("bbbbbb", path), [at(path)])
+        _, why = register_or_refuse(job("bbbbbb", path), [at(path)])
     assert (why is not None) is is_busy
     if why is not None:
         assert why.rule == "busy"
@@ -127,7 +127,7 @@ def test_any_target_of_one_job_is_in_the_way_of_any_of_another(
 ) -> None:
     # Given a job at work on several / When another one wants several / Then none may touch
     with at_work(job("aaaaaa", *theirs)):
-        _, why = enlist(job("bbbbbb", *ours), [at(path) for path in ours])
+        _, why = register_or_refuse(job("bbbbbb", *ours), [at(path) for path in ours])
     assert (why is not None) is is_busy
     assert why is None or why.rule == "busy"
 
@@ -141,7 +141,7 @@ def test_targets_beside_each_other_do_not_touch(tmp_path: Path) -> None:
     # Given directories beside each other, with names that begin alike / Then nothing is refused
     for name in ("a", "ab", "a b/c", "d/a"):
         (tmp_path / name).mkdir(parents=True)
-    refuse_nested([pinned(tmp_path / name) for name in ("a", "ab", "a b/c", "d/a")])
+    check_nested([pinned(tmp_path / name) for name in ("a", "ab", "a b/c", "d/a")])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_target_in_another_is_refused(tmp_path: Path, names: tuple[str, ...]) 
     for name in ("a/b/c", "x"):
         (tmp_path / name).mkdir(parents=True)
     with pytest.raises(Refused) as refusal:
-        refuse_nested([pinned(tmp_path / name) for name in names])
+        check_nested([pinned(tmp_path / name) for name in names])
     assert refusal.value.rule == "overlap"
     assert str(tmp_path / "a") in refusal.value.sentence
 
@@ -173,9 +173,9 @@ def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> No
 
     one, two = str(tmp_path / "real" / inside), str(tmp_path / "name" / other)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tui_fs.job.overlap.os.lstat", lstat)
+        patch.setattr("tui_fs.job.conflicts.os.lstat", lstat)
         with pytest.raises(Refused) as refusal:
-            refuse_nested([target(one.rstrip("/")), target(two.rstrip("/"))])
+            check_nested([target(one.rstrip("/")), target(two.rstrip("/"))])
     assert refusal.value.rule == "overlap"
 
 
@@ -183,7 +183,7 @@ def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given a job at work on another device, which may not answer any more
-    monkeypatch.setattr(overlap, "is_occupied", lambda _: True)
+    monkeypatch.setattr(conflicts, "is_occupied", lambda _: True)
     job("aaaaaa", "/mnt/lost/a")
     theirs = load_plan(job("bbbbbb", "/srv/b")).targets
     ours = [replace(one, pin=replace(one.pin, device=99)) for one in theirs]
@@ -194,13 +194,13 @@ def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
         return REAL_LSTAT(path)
 
     # When another one is to start / Then its own directories are looked at, and no others
-    monkeypatch.setattr("tui_fs.job.overlap.os.lstat", lstat)
-    refuse_overlap(ours, JobFolder(f"{jobs_directory()}/bbbbbb"))
+    monkeypatch.setattr("tui_fs.job.conflicts.os.lstat", lstat)
+    check_conflicts(ours, JobFolder(f"{jobs_directory()}/bbbbbb"))
     assert not any(path.startswith("/mnt/lost") for path in looked_at)
     # And paths are compared all the same
     inside = Target(PathStr("/mnt/lost/a/b"), ours[0].pin)
     with pytest.raises(Refused):
-        refuse_overlap([inside], JobFolder(f"{jobs_directory()}/bbbbbb"))
+        check_conflicts([inside], JobFolder(f"{jobs_directory()}/bbbbbb"))
 
 
 _NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)
@@ -212,7 +212,7 @@ def test_overlap_is_mutual(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list[str], other: list[str]
 ) -> None:
     # Given any two paths, and jobs that all count as at work
-    monkeypatch.setattr(overlap, "is_occupied", lambda _: True)
+    monkeypatch.setattr(conflicts, "is_occupied", lambda _: True)
     paths = ["/" + "/".join(names) for names in (one, other)]
     refused = []
     for number, (first, second) in enumerate((paths, paths[::-1])):
@@ -221,7 +221,7 @@ def test_overlap_is_mutual(
         if not home.exists():
             job("aaaaaa", first)
             job("bbbbbb", second)
-        lock, why = enlist(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
+        lock, why = register_or_refuse(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
         lock.release()
         refused.append(why is not None)
     # Then each is refused beside the other, or neither; as one's names begin with the other's
@@ -236,7 +236,7 @@ def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
         assert has_supervisor(dead.lock)
     job("cccccc", "/srv")
     # When another one wants the same / Then it may
-    _, why = enlist(job("bbbbbb", "/srv"), [at("/srv")])
+    _, why = register_or_refuse(job("bbbbbb", "/srv"), [at("/srv")])
     assert why is None
 
 
@@ -269,7 +269,7 @@ def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -
     with at_work(folder):
         Path(folder.plan).write_bytes(content)
         # When another one wants to run, anywhere / Then refused
-        _, why = enlist(job("bbbbbb", "/elsewhere"), [at("/elsewhere")])
+        _, why = register_or_refuse(job("bbbbbb", "/elsewhere"), [at("/elsewhere")])
     assert why is not None
     assert why.rule == "busy"
     assert "aaaaaa" in why.sentence
@@ -277,7 +277,7 @@ def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -
 
 @pytest.mark.parametrize("number", [2, 5])
 def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
-    # Given processes that wait to enlist for one tree
+    # Given processes that wait to register_or_refuse for one tree
     paths = ["/srv", "/srv/a", "/srv", "/srv/a/b", "/srv"][:number]
     folders = [job(f"aaaaa{index}", path) for index, path in enumerate(paths)]
     processes = [process_of(folder) for folder in folders]
@@ -298,7 +298,7 @@ def test_nobody_waits_for_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
     # When all jobs are held off / Then that ends
-    script = "from tui_fs.job.overlap import alone\nwith alone():\n    print('alone')"
+    script = "from tui_fs.job.conflicts import alone\nwith alone():\n    print('alone')"
     ended = subprocess.run(
         [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=30, check=True
     )

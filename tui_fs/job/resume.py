@@ -14,7 +14,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Remainder:
     """What a job has left that died.
 
     Attributes:
@@ -27,7 +27,7 @@ class Rest:
     gone: str = ""
 
 
-def rest_of(plan: Plan) -> Rest:
+def remainder_of(plan: Plan) -> Remainder:
     """Return the pinned targets that a job has left that died.
 
     The mount has another number after a restart of the machine, and the device may have; the
@@ -57,7 +57,7 @@ def rest_of(plan: Plan) -> Rest:
             rule="changed",
         )
     gone = [path for path in plan.paths if path not in {target.path for target in same}]
-    return Rest(same, _gone(gone, len(before)) if gone else "")
+    return Remainder(same, _gone(gone, len(before)) if gone else "")
 
 
 def _is_same(target: Target, before: Target, plan: Plan) -> bool:

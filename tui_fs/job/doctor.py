@@ -83,7 +83,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class Diagnosis:
     """Everything `doctor` tells."""
 
     tools: tuple[ToolState, ...]
@@ -97,10 +97,10 @@ class Examination:
     missing_figures: tuple[MissingFigure, ...]
 
 
-def examine() -> Examination:
+def diagnose() -> Diagnosis:
     """Return what works here."""
     picked = open_source(None)
-    return Examination(
+    return Diagnosis(
         tools=_tools(),
         tracing=TracingState(picked.kind, picked.note, states()),
         privileges=_privileges(),

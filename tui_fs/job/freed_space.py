@@ -15,7 +15,7 @@ from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.paths import displayable, is_within, shell_quoted
 from tui_fs.model.plan import Expected
-from tui_fs.model.space import Cause, CauseKind, Space
+from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
 from tui_fs.model.units import bytes_iec, count, counted
 
 TOLERANCE_BYTES = 1 << 20
@@ -39,7 +39,7 @@ _SNAPSHOT_LISTS = {
 }
 
 
-def space_causes(
+def explain_freed_space(
     *,
     before: Space | None,
     after: Space | None,
@@ -50,7 +50,7 @@ def space_causes(
     targets: Sequence[str],
     held_before: OpenFileScan,
     held_after: OpenFileScan,
-) -> tuple[Cause, ...]:
+) -> tuple[Discrepancy, ...]:
     """Return the causes, the gravest first; none if as much came back as was expected.
 
     As much: the difference is at most 1 % or 1 MiB, whichever is more. Held files of the targets
@@ -72,11 +72,11 @@ def space_causes(
     kept_ones = set(kept)
     others = [file for file in held_after.deleted if file not in kept_ones]
     account = _Account.of(before, after, expected, finished)
-    causes: list[Cause] = []
+    causes: list[Discrepancy] = []
     kept_bytes = _sum(kept)
     is_much = kept_bytes >= TOLERANCE_BYTES or len(kept) > TOLERANCE_INODES
     if is_much or any(file.allocated_bytes is None for file in kept):
-        causes += _held(kept, "of this tree", CauseKind.HELD_OPEN)
+        causes += _held(kept, "of this tree", DiscrepancyKind.HELD_OPEN)
     account.explain(kept_bytes)
     causes += _reserved(before, after, file_system)
     shared = account.explain(expected.shared_bytes)
@@ -92,7 +92,7 @@ def space_causes(
     causes += _unexplained(account, file_system.kind, held_after)
     if account.was_missing:
         large = [file for file in others if (file.allocated_bytes or 0) >= TOLERANCE_BYTES]
-        causes += _held(large, "of this file system", CauseKind.HELD_OPEN_ELSEWHERE)
+        causes += _held(large, "of this file system", DiscrepancyKind.HELD_OPEN_ELSEWHERE)
     if account.surplus:
         still = {(file.device, file.inode) for file in held_after.deleted}
         closed = [one for one in held_before.deleted if (one.device, one.inode) not in still]
@@ -156,7 +156,7 @@ def _sum(files: Iterable[HeldFile]) -> int:
     return sum(file.allocated_bytes or 0 for file in files)
 
 
-def _held(files: Sequence[HeldFile], whose: str, kind: CauseKind) -> list[Cause]:
+def _held(files: Sequence[HeldFile], whose: str, kind: DiscrepancyKind) -> list[Discrepancy]:
     """Return a cause for each process, or for all that hold the same: no byte is told twice."""
     groups: dict[tuple[int, ...], list[HeldFile]] = {}
     for file in files:
@@ -173,11 +173,13 @@ def _held(files: Sequence[HeldFile], whose: str, kind: CauseKind) -> list[Cause]
             f"{bytes_iec(_sum(rest))}."
         )
         advice = "lsof +L1 lists deleted files that are open, with the processes that hold them."
-        causes.append(Cause(kind, sentence, advice, _sum(rest), len(rest)))
+        causes.append(Discrepancy(kind, sentence, advice, _sum(rest), len(rest)))
     return causes
 
 
-def _held_by(pids: tuple[int, ...], files: list[HeldFile], whose: str, kind: CauseKind) -> Cause:
+def _held_by(
+    pids: tuple[int, ...], files: list[HeldFile], whose: str, kind: DiscrepancyKind
+) -> Discrepancy:
     largest = max(files, key=lambda file: file.allocated_bytes or 0)
     first = min(largest.holders, key=lambda holder: holder.pid)
     command = displayable(first.command)
@@ -198,7 +200,7 @@ def _held_by(pids: tuple[int, ...], files: list[HeldFile], whose: str, kind: Cau
         what = f"a deleted file {whose} open, {path}"
     sentence = f"{name} {verb} {what}: {amount} cannot come back before that is closed."
     advice = _let_go(command, first, largest)
-    return Cause(kind, sentence, advice, size, len(files), first.pid, command)
+    return Discrepancy(kind, sentence, advice, size, len(files), first.pid, command)
 
 
 def _let_go(command: str, first: Holder, file: HeldFile) -> str:
@@ -221,7 +223,7 @@ def _let_go(command: str, first: Holder, file: HeldFile) -> str:
     )
 
 
-def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> list[Cause]:
+def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> list[Discrepancy]:
     """The part of what came back that only root may use (s_r_blocks_count)."""
     if before is None or after is None:
         return []
@@ -241,12 +243,12 @@ def _reserved(before: Space | None, after: Space | None, room: FileSystem) -> li
         f"'{shell_quoted(('tune2fs', '-m', '1', room.source))}' makes the reserve 1 % of the file "
         "system, at once and without unmounting."
     )
-    return [Cause(CauseKind.RESERVED, sentence, advice, swallowed)]
+    return [Discrepancy(DiscrepancyKind.RESERVED, sentence, advice, swallowed)]
 
 
-def _shared(missing: int, kind: str) -> Cause:
-    return Cause(
-        CauseKind.SNAPSHOTS,
+def _shared(missing: int, kind: str) -> Discrepancy:
+    return Discrepancy(
+        DiscrepancyKind.SNAPSHOTS,
         f"{bytes_iec(missing)} are still owned by reflink copies or snapshots of the deleted "
         "files: that space comes back when the last of them is deleted.",
         _SNAPSHOT_LISTS.get(kind, _COPIES),
@@ -254,9 +256,9 @@ def _shared(missing: int, kind: str) -> Cause:
     )
 
 
-def _lower_layers(missing: int) -> Cause:
-    return Cause(
-        CauseKind.OVERLAY,
+def _lower_layers(missing: int) -> Discrepancy:
+    return Discrepancy(
+        DiscrepancyKind.OVERLAY,
         f"Up to {bytes_iec(missing)} are in a lower layer of this overlay: the deletion hides "
         "them and frees nothing.",
         "To free that space, delete the files in the layer itself: for a container, in its image.",
@@ -264,7 +266,7 @@ def _lower_layers(missing: int) -> Cause:
     )
 
 
-def _links_outside(missing: int, mount_point: str) -> Cause:
+def _links_outside(missing: int, mount_point: str) -> Discrepancy:
     sentence = (
         f"Up to {bytes_iec(missing)} belong to files that have further names outside the tree "
         "(hard links): they come back when the last of their names is deleted."
@@ -274,10 +276,10 @@ def _links_outside(missing: int, mount_point: str) -> Cause:
         "Before a deletion 'find TREE -type f -links +1 -printf \"%i %p\\n\"' lists such files "
         f"with their inode numbers, and '{find}' (or -samefile FILE) finds all names of one."
     )
-    return Cause(CauseKind.LINKS_OUTSIDE, sentence, advice, missing)
+    return Discrepancy(DiscrepancyKind.LINKS_OUTSIDE, sentence, advice, missing)
 
 
-def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Cause]:
+def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Discrepancy]:
     """What else can be, for the bytes that are still missing; only the likeliest has them."""
     missing = account.missing
     if missing <= account.tolerance:
@@ -306,20 +308,20 @@ def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Cause
             "blocks come back when their last owner is deleted."
         )
         return [
-            Cause(CauseKind.SNAPSHOTS, shared, _SNAPSHOT_LISTS[kind], missing),
-            Cause(CauseKind.OTHERS_WROTE, perhaps_wrote, look_for_writers),
+            Discrepancy(DiscrepancyKind.SNAPSHOTS, shared, _SNAPSHOT_LISTS[kind], missing),
+            Discrepancy(DiscrepancyKind.OTHERS_WROTE, perhaps_wrote, look_for_writers),
         ]
-    causes = [Cause(CauseKind.OTHERS_WROTE, wrote, look_for_writers, missing)]
+    causes = [Discrepancy(DiscrepancyKind.OTHERS_WROTE, wrote, look_for_writers, missing)]
     if kind in _MAY_SHARE:
         copied = (
             f"Or blocks are shared with reflink copies, which {kind} can have: they come back when "
             "their last owner is deleted."
         )
-        causes.append(Cause(CauseKind.SNAPSHOTS, copied, _COPIES))
+        causes.append(Discrepancy(DiscrepancyKind.SNAPSHOTS, copied, _COPIES))
     return causes
 
 
-def _others_freed(surplus: int, released: int) -> Cause:
+def _others_freed(surplus: int, released: int) -> Discrepancy:
     told = min(surplus, released)
     closed = (
         f" Up to {bytes_iec(told)} of it are files that had been deleted before and were closed "
@@ -327,8 +329,8 @@ def _others_freed(surplus: int, released: int) -> Cause:
         if told >= TOLERANCE_BYTES
         else ""
     )
-    return Cause(
-        CauseKind.OTHERS_FREED,
+    return Discrepancy(
+        DiscrepancyKind.OTHERS_FREED,
         f"{bytes_iec(surplus)} more came back than was deleted here: most likely others deleted "
         f"about as much on this file system while the job ran.{closed}",
         "Nothing needs to be done.",
@@ -338,7 +340,7 @@ def _others_freed(surplus: int, released: int) -> Cause:
 
 def _inodes(
     before: Space | None, after: Space | None, entries: int | None, held: int, kind: str
-) -> list[Cause]:
+) -> list[Discrepancy]:
     if before is None or after is None or entries is None or kind in _INODES_AS_NEEDED:
         return []
     if before.free_inodes is None or after.free_inodes is None:
@@ -352,4 +354,4 @@ def _inodes(
         "file (hard links) have no inode of their own, or others created files meanwhile."
     )
     advice = "'df -i' tells how many are free now."
-    return [Cause(CauseKind.INODES, sentence, advice, None, missing)]
+    return [Discrepancy(DiscrepancyKind.INODES, sentence, advice, None, missing)]

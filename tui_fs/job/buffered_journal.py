@@ -13,11 +13,11 @@ from tui_fs.model.events import (
     EntryFailed,
     Event,
     FailuresCounted,
-    HeldBack,
-    LetGo,
     RecordIncomplete,
     Sampled,
+    Throttled,
     ToolSaid,
+    Unthrottled,
 )
 
 PATIENCE_S = 30.0
@@ -25,7 +25,7 @@ PATIENCE_S = 30.0
 LAST_PATIENCE_S = 30.0
 
 
-class Record:
+class BufferedJournal:
     """Writes events in their order; those that cannot be written now are kept and written later.
 
     The job may be about to free a full disk. What the journal cannot take until the job
@@ -124,10 +124,10 @@ def shortened(events: Iterable[Event]) -> list[Event]:
         match event:
             case ToolSaid():
                 continue
-            case HeldBack():
+            case Throttled():
                 has_hold = True
                 continue
-            case LetGo() if has_hold:
+            case Unthrottled() if has_hold:
                 continue
             case EntryFailed() | FailuresCounted():
                 key = event.operation, event.error

@@ -28,7 +28,7 @@ _FORGOTTEN = (errno.ESTALE, errno.ENOENT)
 
 
 @dataclass(frozen=True, slots=True)
-class Aftermath:
+class Verification:
     """What is left of what was to be deleted.
 
     Attributes:
@@ -50,7 +50,9 @@ class Aftermath:
         return not self.left
 
 
-def look(plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.monotonic) -> Aftermath:
+def look(
+    plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.monotonic
+) -> Verification:
     """Return what is left of the plan's targets.
 
     Args:
@@ -70,12 +72,12 @@ def look(plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.mono
         survivors = _sum(survivors, found.survivors)
     if len(notes) > _NOTES_SHOWN:
         notes[_NOTES_SHOWN:] = [f"So it is with {len(notes) - _NOTES_SHOWN:,} more."]
-    return Aftermath(tuple(left), survivors, " ".join(notes), tuple(unknown))
+    return Verification(tuple(left), survivors, " ".join(notes), tuple(unknown))
 
 
 def _look_patiently(
     plan: Plan, target: Target, held: int, deadline_s: float, clock: Callable[[], float]
-) -> Aftermath:
+) -> Verification:
     """Return what is left of a target; look again while a limit of this process prevents it."""
     while True:
         try:
@@ -96,17 +98,17 @@ def _look_patiently(
                 )
             else:
                 why = f"{directory} cannot be looked at any more: {cause_of(cause or error)[0]}."
-            return Aftermath((target.path,), None, why, (target.path,))
+            return Verification((target.path,), None, why, (target.path,))
 
 
 def _look_at(
     plan: Plan, target: Target, held: int, deadline_s: float, clock: Callable[[], float]
-) -> Aftermath:
+) -> Verification:
     directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
     if is_deleted(held) and not _stands_there(target):
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
-        return Aftermath(
+        return Verification(
             (), Totals(), f"{itself}, which was to be kept, is gone." if keep_root else ""
         )
     try:
@@ -119,15 +121,15 @@ def _look_at(
         note = f"{directory} was moved while it was deleted, to {_place_of(held)}."
         if len(plan.targets) > 1:
             note += " What stood at its path afterwards may have been deleted in its place."
-        return Aftermath((target.path,), None, note)
+        return Verification((target.path,), None, note)
     totals, complete, note = _count(plan, target, deadline_s, clock)
     if complete and totals.entries == 0 and (not note or plan.options.filters.active):
-        return Aftermath((), totals, note)
+        return Verification((), totals, note)
     if complete:
-        return Aftermath((target.path,), totals, note)
+        return Verification((target.path,), totals, note)
     # the directory itself is there, which alone is something left unless it was to be kept
     unknown = (target.path,) if keep_root and not note else ()
-    return Aftermath((target.path,), None, note, unknown)
+    return Verification((target.path,), None, note, unknown)
 
 
 def _stands_there(target: Target) -> bool:

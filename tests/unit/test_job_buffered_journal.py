@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_events import events
+from tui_fs.job.buffered_journal import LAST_PATIENCE_S, PATIENCE_S, BufferedJournal, shortened
 from tui_fs.job.end_reserve import EndReserve, create_reserve, read_reserve
 from tui_fs.job.journal import JournalReader, JournalWriter
-from tui_fs.job.record import LAST_PATIENCE_S, PATIENCE_S, Record, shortened
 from tui_fs.model.calls import CallCount
-from tui_fs.model.events import Event, LetGo, RecordIncomplete, Resumed, Sampled
+from tui_fs.model.events import Event, RecordIncomplete, Resumed, Sampled, Unthrottled
 from tui_fs.model.snapshot import Snapshot, fold
 
 
@@ -90,7 +90,7 @@ def event(number: int) -> Event:
 def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> None:
     # Given a disk that has room for none, some or all events at each moment
     disk, reserve = Disk(), Reserve()
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     # When events are written, and at the end there is room
     for number, room in enumerate(rooms):
         disk.room = room
@@ -104,7 +104,7 @@ def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> No
 
 def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve: Reserve) -> None:
     # Given a disk that is full
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     kept.write(event(0))
     disk.room = 0
     kept.write(event(1))
@@ -120,7 +120,7 @@ def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve:
 
 def test_patience_begins_anew_after_a_success(disk: Disk, reserve: Reserve) -> None:
     # Given a disk that was full for nearly too long
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
     disk.now_s += PATIENCE_S - 1
@@ -137,7 +137,7 @@ def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
     disk: Disk, reserve: Reserve
 ) -> None:
     # Given a disk that takes an event now and then, never all of them
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(40):
         kept.write(event(number))
@@ -152,7 +152,7 @@ def test_the_end_is_written_when_there_is_room_within_the_last_patience(
     disk: Disk, reserve: Reserve
 ) -> None:
     # Given a disk that is full at the end
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
 
@@ -167,7 +167,7 @@ def test_the_end_is_written_when_there_is_room_within_the_last_patience(
 
 def test_the_end_is_given_up_after_the_last_patience(disk: Disk, reserve: Reserve) -> None:
     # Given a disk that stays full / When the job ends / Then it tries for so long, and says so
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
     assert not kept.finish(disk.sleep)
@@ -178,7 +178,7 @@ def test_the_end_is_given_up_after_the_last_patience(disk: Disk, reserve: Reserv
 
 
 def test_a_complete_journal_releases_the_reserve(disk: Disk, reserve: Reserve) -> None:
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     kept.write(event(0))
     assert kept.finish(disk.sleep)
     assert (reserve.is_released, reserve.written) == (True, [])
@@ -186,7 +186,7 @@ def test_a_complete_journal_releases_the_reserve(disk: Disk, reserve: Reserve) -
 
 def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: Reserve) -> None:
     # Given a journal that has reached the limit of its process, which stays
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room, disk.error = 0, errno.EFBIG
     kept.write(event(0))
     # When the job ends / Then at once, and the reserve has the end
@@ -230,8 +230,8 @@ def test_a_reserve_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_reserve(path) == []
     # When an end is written / Then it is there, and no more room was needed than at the start
     before = os.stat(path)
-    EndReserve(path).write([event(0), LetGo(1.0)])
-    assert read_reserve(path) == [event(0), LetGo(1.0)]
+    EndReserve(path).write([event(0), Unthrottled(1.0)])
+    assert read_reserve(path) == [event(0), Unthrottled(1.0)]
     after = os.stat(path)
     assert (after.st_size, after.st_blocks) == (before.st_size, before.st_blocks)
     assert before.st_blocks > 0
@@ -256,7 +256,7 @@ def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
     disk: Disk, reserve: Reserve
 ) -> None:
     # Given a disk that cannot be synchronised / When told to / Then that is a problem
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room, disk.error = 0, errno.EIO
     kept.sync()
     disk.now_s += PATIENCE_S + 1
@@ -270,7 +270,7 @@ def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
 
 def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: Reserve) -> None:
     # Given a full disk that holds the log too
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     log = os.dup(2)
     with open("/dev/full", "wb") as full:
@@ -292,7 +292,7 @@ def test_the_log_tells_of_it_once(
     disk: Disk, reserve: Reserve, capfd: pytest.CaptureFixture[str]
 ) -> None:
     # Given a full disk / When many events cannot be written / Then the log has one line
-    kept = Record(disk, reserve, disk.clock)
+    kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(5):
         kept.write(event(number))
@@ -304,7 +304,7 @@ def test_what_readers_see_is_whole_lines_only(
 ) -> None:
     # Given a real journal on a disk that takes half a line before it is full
     path = str(tmp_path / "events.jsonl")
-    kept = Record(JournalWriter(path), Reserve())
+    kept = BufferedJournal(JournalWriter(path), Reserve())
     kept.write(event(0))
     write, torn = os.write, iter((True, False))
 
@@ -321,5 +321,5 @@ def test_what_readers_see_is_whole_lines_only(
     assert Path(path).read_bytes().endswith(b"}\n")
     assert JournalReader(path).poll() == [event(0)]
     monkeypatch.undo()
-    kept.write(LetGo(2.0))
-    assert JournalReader(path).poll() == [event(0), event(1), LetGo(2.0)]
+    kept.write(Unthrottled(2.0))
+    assert JournalReader(path).poll() == [event(0), event(1), Unthrottled(2.0)]

@@ -27,7 +27,7 @@ FIRST_TRUST_S, LONGEST_TRUST_S = 1.0, 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Pressure:
     """Somebody waits.
 
     Attributes:
@@ -43,7 +43,7 @@ Measure = Callable[[], float | None]
 """Return the pressure since the last call in percent; None where the kernel tells none."""
 
 
-def disk_waiting(devices: Iterable[int]) -> Measure:
+def disk_pressure(devices: Iterable[int]) -> Measure:
     """Return how much is waited for disks: by the highest load if the kernel tells no pressure."""
     pressure, loads = PressureMeter(PRESSURE_IO), [DiskLoad(device) for device in devices]
 
@@ -55,7 +55,7 @@ def disk_waiting(devices: Iterable[int]) -> Measure:
     return percent
 
 
-class Gentleness:
+class PressureThrottle:
     """Decides from the pressure since the last decision whether the tools may run."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Gentleness:
         """Whether the tools are held back now."""
         return self._held_since is not None
 
-    def decide(self) -> tuple[Waiting | None, float]:
+    def decide(self) -> tuple[Pressure | None, float]:
         """Return who waits if the tools are to stand still, and when to decide again (seconds)."""
         now = self._clock()
         waiting = self._waiting()
@@ -90,7 +90,9 @@ class Gentleness:
         self._held_since = None
         self._others_wait = False
 
-    def _decide_running(self, now: float, waiting: Waiting | None) -> tuple[Waiting | None, float]:
+    def _decide_running(
+        self, now: float, waiting: Pressure | None
+    ) -> tuple[Pressure | None, float]:
         if waiting is None or (waiting.percent < ASK_ABOVE_PERCENT and not self._others_wait):
             self._others_wait = False
             return None, LOOK_EVERY_S
@@ -100,8 +102,8 @@ class Gentleness:
         return waiting, ASKING_S
 
     def _decide_held(
-        self, now: float, waiting: Waiting | None, held_s: float
-    ) -> tuple[Waiting | None, float]:
+        self, now: float, waiting: Pressure | None, held_s: float
+    ) -> tuple[Pressure | None, float]:
         if waiting is None or waiting.percent < OTHERS_WAIT_ABOVE_PERCENT:
             self._trust_s = (
                 FIRST_TRUST_S if self._others_wait else min(2 * self._trust_s, LONGEST_TRUST_S)
@@ -115,9 +117,9 @@ class Gentleness:
         self._held_since = None
         return None, RUN_S
 
-    def _waiting(self) -> Waiting | None:
+    def _waiting(self) -> Pressure | None:
         known = [
-            Waiting(resource, percent)
+            Pressure(resource, percent)
             for resource, percent in (("disk", self._disk()), ("processors", self._processors()))
             if percent is not None
         ]

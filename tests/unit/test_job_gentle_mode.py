@@ -2,15 +2,15 @@
 
 import pytest
 
-from tui_fs.job.gentleness import (
+from tui_fs.job.gentle_mode import (
     ASKING_S,
     HOLD_S,
     LONGEST_TRUST_S,
     LOOK_EVERY_S,
     RUN_S,
-    Gentleness,
-    Waiting,
-    disk_waiting,
+    Pressure,
+    PressureThrottle,
+    disk_pressure,
 )
 
 
@@ -22,7 +22,9 @@ class Disk:
         self.own_percent = 0.0
         self.others_percent = 0.0
         self.processors_percent: float | None = 0.0
-        self.gentleness = Gentleness(self._pressure, lambda: self.processors_percent, self._clock)
+        self.gentleness = PressureThrottle(
+            self._pressure, lambda: self.processors_percent, self._clock
+        )
 
     def _clock(self) -> float:
         return self.now_s
@@ -31,7 +33,7 @@ class Disk:
         own = 0.0 if self.gentleness.holds else self.own_percent
         return min(100.0, own + self.others_percent)
 
-    def decide(self) -> Waiting | None:
+    def decide(self) -> Pressure | None:
         """Decide once, and let the time pass until the next decision."""
         waiting, look_again_s = self.gentleness.decide()
         assert look_again_s > 0
@@ -102,12 +104,12 @@ def test_others_that_come_back_are_noticed(disk: Disk) -> None:
 def test_the_one_who_waits_is_named(disk: Disk) -> None:
     # Given a quiet disk and busy processors / When it decides / Then the processors are named
     disk.processors_percent = 80.0
-    assert disk.decide() == Waiting("processors", 80.0)
+    assert disk.decide() == Pressure("processors", 80.0)
 
 
 def test_without_pressure_information_nothing_is_held() -> None:
     # Given a kernel that tells no pressure / When it decides / Then the tools run
-    gentleness = Gentleness(lambda: None, lambda: None)
+    gentleness = PressureThrottle(lambda: None, lambda: None)
     assert gentleness.decide() == (None, LOOK_EVERY_S)
 
 
@@ -128,8 +130,8 @@ def test_asking_takes_a_short_time(disk: Disk) -> None:
 
 def test_without_pressure_the_load_of_the_disk_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a kernel that tells no pressure / When asked who waits / Then the disk's load answers
-    monkeypatch.setattr("tui_fs.job.gentleness.PressureMeter.percent", lambda _: None)
-    monkeypatch.setattr("tui_fs.job.gentleness.DiskLoad.percent", lambda _: 42.0)
-    assert disk_waiting([0])() == 42.0
-    monkeypatch.setattr("tui_fs.job.gentleness.PressureMeter.percent", lambda _: 7.0)
-    assert disk_waiting([0, 1])() == 7.0
+    monkeypatch.setattr("tui_fs.job.gentle_mode.PressureMeter.percent", lambda _: None)
+    monkeypatch.setattr("tui_fs.job.gentle_mode.DiskLoad.percent", lambda _: 42.0)
+    assert disk_pressure([0])() == 42.0
+    monkeypatch.setattr("tui_fs.job.gentle_mode.PressureMeter.percent", lambda _: 7.0)
+    assert disk_pressure([0, 1])() == 7.0

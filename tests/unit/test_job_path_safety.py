@@ -9,15 +9,15 @@ import pytest
 from tests.acl import NAMED_USER, grant
 from tests.idmapped import mount_idmapped
 from tests.needs import lacks, needs_root
-from tui_fs.job.races import (
+from tui_fs.job.path_safety import (
     MOST_ARGUMENT_BYTES,
     MOST_GROUPS,
+    check_path_race,
     directories_named_from,
-    is_firm,
+    is_unreplaceable,
     open_pinned,
-    refuse_race,
+    path_race,
     stage,
-    why_race,
     why_too_many_steps,
 )
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
@@ -58,7 +58,7 @@ def why(
     strategy: StrategyName, target: Path, shared: int = 0, options: Options | None = None
 ) -> str | None:
     """Ask for one strategy."""
-    return why_race(STRATEGIES[strategy], options or Options(), [str(target)], shared)
+    return path_race(STRATEGIES[strategy], options or Options(), [str(target)], shared)
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)
@@ -108,7 +108,7 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
     assert (said is not None) is is_race
     assert said is None or f"replace {above / 'below'}" in said
     # And just then the command lines do not name its path
-    assert is_firm(str(target), read_mounts()) is not is_race
+    assert is_unreplaceable(str(target), read_mounts()) is not is_race
     assert directories_named_from([str(target)]) == ((str(target),) if is_race else ())
 
 
@@ -141,7 +141,7 @@ def test_tools_get_no_path_where_others_can_exchange_it(
     (firm / "all").chmod(0o777)
     target, built = firm / "all" / "-rf", STRATEGIES[strategy]
     target.mkdir()
-    assert not is_firm(str(target), read_mounts())
+    assert not is_unreplaceable(str(target), read_mounts())
     # When staged
     tools = dict.fromkeys(built.tools, "/bin/tool")
     staged = stage(built, [str(target)], options, tools, "/e", with_output=with_output)
@@ -208,7 +208,7 @@ def test_a_command_line_holds_what_the_kernel_permits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Given many targets of long names, all firm / When staged / Then in several runs
-    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda *_: True)
+    monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
     paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
     built = STRATEGIES[StrategyName("rm")]
     staged = stage(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
@@ -223,7 +223,7 @@ def test_a_command_line_holds_what_the_kernel_permits(
 
 def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given many firm targets of short names / When staged / Then in few runs of equal size
-    monkeypatch.setattr("tui_fs.job.races.is_firm", lambda *_: True)
+    monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
     paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
     staged = stage(STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e")
     assert [len(one.targets) for one in staged] == [10] * MOST_GROUPS
@@ -245,9 +245,9 @@ def test_accepted_races_are_none(firm: Path) -> None:
     # Given a target of others / When races are accepted / Then none is said, and none refused
     target = tree(firm, 0o777, NOBODY)
     assert why(StrategyName("xargs"), target, 1, Options(accept_races=True)) is None
-    refuse_race(STRATEGIES[StrategyName("xargs")], Options(accept_races=True), [str(target)], 1)
+    check_path_race(STRATEGIES[StrategyName("xargs")], Options(accept_races=True), [str(target)], 1)
     with pytest.raises(Refused) as refusal:
-        refuse_race(STRATEGIES[StrategyName("xargs")], Options(), [str(target)], 1)
+        check_path_race(STRATEGIES[StrategyName("xargs")], Options(), [str(target)], 1)
     assert refusal.value.rule == "races"
     assert "--accept-races" in refusal.value.advice
 
@@ -256,7 +256,7 @@ def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
     # Given a target that is gone, or the way to it / When asked / Then in doubt it is a race
     assert why(StrategyName("xargs"), firm / "gone") is not None
     assert why(StrategyName("xargs"), firm / "gone" / "t") is not None
-    assert not is_firm(str(firm / "gone" / "t"), read_mounts())
+    assert not is_unreplaceable(str(firm / "gone" / "t"), read_mounts())
 
 
 def target_at(path: Path) -> Target:
@@ -334,7 +334,7 @@ def test_what_works_by_path_is_refused_when_an_acl_grants_write(
     grant(firm / "above", NAMED_USER, NOBODY)
     # When asked / Then the user in the list can replace the target
     assert f"replace {target}" in str(why(strategy, target))
-    assert not is_firm(str(target), read_mounts())
+    assert not is_unreplaceable(str(target), read_mounts())
     # And the same with a list of the target itself
     (firm / "above").chmod(0o755)
     assert why(strategy, target) is None
@@ -350,7 +350,7 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
 ) -> None:
     # Given a target on a local disk whose way leads through the file system of a server
     target = tree(firm / "served" / "disk")
-    assert is_firm(str(target), read_mounts())
+    assert is_unreplaceable(str(target), read_mounts())
     local = read_mounts()
     holder = mount_of(str(firm), local)
     assert holder is not None
@@ -370,7 +370,7 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
     def table(*mounts: Mount) -> MountTable:
         return MountTable((*local, *mounts))
 
-    monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(served, disk))
+    monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
     # When asked / Then it is refused, and the reason names the place and the type
     said = str(why(StrategyName("xargs"), target))
     assert f"{firm / 'served'} is a file system of type {kind}" in said
@@ -379,9 +379,9 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
     if kind.startswith("fuse"):
         options = frozenset({"rw", "user_id=0", "default_permissions"})
         own = served._replace(options=options)
-        monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(own, disk))
+        monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(own, disk))
         assert why(StrategyName("xargs"), target) is None
-        monkeypatch.setattr("tui_fs.job.races.read_mounts", lambda: table(served, disk))
+        monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
     # And the tools of every strategy run in the target
     assert directories_named_from([str(target)]) == (str(target),)
     assert why(StrategyName("rm"), target) is None
@@ -401,5 +401,5 @@ def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
     for strategy in BY_PATH:
         assert f"the mount at {ext4}/shown shows other owners" in str(why(strategy, target))
     # And the tools of all others run in the target
-    assert not is_firm(str(target), read_mounts())
+    assert not is_unreplaceable(str(target), read_mounts())
     assert all(why(strategy, target) is None for strategy in BY_DESCRIPTOR)

@@ -27,7 +27,9 @@ _Identity = tuple[int, int]
 _NOBODY = (-1, -1)
 
 
-def enlist(folder: JobFolder, targets: Sequence[Target]) -> tuple[SupervisorLock, Refused | None]:
+def register_or_refuse(
+    folder: JobFolder, targets: Sequence[Target]
+) -> tuple[SupervisorLock, Refused | None]:
     """Take the lock of a job; return with it why it may not run beside another one.
 
     One supervisor at a time does this, so of two that start together one sees the other.
@@ -38,13 +40,13 @@ def enlist(folder: JobFolder, targets: Sequence[Target]) -> tuple[SupervisorLock
     with _alone_in(os.path.dirname(os.path.dirname(folder.path))):
         lock = SupervisorLock(folder.lock)
         try:
-            refuse_overlap(targets, folder)
+            check_conflicts(targets, folder)
         except Refused as why:
             return lock, why
     return lock, None
 
 
-def refuse_nested(targets: Sequence[Target]) -> None:
+def check_nested(targets: Sequence[Target]) -> None:
     """Raise Refused if a target is another one or inside it, also under other names."""
     seen: dict[PathStr | _Identity, Target] = {}
     for target in targets:
@@ -70,7 +72,7 @@ def refuse_nested(targets: Sequence[Target]) -> None:
                 )
 
 
-def refuse_overlap(targets: Sequence[Target], folder: JobFolder | None = None) -> None:
+def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) -> None:
     """Raise Refused if another job than that of `folder` is at work in a target or around it.
 
     Raises:

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tui_fs.job.gentleness import GENTLE_NICE, Gentleness, Waiting, disk_waiting
+from tui_fs.job.gentle_mode import GENTLE_NICE, Pressure, PressureThrottle, disk_pressure
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.rate import RateLimit
 from tui_fs.job.sampling import SampleSchedule
 from tui_fs.linux.limits import measured
 from tui_fs.linux.processes import all_stopped, none_continued
 from tui_fs.model.command import Command
-from tui_fs.model.events import Event, HeldBack, LetGo, PaceChanged, ToolSaid
+from tui_fs.model.events import Event, PaceChanged, Throttled, ToolSaid, Unthrottled
 from tui_fs.model.strategy import IoPriority, Pace
 
 LOOK_EVERY_S = 0.25
@@ -26,7 +26,7 @@ CONTINUED_BY_OTHERS = (
 )
 
 
-class Pacing:
+class Throttle:
     """The only one who stops the tools: they run while there is no reason to stand still.
 
     A tool that takes commands keeps to a rate by itself: what it tells is too old to stop it in
@@ -60,9 +60,9 @@ class Pacing:
         self._has_stood = False
         self._were_all_stopped = self._has_noted_others = False
         self._next_urging_s = 0.0
-        self._gentleness = Gentleness(disk_waiting(devices))
+        self._gentleness = PressureThrottle(disk_pressure(devices))
         self._next_gentle_look_s = 0.0
-        self._hold: HeldBack | None = None
+        self._hold: Throttled | None = None
         self._is_hold_recorded = False
         self._hold_schedule = SampleSchedule()
         self._held_before_s = 0.0
@@ -76,7 +76,7 @@ class Pacing:
         return _PAUSE in self._reasons
 
     @property
-    def hold(self) -> HeldBack | None:
+    def hold(self) -> Throttled | None:
         """The present hold of gentleness, None while there is none."""
         return self._hold
 
@@ -164,7 +164,7 @@ class Pacing:
                 return min(until_s, hold_s)
             self._go(_RATE)
             until_s = min(until_s, self._rate.look_again_s)
-        self._urge()
+        self._resend_sigcont()
         return until_s
 
     def _look_gently(self) -> float:
@@ -182,8 +182,8 @@ class Pacing:
                 self._stand(_GENTLE)
         return max(0.0, self._next_gentle_look_s - now_s)
 
-    def _note_held(self, waiting: Waiting) -> None:
-        self._hold = HeldBack(self._now_s(), waiting.resource, waiting.percent)
+    def _note_held(self, waiting: Pressure) -> None:
+        self._hold = Throttled(self._now_s(), waiting.resource, waiting.percent)
         self._is_hold_recorded = self._hold_schedule.is_due(self._hold.at_s)
         if self._is_hold_recorded:
             self._hold_schedule.recorded(self._hold.at_s)
@@ -219,7 +219,7 @@ class Pacing:
                 self._held_before_s += ended_at_s - self._hold.at_s
                 self._hold = None
             if self._is_hold_recorded:
-                self._note(LetGo(ended_at_s))
+                self._note(Unthrottled(ended_at_s))
         self._gentleness.reset()
 
     def _stand(self, reason: str) -> None:
@@ -244,7 +244,7 @@ class Pacing:
             self._has_noted_others = True  # once for each pause: SIGCONT may come all the time
             self._note(ToolSaid(self._now_s(), CONTINUED_BY_OTHERS))
 
-    def _urge(self) -> None:
+    def _resend_sigcont(self) -> None:
         """Say again and again that the tools may go on, once they have stood.
 
         A fork that is under way keeps a SIGSTOP for the child, and does not keep a SIGCONT that
@@ -279,7 +279,7 @@ def changed(pace: Pace, command: Command) -> Pace:
 
 
 def ranks_of(pace: Pace, own_nice: int) -> tuple[int, IoPriority]:
-    """Return the tools' niceness and rank at the disk; see `Pacing` for `own_nice`."""
+    """Return the tools' niceness and rank at the disk; see `Throttle` for `own_nice`."""
     limited = LIMITED_NICE if pace.rate_per_s else 0
     nice = GENTLE_NICE if pace.gentle else max(pace.nice, limited)
     return max(nice, own_nice), pace.io_priority

@@ -4,7 +4,7 @@ import errno
 import signal
 from dataclasses import dataclass
 
-from tui_fs.job.aftermath import Aftermath
+from tui_fs.job.verification import Verification
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable
@@ -18,7 +18,7 @@ _XARGS_SAW_A_KILL = 125  # xargs(1): the command is killed by a signal
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class JobOutcome:
     """See `JobFinished` for the counts."""
 
     outcome: Outcome
@@ -28,9 +28,14 @@ class Ending:
     split_is_exact: bool
 
 
-def ending_of(
-    plan: Plan, snapshot: Snapshot, aftermath: Aftermath, problem: str, *, is_counted: bool = True
-) -> Ending:
+def outcome_of_job(
+    plan: Plan,
+    snapshot: Snapshot,
+    aftermath: Verification,
+    problem: str,
+    *,
+    is_counted: bool = True,
+) -> JobOutcome:
     """Return how the job ended.
 
     "Done" needs both: nothing is left, and no entry failed but by being gone already.
@@ -61,11 +66,11 @@ def ending_of(
     elif outcome is Outcome.DONE:
         notes.append(_disagreement(plan, snapshot))
     explanation = " ".join(note.strip() for note in notes if note)
-    return Ending(outcome, explanation, files, directories, exact)
+    return JobOutcome(outcome, explanation, files, directories, exact)
 
 
 def _deleted(
-    plan: Plan, snapshot: Snapshot, aftermath: Aftermath, *, is_whole: bool
+    plan: Plan, snapshot: Snapshot, aftermath: Verification, *, is_whole: bool
 ) -> tuple[int | None, int | None, bool]:
     """Counted where a source counted; told apart by difference where it could not."""
     removed, expected = snapshot.removed, plan.expected
@@ -117,7 +122,7 @@ def _nothing_is_left(plan: Plan) -> str:
     return "Nothing of it is left." if is_one else "Nothing of them is left."
 
 
-def _what_is_left(plan: Plan, aftermath: Aftermath) -> str:
+def _what_is_left(plan: Plan, aftermath: Verification) -> str:
     where = ""
     if len(plan.targets) > 1:
         shown = ", ".join(displayable(path) for path in aftermath.left[:_LEFT_SHOWN])
