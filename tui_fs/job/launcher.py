@@ -13,16 +13,17 @@ import errno
 import json
 import os
 import resource
+import select
 import selectors
 import signal
 import socket
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tui_fs.job.peak_memory import PeakMemory
-from tui_fs.job.step_pipes import StepPipes
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import faults_of
 from tui_fs.linux.prctl import (
@@ -31,8 +32,10 @@ from tui_fs.linux.prctl import (
     set_pdeathsig,
 )
 from tui_fs.linux.priority import rank_group, rank_process
+from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.tracing.perf import above_the_counters
+from tui_fs.tracing.source import CallSource, Counts
 
 _MESSAGE_BYTES = 1 << 16
 ENVIRONMENT = {
@@ -43,6 +46,12 @@ ENVIRONMENT = {
 
 _SEND_PATIENCE_S = 1.0
 """How long a message to the launcher waits for memory of the kernel."""
+
+MAX_OUTPUT_BYTES = 4_096
+"""Kept of what the tools of `run_steps` print."""
+
+_READ_BYTES = 1 << 16
+_POLL_INTERVAL_MS = 200
 
 _NOT_STARTED = 127
 _NOT_HANDED_ON = signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM
@@ -252,6 +261,49 @@ def _open_empty_input() -> int:
         return reading
 
 
+class _StepPipes:
+    """Ends of pipes to write to, kept besides those that the writing tools have.
+
+    What a tool that was killed has written may end in the middle of a name, and its reader
+    (xargs -0) takes that for a whole one: of another file. So its reader is killed before it can
+    see the end.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+
+    def keep(self, writer: int, end: int) -> None:
+        """Keep what a process writes to open; until `end_after` it may not be waited for."""
+        self._ends[writer] = end
+
+    def are_kept_for(self, writer: int) -> bool:
+        """Tell whether the end of what a process writes was not told yet."""
+        return writer in self._ends
+
+    def forget(self) -> None:
+        """Close all ends: what was to write into them was never released."""
+        for end in self._ends.values():
+            os.close(end)
+        self._ends.clear()
+
+    def end_after(self, kill_readers: Callable[[], None]) -> None:
+        """Tell the end of what was written by processes that have ended, whole or to nobody."""
+        for writer, end in tuple(self._ends.items()):
+            ended = os.waitid(os.P_PID, writer, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None:
+                continue
+            if ended.si_code != os.CLD_EXITED and _has_reader(end):
+                kill_readers()
+            os.close(end)
+            del self._ends[writer]
+
+
+def _has_reader(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return not any(events & select.POLLERR for _, events in poll.poll(0))
+
+
 class _Process:
     """The launcher's side."""
 
@@ -270,7 +322,7 @@ class _Process:
         self._commands, self._out, self._err = channels
         self._gate = -1
         self._waiting: list[int] = []
-        self._pipes = StepPipes()
+        self._pipes = _StepPipes()
         self._statuses: dict[int, int] = {}
         self._user_s = self._system_s = 0.0
         self._minor_faults = self._major_faults = 0
@@ -496,3 +548,75 @@ def _become(
         )
     finally:
         os._exit(_NOT_STARTED)
+
+
+@dataclass(frozen=True, slots=True)
+class StepsEnd:
+    """How steps went.
+
+    Attributes:
+        steps: one for each.
+        counts: of their system calls, if the source counts them.
+        output, errors: the beginnings of what they printed.
+    """
+
+    steps: tuple[StepEnd, ...]
+    counts: Counts
+    output: bytes
+    errors: bytes
+
+
+def run_steps(
+    steps: tuple[Step, ...],
+    directory: int,
+    source: CallSource,
+    goes_on: Callable[[], None] = lambda: None,
+) -> StepsEnd:
+    """Run the steps one after the other; the source is closed at the end.
+
+    Args:
+        directory: open; the tools run in it.
+        goes_on: asked several times a second; what it raises ends the tools, and is raised.
+
+    Raises:
+        TuiFsError: the process between has died, or the source cannot count.
+    """
+    wrapped = tuple(tuple(source.wrap(argv) for argv in step) for step in steps)
+    launcher = Launcher(wrapped, (directory,) * len(wrapped), 0, IoPriority.NORMAL)
+    pipes = {launcher.out: bytearray(), launcher.err: bytearray()}
+    ended: list[StepEnd] = []
+    try:
+        source.prepare(launcher.pid)
+        for number in range(len(wrapped)):
+            for pid in launcher.fork_step(number):
+                source.attach(pid)
+            launcher.release()
+            _wait(launcher, pipes, goes_on)
+            source.step_ended()
+            ended.append(launcher.ended())
+    finally:
+        launcher.close()  # the last that holds the pipes of strace
+        source.close()
+        for pipe in pipes:
+            os.close(pipe)
+    counts = source.read()
+    output, errors = pipes.values()
+    return StepsEnd(tuple(ended), counts, bytes(output), bytes(errors))
+
+
+def _wait(launcher: Launcher, pipes: dict[int, bytearray], goes_on: Callable[[], None]) -> None:
+    """Wait for the step's end, and take what it prints before that."""
+    poll = select.poll()  # select(2) knows no descriptor above 1,023
+    for descriptor in (launcher.fileno(), *pipes):
+        poll.register(descriptor, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll(_POLL_INTERVAL_MS)}
+        for pipe, kept in pipes.items():
+            if pipe in ready:
+                chunk = os.read(pipe, _READ_BYTES)
+                if not chunk:
+                    raise TuiFsError("The process that runs the tools has ended.")
+                kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]
+        if launcher.fileno() in ready and not any(pipe in ready for pipe in pipes):
+            return
+        goes_on()

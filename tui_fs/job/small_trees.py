@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tui_fs.estimate.calibration import BLOCK_BYTES, CountedCalls, Sample, Shape
 from tui_fs.estimate.fitted_calls import CalibrationTree, CountedRun, calibration_shapes, fit
 from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
-from tui_fs.job.launching import run_steps
+from tui_fs.job.launcher import run_steps
 from tui_fs.linux.drop_caches import drop_caches
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.calls import TraceSource

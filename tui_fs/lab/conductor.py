@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 
-from tui_fs.job.launching import StepsEnd, run_steps
+from tui_fs.job.launcher import StepsEnd, run_steps
 from tui_fs.job.scratch import Scratch, empty_directory, remove_left_over
 from tui_fs.lab.experiment import PIN, Counting, Place, Step, Trial
 from tui_fs.lab.places import Places

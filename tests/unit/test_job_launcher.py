@@ -11,8 +11,7 @@ import pytest
 
 from tests.limits.limits import limited, why_not_limited
 from tests.needs import lacks, needs_root, needs_tool
-from tui_fs.job.launcher import Launcher
-from tui_fs.job.launching import LONGEST_OUTPUT_BYTES, run_steps
+from tui_fs.job.launcher import MAX_OUTPUT_BYTES, Launcher, run_steps
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import IoPriority
 from tui_fs.tracing.select_source import open_source
@@ -114,7 +113,7 @@ def test_only_the_beginning_of_much_output_is_kept_and_nothing_stands_still(
         (((tool("head"), "-c", "5000000", "/dev/zero"),),), directory, open_source(TraceSource.OFF)
     )
     assert ended.steps[0].statuses == (0,)
-    assert ended.output == bytes(LONGEST_OUTPUT_BYTES)
+    assert ended.output == bytes(MAX_OUTPUT_BYTES)
 
 
 def test_what_the_question_raises_ends_the_tools(directory: int) -> None:
