@@ -18,7 +18,8 @@ from tui_fs.job.scratch import PREFIX
 SHORT_S = 0.7
 """Enough for trees to be made and deleted, and little enough to be repeated."""
 _SHORTLY = (
-    "import sys, tui_fs.job.measuring as one; one.LIMIT_S = float(sys.argv.pop(1)); one.main()"
+    "import sys, tui_fs.job.calibration.child as child; "
+    "child.LIMIT_S = float(sys.argv.pop(1)); child.main()"
 )
 
 

@@ -24,8 +24,8 @@ from tests.matrix.ordinary_user import GID, UID
 from tests.needs import needs_root
 from tests.trees import HOSTILE_NAMES, Sentinel, manifest, many_directories
 from tests.unit.scratching import records
-from tui_fs.job.calibrating import MEASURED_FROM_ENTRIES, calibrate, needs_measuring
-from tui_fs.job.calibrations import known_of
+from tui_fs.job.calibration.runner import MEASURED_FROM_ENTRIES, calibrate, needs_measuring
+from tui_fs.job.calibration.store import load_calibration
 from tui_fs.job.scratch import PREFIX
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.strategies.registry import STRATEGIES
@@ -60,7 +60,7 @@ def test_what_is_measured_is_whole_and_holds_from_then_on(above: Path, records: 
     assert all(price.start_s > 0 and price.name_s > 0 for price in found.prices.values())
     assert all(price.directory_s > 0 for price in found.prices.values())
     assert (found.kind, found.kernel) == ("tmpfs", os.uname().release)
-    known = known_of(file_system_of(target))
+    known = load_calibration(file_system_of(target))
     assert (known.calibration, known.is_of_this, known.is_fresh) == (found, True, True)
     assert not needs_measuring(target, 10 * MEASURED_FROM_ENTRIES)
 

@@ -172,7 +172,7 @@ def test_a_signal_to_everybody_leaves_nothing(
 
 _IMPATIENTLY = """
 import os, signal, sys
-import tui_fs.job.measuring as one
+import tui_fs.job.calibration.child as one
 from tui_fs.job.scratch import Scratch
 waiting, clear_away = os.getpid(), Scratch.remove
 def disturbed(scratch):

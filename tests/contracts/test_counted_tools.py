@@ -13,8 +13,8 @@ from tests.needs import needs_root
 from tests.unit.test_estimate_fitted_calls import OTHER
 from tui_fs.estimate.calibration import Shape
 from tui_fs.estimate.fitted_calls import predicted_with
-from tui_fs.job import small_trees
-from tui_fs.job.small_trees import SmallTrees
+from tui_fs.job.calibration import fixtures
+from tui_fs.job.calibration.fixtures import SmallTrees
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
@@ -26,7 +26,7 @@ def test_what_is_counted_is_what_the_tables_say(
 ) -> None:
     # Given that no table is for the tools that are installed
     needs_root("counting with the kernel's counters")
-    monkeypatch.setattr(small_trees, "is_measured", lambda one, _: one.name != "rm")
+    monkeypatch.setattr(fixtures, "is_measured", lambda one, _: one.name != "rm")
     allow_more_descriptors(2_000)
     scratch = tmpfs / "scratch"
     scratch.mkdir(mode=0o700)

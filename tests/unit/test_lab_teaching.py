@@ -10,7 +10,7 @@ from tests.trees import many_directories
 from tests.unit.test_estimate_recommendation import estimate
 from tui_fs.estimate.calibration import LearnedFactor
 from tui_fs.estimate.time import typical
-from tui_fs.job.calibrations import FACTOR_BELIEVED, keep, known_of
+from tui_fs.job.calibration.store import FACTOR_BELIEVED, keep, load_calibration
 from tui_fs.lab.results import LabEvent, Machine, Results, Run, RunBegan, StepPlan, StepRan, fold
 from tui_fs.lab.teaching import predictions, teach
 from tui_fs.linux.filesystem import file_system_of
@@ -55,7 +55,7 @@ def expected(**seconds: float) -> dict[str, Estimate]:
 
 def experience(directory: str) -> dict[str, LearnedFactor]:
     """Return what is known from jobs and races."""
-    return known_of(file_system_of(directory)).calibration.experience
+    return load_calibration(file_system_of(directory)).calibration.experience
 
 
 def factors(directory: str) -> dict[str, float]:

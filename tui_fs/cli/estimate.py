@@ -9,7 +9,7 @@ from tui_fs.cli.counting import count_tree
 from tui_fs.cli.estimate_shape import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
-from tui_fs.job.calibrating import measure, needs_measuring
+from tui_fs.job.calibration.runner import measure, needs_measuring
 from tui_fs.job.conflicts import check_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate

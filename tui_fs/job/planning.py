@@ -11,7 +11,7 @@ from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
 from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.estimate.versions import installed_versions
-from tui_fs.job.calibrations import known_of
+from tui_fs.job.calibration.store import load_calibration
 from tui_fs.job.path_safety import (
     check_path_race,
     directories_named_from,
@@ -121,7 +121,7 @@ def forecast(
         )
     filesystem = file_system_of(paths[0])
     expected = expected_of(survey, options, filesystem.kind)
-    known = known_of(filesystem)
+    known = load_calibration(filesystem)
     is_cold = is_cold and known.calibration.cold_name_s is not None
     words = known.rests_on(note) + (", with cold caches" if is_cold else "")
     is_inside = len(inside) == len(paths)

@@ -170,7 +170,7 @@ class Supervisor:
         if self._wall_s < SHORTEST_TELLING_S:
             return  # without loading what learns, which takes longer than such a job
         try:
-            from tui_fs.job.calibrations import learn
+            from tui_fs.job.calibration.store import learn
 
             learn(self._plan, self._snapshot)
         except (OSError, MemoryError, ImportError, TuiFsError) as why:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tui_fs.job.calibrations import NOISE_DOUBTFUL, refine
+from tui_fs.job.calibration.store import NOISE_DOUBTFUL, refine
 from tui_fs.job.planning import forecast
 from tui_fs.lab.results import Results
 from tui_fs.linux.filesystem import FileSystem, file_system_of

@@ -71,7 +71,7 @@ class Known:
         return sum(one.jobs for one in self.calibration.experience.values())
 
 
-def known_of(filesystem: FileSystem) -> Known:
+def load_calibration(filesystem: FileSystem) -> Known:
     """Return the best there is: measured here, on another of its type, or typical figures."""
     is_ours = is_private(_place())  # or somebody else may have written what is there
     own = _load(_file_of(filesystem)) if is_ours else None

@@ -13,7 +13,7 @@ from tests.unit.test_estimate_recommendation import estimate
 from tests.unit.test_job_store import plan
 from tui_fs.estimate.calibration import Calibration, LearnedFactor
 from tui_fs.estimate.time import typical
-from tui_fs.job.calibrations import FRESH_S, keep, known_of, learn
+from tui_fs.job.calibration.store import FRESH_S, keep, learn, load_calibration
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
@@ -52,7 +52,7 @@ def measured(kind: str = "ext4", age_s: float = 0.0, kernel: str | None = None) 
 
 def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
     # Given a new person / When asked / Then what is typical, which says so, and nothing is made
-    known = known_of(HERE)
+    known = load_calibration(HERE)
     assert known.calibration == typical("ext4")
     assert (known.is_of_this, known.is_fresh) == (False, False)
     assert known.rests_on() == "typical figures for ext4, not measured here"
@@ -64,7 +64,7 @@ def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
 def test_what_was_measured_here_holds_here(place: Path) -> None:
     # Given a measurement / When asked / Then it, word for word, and its day
     keep(HERE, measured())
-    known = known_of(HERE)
+    known = load_calibration(HERE)
     assert known.calibration == measured()
     assert (known.is_of_this, known.is_fresh) == (True, True)
     assert known.rests_on().startswith("small trees deleted on this file system (2023-11-1")
@@ -90,7 +90,7 @@ def test_old_ones_hold_until_they_are_measured_anew(
 ) -> None:
     # Given a measurement of some age and kernel, or of a clock that was set back / When asked
     keep(HERE, measured(age_s=age_s, kernel=kernel))
-    known = known_of(HERE)
+    known = load_calibration(HERE)
     # Then it still is the best there is, but to be measured anew where it is old
     assert (known.is_of_this, known.is_fresh) == (True, is_fresh)
 
@@ -100,7 +100,7 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
     keep(ELSEWHERE, measured(age_s=5.0))
     keep(replace(HERE, identity="1"), measured(age_s=9.0))
     keep(replace(HERE, kind="xfs", identity="2"), measured("xfs"))
-    known = known_of(HERE)
+    known = load_calibration(HERE)
     assert known.calibration == measured(age_s=5.0)
     assert (known.is_of_this, known.is_fresh) == (False, False)
     assert known.rests_on("why").startswith("what was measured on another ext4 (2023-11-1")
@@ -110,23 +110,23 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
 def test_another_type_tells_nothing() -> None:
     # Given an xfs / When asked about ext4 / Then what is typical
     keep(replace(HERE, kind="xfs", identity="x"), measured("xfs"))
-    assert known_of(HERE).calibration == typical("ext4")
+    assert load_calibration(HERE).calibration == typical("ext4")
 
 
 def test_a_file_system_that_does_not_answer_is_not_taken_for_another() -> None:
     # Given a file system that tells nothing of itself / When kept / Then an error, and no figures
     with pytest.raises(TuiFsError, match="does not answer"):
         keep(NETWORK, measured("nfs4"))
-    assert not known_of(NETWORK).is_of_this
+    assert not load_calibration(NETWORK).is_of_this
 
 
 def test_the_words_count_the_jobs() -> None:
     # Given one job, then three of two strategies / When asked / Then they are in the words
     keep(HERE, replace(measured(), experience={"rm": LearnedFactor(1, 1.2)}))
-    assert known_of(HERE).rests_on().endswith(") and 1 finished job")
+    assert load_calibration(HERE).rests_on().endswith(") and 1 finished job")
     both = {"rm": LearnedFactor(1, 1.2), "find": LearnedFactor(2, 1.1)}
     keep(HERE, replace(measured(), experience=both))
-    assert known_of(HERE).rests_on().endswith(") and 3 finished jobs")
+    assert load_calibration(HERE).rests_on().endswith(") and 3 finished jobs")
 
 
 def _cut(text: str) -> str:
@@ -181,11 +181,11 @@ def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) ->
     (file,) = place.iterdir()
     file.write_text(damage(file.read_text()))
     # Then what is typical, here and on others of its type
-    assert known_of(HERE).calibration == typical("ext4")
-    assert known_of(ELSEWHERE).calibration == typical("ext4")
+    assert load_calibration(HERE).calibration == typical("ext4")
+    assert load_calibration(ELSEWHERE).calibration == typical("ext4")
     # And it is written anew without a word
     keep(HERE, measured())
-    assert known_of(HERE).is_fresh
+    assert load_calibration(HERE).is_fresh
 
 
 def test_nothing_is_kept_where_others_may_change_it(place: Path) -> None:
@@ -238,7 +238,7 @@ def planned(target: Path, seconds: float = 5.0, learned_factor: float = 1.0) -> 
 
 def experience_of(target: Path) -> dict[str, LearnedFactor]:
     """Return what jobs have shown where a target was."""
-    return known_of(file_system_of(str(target.parent))).calibration.experience
+    return load_calibration(file_system_of(str(target.parent))).calibration.experience
 
 
 def test_a_finished_job_refines_its_strategy(target: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_finished_job_refines_its_strategy(target: Path) -> None:
     assert experience_of(target)["rm"].jobs == 2
     assert experience_of(target)["rm"].factor == pytest.approx(2.0)
     # And the prices are as they were measured
-    known = known_of(file_system_of(str(target.parent)))
+    known = load_calibration(file_system_of(str(target.parent)))
     assert replace(known.calibration, experience={}) == measured(_kind(target.parent), 3600.0)
 
 

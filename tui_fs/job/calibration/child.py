@@ -1,8 +1,8 @@
 """The process that measures what deleting costs: it makes and deletes small trees.
 
-Run as ``python -m tui_fs.job.measuring TARGET [--cold]``; `tui_fs.job.calibrating` does. The
-process that is started only waits and clears away, a forked one measures: killing either leaves
-nothing behind, and what killing both leaves the next measurement removes.
+`tui_fs.job.calibration.runner` runs it as ``python -m tui_fs.job.calibration.child TARGET
+[--cold]``. This process only waits and removes what is left; a forked one measures. Killing
+either leaves nothing behind; what killing both leaves is removed by the next measurement.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ from typing import Any, NoReturn
 
 from tui_fs.estimate.calibration import Calibration, fit
 from tui_fs.estimate.time import typical
+from tui_fs.job.calibration.fixtures import SmallTrees
 from tui_fs.job.conflicts import alone, check_conflicts
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
-from tui_fs.job.small_trees import SmallTrees
 from tui_fs.job.store import made_private, state_directory
 from tui_fs.linux.drop_caches import DROP_CACHES
 from tui_fs.linux.filesystem import FileSystem, file_system_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from tui_fs.estimate.calibration import Calibration
 from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
-from tui_fs.job.calibrations import keep, known_of
+from tui_fs.job.calibration.store import keep, load_calibration
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.readable import is_readable
@@ -37,7 +37,7 @@ def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool
     """
     if entries < MEASURED_FROM_ENTRIES:
         return False
-    known = known_of(file_system_of(target))
+    known = load_calibration(file_system_of(target))
     is_missing = is_cold and known.calibration.cold_name_s is None
     if not known.is_fresh or is_missing:
         return True
@@ -85,7 +85,7 @@ def calibrate(
         TuiFsError: it cannot be measured there; the sentence says why.
     """
     filesystem = file_system_of(target)
-    command = [sys.executable, "-P", "-m", "tui_fs.job.measuring", target]
+    command = [sys.executable, "-P", "-m", "tui_fs.job.calibration.child", target]
     command += ["--cold"] if is_cold else []
     try:
         process = subprocess.Popen(

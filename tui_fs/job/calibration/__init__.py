@@ -1,0 +1,1 @@
+"""Calibration: measuring what a deletion costs on a file system, and keeping the results."""
