@@ -42,7 +42,7 @@ def told_by(
 ) -> Comparable:
     """Survey directories to their end."""
     counting = ScandirSurvey(
-        [str(path) for path in paths], filters, walkers=threads, backend=backend
+        [str(path) for path in paths], filters, threads=threads, backend=backend
     )
     *_, survey = counting.run()
     assert survey.finished

@@ -134,7 +134,7 @@ def test_a_deletion_whose_server_stops_says_so_and_need_not_be_waited_for(
             fuse.stop_answering()
             # Then the command says so
             sentence = _line_with(process.stderr, "still waiting. Ctrl-C cancels the job.")
-            assert f"The file system at {fuse.tree}" in sentence
+            assert f"The file system at {fuse.mount_point}" in sentence
             # And Ctrl-C cancels, and once more ends the waiting
             process.send_signal(signal.SIGINT)
             _line_with(process.stderr, "has not ended yet. Ctrl-C stops waiting for it.")

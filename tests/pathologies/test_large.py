@@ -1,4 +1,4 @@
-"""Trees that break naive walks: very deep, very wide, changing, counted by several processes."""
+"""Trees that break naive walks: very deep, very wide, changing, counted by both backends."""
 
 import os
 import resource
@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import Cli, wait_until
+from tests.conftest import Cli
 from tests.pathologies.case import Scene
 from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
 from tests.pathologies.grounds import Grounds
@@ -21,9 +21,9 @@ from tests.pathologies.shapes import make_subdirectories
 from tests.trees import chain, flat, many_directories
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.survey import Survey
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
 
-WALKERS = (1, 2, 5)
+BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
 _DESCRIPTORS = 64
 _DISTURBED_DIRECTORIES = 40
 _DISTURBED_FILES = 500
@@ -82,12 +82,12 @@ class TestDepth:
         assert told["directories"] == 3 * levels + 1
         assert told["max_depth"] == levels
 
-    @pytest.mark.parametrize("walkers", WALKERS)
-    def test_counts_the_sides_whoever_reads_them(self, tmpfs_place: Path, walkers: int) -> None:
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_counts_the_sides(self, tmpfs_place: Path, backend: Backend) -> None:
         levels = 3_000
         _chain_with_sides(tmpfs_place, levels)
 
-        survey = surveyed(tmpfs_place, walkers)
+        survey = surveyed(tmpfs_place, backend)
 
         assert survey.complete
         assert survey.totals.directories == 3 * levels + 1
@@ -106,19 +106,16 @@ def test_counts_200_000_subdirectories(tmpfs_place: Path) -> None:
     assert {"flat", "many-subdirectories"} <= kinds
 
 
-class TestWalkers:
-    """Several processes count one tree."""
+class TestBackends:
+    """The engine and the walker count one tree."""
 
-    def test_their_number_does_not_matter(self, spread: Path) -> None:
-        expected = totals_of_tools(spread)
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_they_count_what_find_and_du_count(self, spread: Path, backend: Backend) -> None:
+        assert totals_of_survey(spread, backend) == totals_of_tools(spread)
 
-        counted = {walkers: totals_of_survey(spread, walkers) for walkers in WALKERS}
-
-        assert counted == dict.fromkeys(WALKERS, expected)
-
-    @pytest.mark.parametrize("walkers", WALKERS)
-    def test_links_in_directories_of_different_walkers_count_once(
-        self, tmpfs_place: Path, walkers: int
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_links_in_different_directories_count_once(
+        self, tmpfs_place: Path, backend: Backend
     ) -> None:
         # Given 100 files, each with a name in each of 60 directories, and one outside of half
         tree = tmpfs_place / "tree"
@@ -131,33 +128,28 @@ class TestWalkers:
             if number % 2:
                 os.link(first, tmpfs_place / f"file-{number}")
 
-        survey = surveyed(tree, walkers)
+        survey = surveyed(tree, backend)
 
         assert survey.totals.files == 6_000
         assert survey.inodes == 100 + 61
         assert survey.freed_bytes_max == 100 * 8_192
         assert survey.freed_bytes_min == 50 * 8_192
 
-    @pytest.mark.parametrize("walkers", WALKERS)
-    def test_the_death_of_one_is_told(self, spread: Path, walkers: int) -> None:
+    def test_the_death_of_the_engine_is_reported(self, spread: Path) -> None:
         # Given a survey whose first counts have come
         others = set(psutil.Process().children())
-        counting = ScandirSurvey(
-            [str(spread)], interval_s=0.0, walkers=walkers, backend="scandir"
-        ).run()
+        counting = ScandirSurvey([str(spread)], interval_s=0.0, backend="engine").run()
         assert not next(counting).finished
-        crew = [one for one in psutil.Process().children() if one not in others]
-        assert len(crew) == walkers
+        (engine,) = set(psutil.Process().children()) - others
 
-        # When one of those that count is killed
-        crew[-1].send_signal(signal.SIGKILL)
-        told: list[Survey] = []
+        # When the engine is killed
+        engine.send_signal(signal.SIGKILL)
+        surveys: list[Survey] = []
 
-        # Then there is no result, and nobody is left
+        # Then there is no result
         with pytest.raises(TuiFsError):
-            told.extend(counting)
-        assert not any(survey.finished or survey.complete for survey in told)
-        wait_until(lambda: not any(map(psutil.Process.is_running, crew)), "the end of the others")
+            surveys.extend(counting)
+        assert not any(survey.finished or survey.complete for survey in surveys)
 
     def test_few_descriptors_are_enough(self, spread: Path, cli: Cli, tmp_path: Path) -> None:
         # Given a program that may open 64 files

@@ -15,9 +15,9 @@ from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_too
 from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds, mount
 from tests.pathologies.register import PATHOLOGIES
 from tests.trees import flat, hostile_names
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
 
-_WALKERS = (1, 2, 5)
+_BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
@@ -29,7 +29,7 @@ def test_counts_entries_of_every_sort(filesystem: str, grounds: Grounds) -> None
     # When, Then
     expected = totals_of_tools(tree)
     assert expected["names of links"] == 2 * 50 + 3
-    assert {n: totals_of_survey(tree, n) for n in _WALKERS} == dict.fromkeys(_WALKERS, expected)
+    assert {b: totals_of_survey(tree, b) for b in _BACKENDS} == dict.fromkeys(_BACKENDS, expected)
 
 
 def test_counts_all_of_usr() -> None:

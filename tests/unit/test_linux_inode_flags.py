@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs_root, needs_tool
-from tests.unit.walkers import told_by_one
+from tests.unit.walkers import walked
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags, spread_subdirectories
 from tui_fs.survey.records import DirectoryFlag
 
@@ -50,7 +50,7 @@ def test_flags_are_those_that_chattr_has_set(flagged: Path) -> None:
 
 def test_a_survey_notes_the_directories_that_have_them(flagged: Path) -> None:
     # Given the same / When walked / Then each is noted, and no other
-    counted, _ = told_by_one(flagged)
+    counted, _ = walked(flagged)
     immutable = {str(flagged / name) for name in ("immutable", "both")}
     append_only = {str(flagged / name) for name in ("append", "both")}
     assert set(counted.paths_with(DirectoryFlag.IMMUTABLE)) == immutable

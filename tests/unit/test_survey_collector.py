@@ -32,8 +32,6 @@ def batch(
         [tuple(file) for file in big_files],
         matched,
         vanished,
-        None,
-        False,
     )
 
 

@@ -21,7 +21,7 @@ from tui_fs.model.errors import BadInput
 from tui_fs.survey import ncdu_export
 from tui_fs.survey.export_file import new_file
 from tui_fs.survey.ncdu_export import NcduExport, Written
-from tui_fs.survey.walker import OPEN_LIMIT
+from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES
 
 Node = Any
 """An entry as json.loads gives it: a dict, or a list that begins with one."""
@@ -136,7 +136,7 @@ def test_a_deep_chain_needs_few_descriptors(cli: Cli, tmpfs: Path) -> None:
 def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
     # Given a chain deeper than the descriptors kept, with siblings at every level
     place = tmp_path / "top"
-    for _ in range(OPEN_LIMIT * 2):
+    for _ in range(MAX_OPEN_DIRECTORIES * 2):
         (place / "sibling" / "inner").mkdir(parents=True)
         place = place / "down"
     # When it is exported / Then nothing is missing
@@ -148,7 +148,7 @@ def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
 
 def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path) -> None:
     # Given a deep chain whose lower part is moved to another place while it is read
-    levels = OPEN_LIMIT * 2
+    levels = MAX_OPEN_DIRECTORIES * 2
     top = tmp_path / "top"
     (top / "zero" / Path(*["d"] * levels)).mkdir(parents=True)
     (top / "zero" / "later").mkdir()

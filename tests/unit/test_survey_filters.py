@@ -77,7 +77,7 @@ def found_by_find(directory: bytes, filters: Filters) -> set[bytes]:
 
 def matched(directory: bytes, filters: Filters) -> Totals:
     """Ask the survey."""
-    *_, survey = ScandirSurvey([os.fsdecode(directory)], filters, walkers=1).run()
+    *_, survey = ScandirSurvey([os.fsdecode(directory)], filters).run()
     assert survey.matched is not None
     return survey.matched
 

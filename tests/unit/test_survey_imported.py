@@ -74,7 +74,7 @@ def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compres
                 file.write(b"y" * 5_000)
         grow(os.fsencode(top), {b"tree": tree}, os.fsencode(shared), os.fsencode(outside))
         os.sync()
-        counting = ScandirSurvey([top], walkers=1, looks_around=False)
+        counting = ScandirSurvey([top], looks_around=False)
         *_, counted = counting.run()
         # When it is exported and imported
         output = io.BytesIO()

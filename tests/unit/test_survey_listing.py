@@ -9,7 +9,7 @@ import pytest
 
 from tests.trees import hostile_names
 from tests.unit.survey_trees import naive
-from tests.unit.walkers import collected, told_by_one
+from tests.unit.walkers import collected, walked
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, EntryKind, Listing, Totals
 from tui_fs.survey import listing as listing_module
@@ -32,7 +32,7 @@ def by_name(listing: Listing) -> dict[str, Child]:
 def test_children_add_up_to_the_whole_at_every_level(tmp_path: Path) -> None:
     # Given a surveyed tree of hostile names
     hostile_names(tmp_path / "t")
-    counted, _ = told_by_one(tmp_path / "t")
+    counted, _ = walked(tmp_path / "t")
     for path, below, others in os.walk(tmp_path / "t"):
         # When each directory is listed / Then every name is there, with what a walk counts
         listing = shown(counted, Path(path))
@@ -56,7 +56,7 @@ def test_a_directory_shows_the_times_and_inodes_below_it(tmp_path: Path) -> None
     os.utime(tmp_path / "d" / "e" / "new", (200, 200))
     os.link(tmp_path / "d" / "old", tmp_path / "d" / "e" / "link")
     # When listed / Then they are told; of the empty one, none
-    counted, _ = told_by_one(tmp_path)
+    counted, _ = walked(tmp_path)
     children = by_name(shown(counted, tmp_path))
     assert (children["d"].oldest_s, children["d"].newest_s) == (100, 200)
     assert (children["d"].totals.entries, children["d"].inodes) == (5, 4)
@@ -71,7 +71,7 @@ def test_the_oldest_times_of_all_are_times(tmp_path: Path) -> None:
         (tmp_path / "d" / name).touch()
         os.utime(tmp_path / "d" / name, (moment, moment))
     # When listed / Then the directory is as old as can be told
-    counted, _ = told_by_one(tmp_path)
+    counted, _ = walked(tmp_path)
     child = by_name(shown(counted, tmp_path))["d"]
     assert (child.oldest_s, child.newest_s) == (1, 500)
 
@@ -82,7 +82,7 @@ def test_entries_are_told_by_kind_with_link_targets(tmp_path: Path) -> None:
     os.utime(tmp_path / "file", (77, 77))
     (tmp_path / "link").symlink_to("/")
     os.mkfifo(tmp_path / "fifo")
-    counted, _ = told_by_one(tmp_path)
+    counted, _ = walked(tmp_path)
     # When listed / Then each is what it is, and the link is not followed
     children = by_name(shown(counted, tmp_path))
     status = os.lstat(tmp_path / "file")
@@ -109,7 +109,7 @@ def test_more_entries_than_are_listed_are_a_number(
     (tmp_path / "directory" / "x").mkdir(parents=True)
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 30)
-    counted, _ = told_by_one(tmp_path)
+    counted, _ = walked(tmp_path)
     # When listed / Then the rest is a number; no directory and no large file is left out
     listing = shown(counted, tmp_path)
     children = by_name(listing)
@@ -123,7 +123,7 @@ def test_more_entries_than_are_listed_are_a_number(
 def test_what_is_not_counted_yet_is_shown_as_not_complete(tmp_path: Path) -> None:
     # Given a survey that has read the top only
     (tmp_path / "d" / "e").mkdir(parents=True)
-    _, batches = told_by_one(tmp_path)
+    _, batches = walked(tmp_path)
     seen = []
     for number in range(1, len(batches) + 1):
         listing = listing_of(
@@ -140,7 +140,7 @@ def test_what_is_not_counted_yet_is_shown_as_not_complete(tmp_path: Path) -> Non
 def test_a_directory_that_was_not_surveyed_shows_its_problem_only(tmp_path: Path) -> None:
     # Given a surveyed directory / When another one is listed / Then nothing is claimed about it
     (tmp_path / "t").mkdir()
-    counted, _ = told_by_one(tmp_path / "t")
+    counted, _ = walked(tmp_path / "t")
     missing = shown(counted, tmp_path / "missing")
     assert (missing.children, missing.complete, missing.totals) == ((), False, Totals())
     assert "already gone" in missing.problem
@@ -150,7 +150,7 @@ def test_a_directory_that_was_not_surveyed_shows_its_problem_only(tmp_path: Path
 def test_a_directory_that_was_counted_and_is_gone_keeps_its_counts(tmp_path: Path) -> None:
     # Given a directory that was counted / When it is gone / Then the counts stay, and why
     (tmp_path / "d" / "e").mkdir(parents=True)
-    counted, _ = told_by_one(tmp_path)
+    counted, _ = walked(tmp_path)
     (tmp_path / "d" / "e").rmdir()
     (tmp_path / "d").rmdir()
     listing = shown(counted, tmp_path / "d")
@@ -164,7 +164,7 @@ def test_no_symbolic_link_is_followed_to_names(tmp_path: Path, last: bool) -> No
     (tmp_path / "t" / "d" / "e").mkdir(parents=True)
     (tmp_path / "elsewhere" / "e").mkdir(parents=True)
     (tmp_path / "elsewhere" / "e" / "not ours").touch()
-    counted, _ = told_by_one(tmp_path / "t")
+    counted, _ = walked(tmp_path / "t")
     moved = tmp_path / "t" / "d" / "e" if last else tmp_path / "t" / "d"
     moved.rename(tmp_path / "moved")
     moved.symlink_to(tmp_path / "elsewhere" / "e" if last else tmp_path / "elsewhere")
@@ -195,7 +195,7 @@ def test_a_directory_deeper_than_any_path_is_listed(deep: Path) -> None:
     os.symlink("somewhere", "link", dir_fd=descriptor)
     os.close(descriptor)
     # When listed / Then its names are there
-    counted, _ = told_by_one(deep)
+    counted, _ = walked(deep)
     path = str(deep) + f"/{name}" * levels
     listing = listing_of(counted.table, path, read_names(path))
     assert [(child.name, child.link_target) for child in listing.children] == [

@@ -35,8 +35,8 @@ def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
         process.kill()
 
 
-def test_find_holders_leaves_the_walkers_out(tmp_path: Path, writer: int) -> None:
-    # Given a process at work / When it is a walker / Then it is left out, else it is not
+def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
+    # Given a process at work / When it is of the family / Then it is left out, else it is not
     found = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
     assert {one.holder.pid for one in found.living} == {writer}
     assert [file.path for file in found.held] == [str(tmp_path / "written")]
@@ -50,9 +50,9 @@ def _kinds(path: Path, **options: Any) -> dict[str, Finding]:
 
 
 def test_a_survey_does_not_find_itself(tmp_path: Path) -> None:
-    # Given a tree in which nobody is at work / When surveyed / Then its walkers are not told
+    # Given a tree that no process uses / When surveyed / Then the survey itself is not reported
     (tmp_path / "d").mkdir()
-    assert "in-use" not in _kinds(tmp_path, walkers=3)
+    assert "in-use" not in _kinds(tmp_path)
 
 
 def test_a_survey_finds_who_writes(tmp_path: Path, writer: int) -> None:
@@ -94,8 +94,8 @@ def test_a_directory_that_changes_while_it_is_read_is_told_once(
     flat(tmp_path, 1000)
     real = os.scandir
 
-    def scandir(path: bytes) -> AbstractContextManager[Iterator[os.DirEntry[bytes]]]:
-        entries = list(real(path))
+    def scandir(directory: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        entries = list(real(directory))
         (tmp_path / "more").touch()
         while tmp_path.stat().st_mtime <= began_at_s:  # the kernel's clock ticks slowly
             os.utime(tmp_path)
@@ -103,7 +103,7 @@ def test_a_directory_that_changes_while_it_is_read_is_told_once(
 
     monkeypatch.setattr(os, "scandir", scandir)
     # When surveyed / Then there is one finding about it
-    counting = ScandirSurvey([str(tmp_path)], walkers=1, backend="scandir")
+    counting = ScandirSurvey([str(tmp_path)], backend="scandir")
     began_at_s = time.time()
     *_, survey = counting.run()
     refilled = [one.path for one in survey.findings if one.kind == "refilled"]

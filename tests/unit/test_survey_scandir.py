@@ -24,24 +24,24 @@ from tests.unit.survey_trees import (
 )
 from tui_fs.model.finding import Severity
 from tui_fs.survey.result import LARGEST_KEPT
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
 
-WALKERS = pytest.mark.parametrize("walkers", [1, 2, 3])
+BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 
 
-@given(TREES, st.sampled_from([1, 2, 3]))
-@example({b"a": {b"x": "link", b"y": "link"}, b"b": "link"}, 2)
-@example({b"\xff": {b"\n": {b"-rf": 1}}}, 1)
+@given(TREES, st.sampled_from(["scandir", "engine"]))
+@example({b"a": {b"x": "link", b"y": "link"}, b"b": "link"}, "scandir")
+@example({b"\xff": {b"\n": {b"-rf": 1}}}, "scandir")
 @settings(max_examples=120)
-def test_every_count_is_that_of_a_naive_walk(tree: Tree, walkers: int) -> None:
+def test_every_count_is_that_of_a_naive_walk(tree: Tree, backend: Backend) -> None:
     # Given a random tree, with names of any bytes, links and special files
     with grown(tree) as root:
         # When surveyed / Then each count is what os.walk and lstat say
-        assert_counts(surveyed(root, walkers=walkers), naive(root))
+        assert_counts(surveyed(root, backend=backend), naive(root))
 
 
-@WALKERS
-def test_several_roots_are_counted_together(tmp_path: Path, walkers: int) -> None:
+@BACKENDS
+def test_several_roots_are_counted_together(tmp_path: Path, backend: Backend) -> None:
     # Given three directories, two of them with names of one file
     for name in ("a", "b", "c"):
         (tmp_path / "t" / name / "below").mkdir(parents=True)
@@ -49,7 +49,7 @@ def test_several_roots_are_counted_together(tmp_path: Path, walkers: int) -> Non
     os.link(tmp_path / "t" / "a" / "below" / "file", tmp_path / "t" / "b" / "link")
     paths = [tmp_path / "t" / name for name in ("a", "b", "c")]
     # When surveyed together / Then it is what the one above them holds, but for itself
-    survey = surveyed(*paths, walkers=walkers)
+    survey = surveyed(*paths, backend=backend)
     whole = naive(os.fsencode(tmp_path / "t"))
     own = os.lstat(tmp_path / "t")
     assert survey.path == str(tmp_path / "t")
@@ -62,11 +62,11 @@ def test_several_roots_are_counted_together(tmp_path: Path, walkers: int) -> Non
     assert [(root.path, root.device, root.inode) for root in survey.roots] == identities
 
 
-@WALKERS
-def test_hostile_names_are_counted(tmp_path: Path, walkers: int) -> None:
+@BACKENDS
+def test_hostile_names_are_counted(tmp_path: Path, backend: Backend) -> None:
     # Given names made to break something / When surveyed / Then all are counted
     hostile_names(tmp_path / "t")
-    survey = surveyed(tmp_path / "t", walkers=walkers)
+    survey = surveyed(tmp_path / "t", backend=backend)
     assert_counts(survey, naive(os.fsencode(tmp_path / "t")))
 
 
@@ -102,15 +102,15 @@ def test_a_missing_target_is_an_error_and_leaves_nothing_open(tmp_path: Path) ->
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-@WALKERS
-def test_links_that_all_lie_inside_are_freed_for_certain(tmp_path: Path, walkers: int) -> None:
+@BACKENDS
+def test_links_that_all_lie_inside_are_freed_for_certain(tmp_path: Path, backend: Backend) -> None:
     # Given a file with its names in two directories of the tree
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     (tmp_path / "a" / "file").write_bytes(b"x" * 8192)
     os.link(tmp_path / "a" / "file", tmp_path / "b" / "file")
     # When surveyed / Then its bytes come back, and are counted once
-    survey = surveyed(tmp_path, walkers=walkers)
+    survey = surveyed(tmp_path, backend=backend)
     assert survey.totals.files == 2
     assert survey.freed_bytes_min == survey.freed_bytes_max == survey.totals.allocated_bytes
     assert survey.inodes == survey.totals.entries - 1
@@ -146,27 +146,27 @@ def deep(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", "--", str(path)], check=True)
 
 
-@pytest.mark.parametrize("walkers", [1, 3])
-def test_a_chain_deeper_than_any_path_is_counted(deep: Path, walkers: int) -> None:
+@BACKENDS
+def test_a_chain_deeper_than_any_path_is_counted(deep: Path, backend: Backend) -> None:
     # Given 2,100 directories inside each other, names of one byte
     levels = 2100
     chain(deep, levels)
     # When surveyed / Then every level is counted and the finding says what it means
-    survey = surveyed(deep, walkers=walkers)
+    survey = surveyed(deep, backend=backend)
     assert (survey.totals.directories, survey.max_depth) == (levels + 1, levels)
     assert survey.max_path_bytes == len(str(deep)) + 2 * levels
     assert survey.complete
     assert [finding.kind for finding in survey.findings] == ["deep"]
 
 
-@WALKERS
-def test_a_chain_with_waiting_siblings_everywhere_is_counted(deep: Path, walkers: int) -> None:
+@BACKENDS
+def test_a_chain_with_waiting_siblings_everywhere_is_counted(deep: Path, backend: Backend) -> None:
     # Given a chain with siblings that wait at more levels than descriptors are kept
     levels = 300
     comb(deep, levels)
     before = len(os.listdir("/proc/self/fd"))
     # When surveyed / Then everything is counted, and nothing stays open
-    survey = surveyed(deep, walkers=walkers)
+    survey = surveyed(deep, backend=backend)
     assert (survey.totals.directories, survey.totals.files) == (1 + 3 * levels, 3 * levels)
     assert survey.complete
     assert len(os.listdir("/proc/self/fd")) == before
@@ -203,8 +203,7 @@ def _with_mounts(tmp_path: Path, *points: Path) -> str:
     return str(table)
 
 
-@WALKERS
-def test_a_mount_point_is_counted_but_not_entered(tmp_path: Path, walkers: int) -> None:
+def test_a_mount_point_is_counted_but_not_entered(tmp_path: Path) -> None:
     # Given a bind mount inside (the same st_dev), as only the mount table can tell
     inside = tmp_path / "t" / "sub" / "a mount"
     inside.mkdir(parents=True)
@@ -212,7 +211,7 @@ def test_a_mount_point_is_counted_but_not_entered(tmp_path: Path, walkers: int) 
     (tmp_path / "t" / "a mount").mkdir()
     (tmp_path / "t" / "a mount" / "not mounted").touch()
     # When surveyed / Then the directory is one entry, and a critical finding names it
-    survey = surveyed(tmp_path / "t", mountinfo=_with_mounts(tmp_path, inside), walkers=walkers)
+    survey = surveyed(tmp_path / "t", mountinfo=_with_mounts(tmp_path, inside))
     assert (survey.totals.directories, survey.totals.files) == (4, 1)
     assert (survey.complete, survey.vanished) == (True, 0)
     (finding,) = survey.findings

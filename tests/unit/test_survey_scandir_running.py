@@ -1,97 +1,41 @@
-"""A survey under way: its counts so far, stopping it early, and the death of its walkers."""
+"""A survey under way: its counts so far, stopping it early, and questions to it."""
 
 import itertools
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import wait_until
 from tests.trees import hostile_names
 from tests.unit.survey_trees import children_of, still
-from tui_fs.model.errors import TuiFsError
-from tui_fs.model.survey import Survey
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.scandir import Backend, ScandirSurvey
 
-WALKERS = pytest.mark.parametrize("walkers", [1, 2, 3])
+BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 
 
-def test_stopping_early_leaves_no_descriptor_and_no_process(tmp_path: Path) -> None:
+@BACKENDS
+def test_stopping_early_leaves_no_descriptor_and_no_process(
+    tmp_path: Path, backend: Backend
+) -> None:
     # Given a survey under way
     hostile_names(tmp_path / "t")
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
-    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, walkers=3, backend="scandir")
+    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     running = survey.run()
     next(running)
     assert len(os.listdir("/proc/self/fd")) > before
-    assert len(children_of(os.getpid()) - family) == 3
+    assert len(children_of(os.getpid()) - family) == (backend == "engine")
     # When its reader loses interest / Then every descriptor is closed, every process gone
     running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
     assert len(os.listdir("/proc/self/fd")) == before
     assert children_of(os.getpid()) == family
 
 
-def _stopped(processes: set[int]) -> list[int]:
-    states = {
-        one: Path("/proc", str(one), "stat").read_text().rpartition(")")[2].split()[0]
-        for one in processes
-    }
-    return [one for one, state in states.items() if state == "T"]
-
-
-def _with_one_halted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walkers: int
-) -> tuple[Iterator[Survey], list[Survey]]:
-    """Give a survey of which one walker stands still in the middle of the tree."""
-    hostile_names(tmp_path / "t")
-    (tmp_path / "t" / "halt").mkdir()
-    family = children_of(os.getpid())
-    real = os.scandir
-
-    def halting(path: bytes) -> AbstractContextManager[Iterator[os.DirEntry[bytes]]]:
-        if os.path.basename(os.getcwd()) == "halt":
-            os.kill(os.getpid(), signal.SIGSTOP)
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", halting)
-    survey = ScandirSurvey(
-        [str(tmp_path)], interval_s=0, walkers=walkers, looks_around=False, backend="scandir"
-    )
-    running = survey.run()
-    seen: list[Survey] = []
-
-    def is_halted() -> bool:
-        seen.append(next(running))
-        return bool(_stopped(children_of(os.getpid()) - family))
-
-    wait_until(is_halted, "a walker that halts")
-    return running, seen
-
-
-@WALKERS
-def test_a_walker_that_is_killed_never_gives_a_finished_survey(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walkers: int
-) -> None:
-    # Given a survey of which one walker stands still
-    family = children_of(os.getpid())
-    running, seen = _with_one_halted(tmp_path, monkeypatch, walkers)
-    # When that one is killed / Then it is an error that says so
-    (halted,) = _stopped(children_of(os.getpid()) - family)
-    os.kill(halted, signal.SIGKILL)
-    with pytest.raises(TuiFsError, match="ended unexpectedly"):
-        seen.extend(running)
-    assert not any(survey.finished or survey.complete for survey in seen)
-    assert children_of(os.getpid()) == family
-
-
-@WALKERS
-def test_counts_so_far_only_grow(tmp_path: Path, walkers: int) -> None:
+@BACKENDS
+def test_counts_so_far_only_grow(tmp_path: Path, backend: Backend) -> None:
     # Given a survey that tells its counts whenever it can
     hostile_names(tmp_path / "t")
-    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, walkers=walkers)
+    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     seen = list(survey.run())
     # When looked at in order / Then no count falls, and only the last is finished
     assert len(seen) > 1
@@ -121,13 +65,3 @@ def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
     os.close(asks)
     assert heard == [b"?"]
     assert [one.finished for one in seen] == [False, True]
-
-
-def test_a_walker_that_stands_still_can_be_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given a survey of which one walker stands still / When stopped / Then no process is left
-    family = children_of(os.getpid())
-    running, _ = _with_one_halted(tmp_path, monkeypatch, 2)
-    running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
-    assert children_of(os.getpid()) == family

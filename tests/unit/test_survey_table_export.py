@@ -15,7 +15,7 @@ from tui_fs.survey.table_export import COLUMNS, FLAG_WORDS, guarded, write_csv, 
 
 
 def surveyed(path: Path) -> ScandirSurvey:
-    survey = ScandirSurvey([str(path)], walkers=1, looks_around=False)
+    survey = ScandirSurvey([str(path)], looks_around=False)
     assert [*survey.run()][-1].finished
     return survey
 

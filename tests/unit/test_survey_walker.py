@@ -1,4 +1,4 @@
-"""A walker alone, in trees that others change while it walks."""
+"""The walker that counts without the engine, in trees that others change meanwhile."""
 
 import errno
 import os
@@ -7,15 +7,16 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.survey_trees import comb, naive
-from tests.unit.walkers import assert_settled, names_told, told_by_one
+from tests.unit.walkers import assert_settled, names_told, walked
 from tui_fs.survey import walker as walker_module
 from tui_fs.survey.collector import Collector
 from tui_fs.survey.records import Batch, DirectoryFlag
-from tui_fs.survey.walker import OPEN_LIMIT
+from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES
 
 Act = Callable[[], None]
 
@@ -34,20 +35,19 @@ def once(name: str, act: Act) -> Callable[[Batch], None]:
 def test_each_directory_is_told_once_with_its_name_above_its_children(tmp_path: Path) -> None:
     # Given a tree / When walked / Then a directory's first piece comes before anything below it
     comb(tmp_path, 5)
-    collector, batches = told_by_one(tmp_path)
+    collector, batches = walked(tmp_path)
     known: set[int] = set()
     for number, parent, name, *_ in (piece for batch in batches for piece in batch.pieces):
         assert bool(name) == (number not in known)
         assert parent in known or not known or not name
         known.add(number)
     assert collector.totals == naive(os.fsencode(tmp_path)).totals
-    assert [batch.is_idle for batch in batches] == [False] * (len(batches) - 1) + [True]
     assert_settled(collector)
 
 
 def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
     # Given a chain with waiting siblings at more levels than descriptors are kept
-    levels = 2 * OPEN_LIMIT + 20
+    levels = 2 * MAX_OPEN_DIRECTORIES + 20
     root = tmp_path / "t"
     root.mkdir()
     comb(root, levels)
@@ -59,9 +59,9 @@ def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
         most = max(most, len(os.listdir("/proc/self/fd")))
 
     # When walked / Then all is counted, with no more descriptors than promised
-    collector, _ = told_by_one(root, look)
+    collector, _ = walked(root, look)
     assert collector.totals.directories == 1 + 3 * levels
-    assert most <= before + OPEN_LIMIT + 4
+    assert most <= before + MAX_OPEN_DIRECTORIES + 4
     assert len(os.listdir("/proc/self/fd")) == before
     assert_settled(collector)
 
@@ -71,9 +71,9 @@ def test_every_number_of_descriptors_gives_the_same_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     # Given so few descriptors that the way back is climbed / When walked / Then nothing is lost
-    monkeypatch.setattr(walker_module, "OPEN_LIMIT", limit)
+    monkeypatch.setattr(walker_module, "MAX_OPEN_DIRECTORIES", limit)
     comb(tmp_path, 12)
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert collector.totals == naive(os.fsencode(tmp_path)).totals
     assert (collector.vanished, collector.unreadable) == (0, 0)
     assert_settled(collector)
@@ -113,7 +113,7 @@ def test_a_directory_that_is_gone_before_its_turn_is_told_apart(
         replace(root / "one")
         replace(root / "other")
 
-    collector, _ = told_by_one(root, once("t", both))
+    collector, _ = walked(root, once("t", both))
     # Then neither is followed, both are told, and that is no error
     assert (collector.totals.directories, collector.totals.non_directories) == (1, 0)
     assert (collector.vanished, collector.unreadable) == (2, 0)
@@ -141,7 +141,7 @@ class Forks:
             self._fork(path / "l", levels - 1)
             self._fork(path / "r", levels - 1)
 
-    def walked(self, act: Callable[[Path], None]) -> Collector:
+    def walk(self, act: Callable[[Path], None]) -> Collector:
         """Walk it; `act` gets the way to the first leaf when the walker stands there."""
         live, left = Collector(filtered=False), [act]
 
@@ -151,7 +151,7 @@ class Forks:
             if left and len(path.relative_to(self.root).parts) == self.levels:
                 left.pop()(path.relative_to(self.root))
 
-        collector, _ = told_by_one(self.root, follow)
+        collector, _ = walked(self.root, follow)
         assert not left
         assert collector.totals.files == 0
         assert_settled(collector)
@@ -161,7 +161,7 @@ class Forks:
 @pytest.fixture
 def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forks:
     """Give the tree, and a walker that keeps few descriptors: most ways back are climbed."""
-    monkeypatch.setattr(walker_module, "OPEN_LIMIT", 1)
+    monkeypatch.setattr(walker_module, "MAX_OPEN_DIRECTORIES", 1)
     return Forks(tmp_path)
 
 
@@ -174,7 +174,7 @@ def test_a_directory_moved_while_its_children_wait_is_counted_whole(
         forks.root.joinpath(*leaf.parts[:level]).rename(forks.elsewhere / "moved")
 
     # When the walker climbs / Then it is counted, and ".." leads nowhere else
-    collector = forks.walked(move)
+    collector = forks.walk(move)
     assert collector.totals.directories == forks.directories
     assert (collector.vanished, collector.unreadable) == (0, 0)
 
@@ -196,7 +196,7 @@ def test_another_directory_in_the_place_is_not_walked(forks: Forks) -> None:
             (first / name / "trap").touch()
 
     # When walked / Then what waited there could not be read, and the rest is counted
-    collector = forks.walked(replace)
+    collector = forks.walk(replace)
     assert (collector.vanished, collector.unreadable) == (0, 1)
     assert collector.totals.directories == forks.directories - forks.below_second_level + 1
 
@@ -207,7 +207,7 @@ def test_a_symlink_in_the_place_is_not_followed(forks: Forks) -> None:
         _cut_off(forks, leaf).symlink_to(forks.elsewhere / "first")
 
     # When walked / Then what waited there is told as not read
-    collector = forks.walked(link)
+    collector = forks.walk(link)
     assert (collector.vanished, collector.unreadable) == (0, 1)
     assert collector.totals.directories == forks.directories - forks.below_second_level + 1
 
@@ -217,7 +217,7 @@ def test_a_way_that_is_gone_is_told(forks: Forks) -> None:
     def move(leaf: Path) -> None:
         _cut_off(forks, leaf)
 
-    collector = forks.walked(move)
+    collector = forks.walk(move)
     assert (collector.vanished, collector.unreadable) == (0, 1)
 
 
@@ -239,7 +239,7 @@ def test_a_file_system_mounted_meanwhile_is_not_counted(
 
     monkeypatch.setattr(os, "fstat", fstat)
     # When walked / Then nothing of it is counted, and the survey is not complete
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert (collector.totals.files, collector.unreadable) == (0, 1)
     assert_settled(collector)
 
@@ -259,7 +259,7 @@ def test_an_unreadable_directory_is_told_with_its_own_size(
 
     monkeypatch.setattr(os, "open", refusing)
     # When walked / Then it is counted, with its own bytes, and flagged
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     shutil.rmtree(tmp_path / "secret" / "below")
     assert collector.totals == naive(os.fsencode(tmp_path)).totals
     assert collector.paths_with(DirectoryFlag.UNREADABLE) == [str(tmp_path / "secret")]
@@ -269,19 +269,19 @@ def test_an_unreadable_directory_is_told_with_its_own_size(
 def test_a_directory_that_may_not_be_searched_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory that can be opened, but in which nobody may stand
+    # Given a directory that can be listed, but whose entries may not be examined
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").touch()
-    real = os.fchdir
+    real = os.stat
 
-    def refusing(descriptor: int) -> None:
-        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/d"):
+    def refusing(path: bytes, **options: Any) -> os.stat_result:
+        if path == b"x":
             raise PermissionError(errno.EACCES, "Permission denied")
-        real(descriptor)
+        return real(path, **options)
 
-    monkeypatch.setattr(os, "fchdir", refusing)
+    monkeypatch.setattr(os, "stat", refusing)
     # When walked / Then it is one entry, flagged
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert (collector.totals.entries, collector.unreadable) == (2, 1)
     assert_settled(collector)
 
@@ -294,9 +294,9 @@ def test_what_was_read_before_an_error_counts(
     (tmp_path / "d" / "x").touch()
     real = os.scandir
 
-    def failing(path: bytes) -> AbstractContextManager[Iterator[os.DirEntry[bytes]]]:
-        def entries() -> Iterator[os.DirEntry[bytes]]:
-            yield from real(path)
+    def failing(directory: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        def entries() -> Iterator[os.DirEntry[str]]:
+            yield from real(directory)
             raise OSError(errno.EIO, "Input/output error")
 
         return nullcontext(entries())
@@ -304,6 +304,6 @@ def test_what_was_read_before_an_error_counts(
     monkeypatch.setattr(os, "scandir", failing)
     monkeypatch.setattr(walker_module, "NAMES_AT_ONCE", 1)
     # When walked / Then what was read counts, and each is flagged
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert (collector.totals.entries, collector.unreadable) == (3, 2)
     assert_settled(collector)

@@ -1,4 +1,4 @@
-"""Walkers that work in the test's own process, one after the other."""
+"""Trees counted by the walker, with every batch kept."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tui_fs.survey.collector import Collector
-from tui_fs.survey.records import Batch, Task
+from tui_fs.survey.records import Batch
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot, Walker
 
 
 @contextmanager
 def opened(*paths: Path | bytes) -> Iterator[list[OpenRoot]]:
-    """Open roots, and come back to the working directory, which walkers change."""
-    before = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    """Open roots."""
     roots: list[OpenRoot] = []
     try:
         for path in paths:
@@ -23,8 +22,6 @@ def opened(*paths: Path | bytes) -> Iterator[list[OpenRoot]]:
     finally:
         for root in roots:
             os.close(root.descriptor)
-        os.fchdir(before)
-        os.close(before)
 
 
 class Ticking:
@@ -39,25 +36,25 @@ class Ticking:
         return self._now_s
 
 
-def told_by_one(
+def walked(
     root: Path,
     meanwhile: Callable[[Batch], None] | None = None,
     mounts: Collection[bytes] = (),
 ) -> tuple[Collector, list[Batch]]:
-    """Walk a tree with one walker that tells each directory at once.
+    """Count a tree with a walker that reports each directory at once.
 
     Args:
         meanwhile: called with every batch, while the walk is under way.
     """
     batches: list[Batch] = []
-
-    def send(batch: Batch) -> None:
-        batches.append(batch)
-        if meanwhile is not None:
-            meanwhile(batch)
-
     with opened(root) as roots:
-        Walker(roots, send, [0, 0], 0, 1, mounts, clock=Ticking()).work(Task(0))
+        walker = Walker(roots, mounts, clock=Ticking())
+        for batch in walker.batches(lambda: 1.0):
+            assert batch is not None
+            batches.append(batch)
+            if meanwhile is not None:
+                meanwhile(batch)
+        walker.close()
     return collected(batches), batches
 
 

@@ -7,6 +7,7 @@ import stat
 from collections import deque
 from collections.abc import Collection
 
+from tui_fs.linux.limits import is_limit
 from tui_fs.linux.mounts import MountTable, read_mounts
 from tui_fs.linux.permissions import ROOT, others_may_replace
 from tui_fs.linux.pins import open_directory, pin_of
@@ -83,7 +84,9 @@ def _leads_to(path: str, pin: Pin) -> bool:
         return False
     try:
         descriptor = open_directory(path)
-    except OSError:
+    except OSError as error:
+        if is_limit(error):
+            raise
         return False
     try:
         return pin_of(descriptor) == pin

@@ -2,9 +2,11 @@
 
 import contextlib
 import grp
+import marshal
 import os
 import pwd
 import selectors
+import struct
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,7 +17,6 @@ from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
-from tui_fs.survey.messages import Inbox
 from tui_fs.survey.records import Batch
 
 FORMAT = 3
@@ -28,7 +29,11 @@ _ENDING_S = 0.5
 """From closing its output until a process has ended."""
 
 
-class EngineCrew:
+_LENGTH = struct.Struct("<I")
+_READ_BYTES = 1 << 20
+
+
+class EngineScan:
     """The engine, counting for this process; it ends with it.
 
     Args:
@@ -64,7 +69,7 @@ class EngineCrew:
                 raise Missing(sentence, advice) from why
             raise TuiFsError(sentence, _AGAIN) from why
         assert self._process.stdout is not None
-        self._inbox = Inbox(self._process.stdout.fileno())
+        self._frames = _FrameReader(self._process.stdout.fileno())
         self._has_greeted = self._has_ended = False
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -94,13 +99,12 @@ class EngineCrew:
 
     def _read(self) -> Iterator[Batch]:
         try:
-            for message in self._inbox.read():
+            for message in self._frames.read():
                 if not self._has_greeted:
                     self._greet(message)
                     continue
-                batch = Batch._make(message)
-                self._has_ended = batch.is_idle
-                yield batch
+                *fields, _, self._has_ended = message
+                yield Batch._make(fields)
         except EOFError as why:
             raise self._died() from why
         except (TypeError, ValueError) as why:  # as marshal says that it cannot read something
@@ -174,3 +178,30 @@ def _private_groups(uid: int) -> list[int]:
     with contextlib.suppress(KeyError):
         gids.add(grp.getgrnam(pwd.getpwuid(uid).pw_name).gr_gid)
     return [gid for gid in sorted(gids) if is_private_group(gid, uid)]
+
+
+class _FrameReader:
+    """Reads frames from a pipe: a length of four bytes, then what marshal has written."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._buffer = bytearray()
+
+    def read(self) -> Iterator[Any]:
+        """Wait for something to arrive, and yield the complete messages.
+
+        Raises:
+            EOFError: the pipe has no writer.
+        """
+        chunk = os.read(self._descriptor, _READ_BYTES)
+        if not chunk:
+            raise EOFError
+        self._buffer += chunk
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            message = marshal.loads(memoryview(self._buffer)[_LENGTH.size : end])
+            del self._buffer[:end]
+            yield message

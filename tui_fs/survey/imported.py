@@ -275,9 +275,7 @@ class ImportedSurvey:
         for directory in self._untold.values():
             self._tell_directory(directory)
         self._untold.clear()
-        self.collector.take(
-            Batch(self._pieces, self._links, self._big_files, (0, 0, 0, 0, 0), 0, None, False)
-        )
+        self.collector.take(Batch(self._pieces, self._links, self._big_files, (0, 0, 0, 0, 0), 0))
         self._untold_entries = 0
         self._forget()
 

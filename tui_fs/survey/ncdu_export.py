@@ -14,7 +14,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
-from tui_fs.survey.walker import NAMES_AT_ONCE, OPEN_FLAGS, OPEN_LIMIT
+from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES, NAMES_AT_ONCE, OPEN_FLAGS
 
 _READ_ERROR = b',"read_error":true'
 _EXCLUDED = b',"excluded":"otherfs"'
@@ -137,8 +137,8 @@ class NcduExport:
             return
         self._write(b",\n")
         self._enter(name, descriptor, top.device)
-        if len(self._stack) > OPEN_LIMIT:
-            _close(self._stack[-1 - OPEN_LIMIT])
+        if len(self._stack) > MAX_OPEN_DIRECTORIES:
+            _close(self._stack[-1 - MAX_OPEN_DIRECTORIES])
         if self._tell is not None:
             self._tell(self.written)
 

@@ -1,9 +1,7 @@
-"""What walkers tell the collector: plain tuples, because marshal writes those fastest.
+"""What the engine and the walker report to the collector: plain tuples.
 
-Directories have numbers: walker `w` of `n` calls its k-th directory ``k * n + w``, the threads of
-the engine count them together. A directory's first piece is told before anything that lies in it.
-The engine writes the same records (engine/src/survey/records.rs); there `give` is always None, and
-`is_idle` ends the last batch.
+Directories have numbers. A directory's first piece comes before those of everything in it. The
+engine writes the same records (engine/src/survey/records.rs).
 """
 
 from typing import Any, NamedTuple
@@ -81,7 +79,7 @@ class Piece(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A name of an inode that has several; whoever sees all walkers counts the inode once.
+    """A name of an inode that has several; the collector counts the inode once.
 
     Attributes:
         directory: number of the directory that holds the name.
@@ -115,37 +113,13 @@ class BigFile(NamedTuple):
     identity: int = 0
 
 
-class Task(NamedTuple):
-    """Work for a walker: a root to read, subdirectories to read, or a part of a directory.
-
-    Attributes:
-        root: index of the surveyed directory they lie in.
-        number: of the directory; `NO_PARENT`: the root itself is to be read, and has none yet.
-        steps: names from the root to the directory.
-        device, inode: of the directory, compared when it is opened again.
-        names: subdirectories to read; none if the directory itself is to be read.
-        part, parts: read only names whose CRC-32 modulo `parts` is `part`.
-    """
-
-    root: int
-    number: int = NO_PARENT
-    steps: tuple[bytes, ...] = ()
-    device: int = 0
-    inode: int = 0
-    names: tuple[bytes, ...] = ()
-    part: int = 0
-    parts: int = 1
-
-
 class Batch(NamedTuple):
-    """A message from a walker.
+    """What was counted since the last batch.
 
     Attributes:
         matched: what the filters select: files, symlinks, other, apparent and allocated bytes,
             inodes with several names left out.
-        give: work for others, if there is any.
-        is_idle: the walker has nothing left to do.
-        vanished: names other than those of directories that were gone when looked at.
+        vanished: names other than those of directories that were gone when examined.
     """
 
     pieces: list[tuple[Any, ...]]
@@ -153,5 +127,3 @@ class Batch(NamedTuple):
     big_files: list[tuple[Any, ...]]
     matched: tuple[int, int, int, int, int]
     vanished: int
-    give: tuple[Any, ...] | None
-    is_idle: bool

@@ -23,8 +23,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root, Survey
 from tui_fs.survey.collector import Collector
-from tui_fs.survey.crew import Crew
-from tui_fs.survey.engine import EngineCrew
+from tui_fs.survey.engine import EngineScan
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.findings.barriers import UsesFound, find_external_uses
 from tui_fs.survey.findings.base import Evidence, SystemView
@@ -33,7 +32,7 @@ from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import SharedSpace, can_share, shared_space
 from tui_fs.survey.tally import Predicate
 from tui_fs.survey.telling import Telling
-from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot
+from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot, Walker
 
 Backend = Literal["engine", "scandir"]
 
@@ -45,12 +44,12 @@ class ScandirSurvey:
         paths: absolute paths of directories, none inside another.
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
-        walkers: processes that count, or threads of the engine; None for one a processor.
+        threads: of the engine; None for one a processor.
         looks_around: find pathologies of the file system, and who is at work in it, too.
-        family: a process that, with all it has started, is not told as being at work in it,
-            as the walkers are not; 0 for none.
-        backend: what reads the directories: the native engine or walkers in Python; None for the
-            engine where there is one.
+        family: a process that, with all its descendants, is not reported as using the trees;
+            0 for none.
+        backend: what reads the directories: the native engine, or this process; None for the
+            engine where it is installed.
 
     Raises:
         Missing: the engine was asked for, and is not there.
@@ -63,7 +62,7 @@ class ScandirSurvey:
         interval_s: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
         mountinfo: str = MOUNTINFO,
-        walkers: int | None = None,
+        threads: int | None = None,
         looks_around: bool = True,
         family: int = 0,
         backend: Backend | None = None,
@@ -71,11 +70,11 @@ class ScandirSurvey:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
         self._telling = Telling(interval_s, clock)
-        self._walkers = walkers
+        self._threads = threads
         self._filters = filters if filters is not None and filters.active else None
         self._engine = None if backend == "scandir" else find_engine()
         if backend is None and not has_statx():
-            self._engine = None  # it reads every entry by statx; the Python walkers use fstatat
+            self._engine = None  # it reads every entry by statx; the walker uses fstatat
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
         self.collector = Collector(filtered=self._filters is not None)
@@ -111,35 +110,35 @@ class ScandirSurvey:
         try:
             for path in self._paths:
                 roots.append(self._open(path))
-            crew = self._begin(roots)
+            scan = self._begin(roots)
         finally:
             for root in roots:
                 os.close(root.descriptor)
         try:
             if questions is not None:
-                crew.register(*questions)
-            if self._looks_around:  # the walkers are at work meanwhile
+                scan.register(*questions)
+            if self._looks_around:  # the engine counts meanwhile
                 self._occupation = find_holders(
-                    self._paths, self._roots[0].device, {*crew.pids, self._family}
+                    self._paths, self._roots[0].device, {*scan.pids, self._family}
                 )
                 self._uses = find_external_uses(self._paths, self._table)
-            for batch in crew.batches(self._telling.until_due_s):
+            for batch in scan.batches(self._telling.until_due_s):
                 if batch is not None:
                     self.collector.take(batch)
                 if self._telling.until_due_s() <= 0:
                     with self._telling.turn():
                         yield self._result(finished=False)
         finally:
-            crew.close()
+            scan.close()
         self.collector.forget_numbers()
         yield self._result(finished=True)
 
-    def _begin(self, roots: Sequence[OpenRoot]) -> Crew | EngineCrew:
+    def _begin(self, roots: Sequence[OpenRoot]) -> Walker | EngineScan:
         if self._engine is not None:
-            return EngineCrew(self._engine, self._roots, self._filters, self._walkers)
+            return EngineScan(self._engine, self._roots, self._filters, self._threads)
         mounts = [os.fsencode(mount) for mount in self._mounts]
         matches = None if self._filters is None else _predicate(self._filters)
-        return Crew(roots, mounts, matches, self._walkers)
+        return Walker(roots, mounts, matches)
 
     def _open(self, path: str) -> OpenRoot:
         descriptor = os.open(path, OPEN_FLAGS)

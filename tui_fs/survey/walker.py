@@ -1,62 +1,52 @@
-"""Walking a tree by directory descriptors, symbolic links never followed.
+"""Count trees in this process with os.scandir, where the native engine is not installed.
 
-Only directories that still have unread subdirectories stay on the stack, and only some of
-those keep their descriptor; the way back up is ``..``, compared by inode. So a tree of any depth
-is walked with a bounded number of descriptors and in a time that grows with its directories.
+Directories are opened relative to the one above them, and symbolic links are never followed. At
+most `MAX_OPEN_DIRECTORIES` descriptors are open. A directory whose descriptor was closed is opened
+again by ``..`` from one below it, or by its names from the root, and compared by device and inode.
+So a tree of any depth is counted with bounded descriptors, in a time that grows with its
+directories.
 """
 
 import errno
 import os
+import select
+import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from operator import attrgetter
-from typing import Any, Protocol
-from zlib import crc32
+from typing import Any, NamedTuple
 
-from tui_fs.linux.limits import descriptor_limits
-from tui_fs.survey.reading import Directory, Reader, Reading, Steps, closed_piece
-from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece, Task
-from tui_fs.survey.tally import Predicate
+from tui_fs.linux.access import may
+from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
+from tui_fs.linux.limits import descriptor_limits, is_limit
+from tui_fs.linux.permissions import others_may_write
+from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece
+from tui_fs.survey.tally import DirectoryTally, Predicate
 
-OPEN_LIMIT = 64
-"""Descriptors one walker keeps, if its process may have so many and some more."""
+MAX_OPEN_DIRECTORIES = 64
 
 _FURTHER_DESCRIPTORS = 16
-"""Standard streams, pipes, the directory being read, steps on the way to another."""
+"""Standard streams, pipes, the directory being read, and those on the way to another."""
 
-TELL_EVERY_S = 0.1
-PIECES_A_BATCH = 4_000
+BATCH_INTERVAL_S = 0.1
+POLL_INTERVAL_S = 0.05
+BATCH_PIECES = 4_000
 NAMES_AT_ONCE = 4_096
 """A stat_result takes about 800 bytes."""
 
-NAMES_GIVEN = 1_000
-DEPTH_GIVEN = 500
-"""Directories further down are walked by whoever came there: the way would be long."""
-
-SPLIT_FROM_BYTES = 1 << 20
-"""A directory of this size (25,000 names and more) is read by two, if one has nothing to do."""
-
-WATCHED_FROM_ENTRIES = 1_000
-"""From here on it is looked at whether a directory has changed while it was read."""
+CHANGE_FROM_ENTRIES = 1_000
+"""From here on the walker compares whether a directory has changed while it was read."""
 
 OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""What open says when the directory has vanished or something else stands in its place."""
+_VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""The errors of open(2) for a directory that was removed or replaced."""
 
-_name = attrgetter("name")
-
-
-class Hunger(Protocol):
-    """Two numbers: how many have nothing to do; another one whenever one more has not."""
-
-    def __getitem__(self, index: int, /) -> int: ...
+_BTRFS_SUBVOLUME_INODE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRoot:
+class OpenRoot(NamedTuple):
     """A surveyed directory."""
 
     path: bytes
@@ -64,311 +54,396 @@ class OpenRoot:
     device: int
 
 
-class Walker:
-    """Reads directories and tells what is in them.
+@dataclass(eq=False, slots=True)
+class _Directory:
+    """A directory with subdirectories that are not read yet (`pending`).
 
-    It changes the working directory of its process: a stat by the bare name is the fastest.
+    Attributes:
+        above: None for a root.
+        name: in the directory above; the path of a root.
+        descriptor: -1 while it is closed.
+    """
+
+    number: int
+    above: "_Directory | None"
+    name: bytes
+    status: os.stat_result
+    descriptor: int
+    depth: int = 0
+    pending: list[bytes] = field(default_factory=list)
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def names(self) -> list[bytes]:
+        """Return the names from the root, which has none, to this directory."""
+        names: list[bytes] = []
+        directory = self
+        while directory.above is not None:
+            names.append(directory.name)
+            directory = directory.above
+        names.reverse()
+        return names
+
+
+class Walker:
+    """Counts the trees below some roots.
 
     Args:
-        send: takes the batches.
-        hunger: of the other walkers, in shared memory.
-        first_number, step: the numbers it gives to directories.
-        mounts: absolute paths on which something is mounted.
+        mounts: absolute paths of mount points in the trees; they are not entered.
+        matches: what the filters select.
+        clock: in seconds.
+
+    Attributes:
+        pids: processes that count besides this one: none.
     """
+
+    pids: frozenset[int] = frozenset()
 
     def __init__(
         self,
         roots: Sequence[OpenRoot],
-        send: Callable[[Batch], None],
-        hunger: Hunger,
-        first_number: int,
-        step: int,
         mounts: Collection[bytes] = (),
         matches: Predicate | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._roots = roots
-        self._send = send
-        self._hunger = hunger
-        self._answered_hunger = -1
-        self._next_number, self._step = first_number, step
-        self._reader = Reader(mounts, matches)
+        self._roots = [root._replace(descriptor=os.dup(root.descriptor)) for root in roots]
+        self._root = self._roots[0]
+        self._mounts = frozenset(mounts)
+        self._mount_names = frozenset(os.path.basename(mount) for mount in mounts)
+        self._matches = matches
         self._clock = clock
-        self._told_s = clock()
+        self._sent_s = self._polled_s = clock()
+        self._poll = select.poll()
+        self._answers: dict[int, Callable[[], None]] = {}
+        self._uid = os.geteuid()
+        self._device_without_flags: int | None = None
         allowed, _ = descriptor_limits()
         spare = allowed - len(roots) - _FURTHER_DESCRIPTORS
-        self._open_limit = max(2, min(OPEN_LIMIT, spare))
-        self._stack: list[Directory] = []
+        self._max_open = max(2, min(MAX_OPEN_DIRECTORIES, spare))
+        self._numbers = 0
+        self._stack: list[_Directory] = []
         self._closed = 0
+        """How many directories at the bottom of the stack have no descriptor."""
+        self._pieces: list[tuple[Any, ...]] = []
+        self._links: list[tuple[Any, ...]] = []
+        self._big_files: list[tuple[Any, ...]] = []
         self._matched = [0, 0, 0, 0, 0]
-        self._forget()
+        self._vanished = 0
+        self._not_entered: list[tuple[bytes, int]] = []
 
-    def work(self, task: Task) -> None:
-        """Read what the task names and everything below it that nobody else takes."""
-        self._root, self._root_index = self._roots[task.root], task.root
-        self._stack, self._closed = [], 0
-        try:
-            self._begin(task)
-            while self._stack:
-                self._go_on()
-        finally:
-            for directory in self._stack:
-                directory.close()
-        self._tell(is_idle=True)
+    def register(self, descriptor: int, answer: Callable[[], None]) -> None:
+        """Poll a descriptor while counting; `answer` is called when it can be read."""
+        self._poll.register(descriptor, select.POLLIN)
+        self._answers[descriptor] = answer
 
-    def _begin(self, task: Task) -> None:
-        steps = Steps()
-        for name in task.steps:
-            steps = steps.below(name)
-        directory = Directory(task.number, steps, task.device, task.inode)
-        try:
-            directory.descriptor = self._open_way(task)
-        except OSError:
-            self._tell_lost(directory, task.names)
-            if not task.names:
-                flags = DirectoryFlag.UNREADABLE
-                self._pieces.append(
-                    tuple(Piece(task.number, NO_PARENT, b"", pending=-1, flags=flags))
-                )
+    def batches(self, timeout_s: Callable[[], float]) -> Iterator[Batch | None]:
+        """Yield what was counted; None whenever `timeout_s` is over.
+
+        Raises:
+            OSError: a limit of this process or of the machine is reached.
+        """
+        for root in self._roots:
+            self._root = root
+            for _ in self._walk():
+                if len(self._pieces) >= BATCH_PIECES or self._is_over(BATCH_INTERVAL_S):
+                    yield self._take_batch()
+                self._answer()
+                if timeout_s() <= 0:
+                    yield None
+        yield self._take_batch()
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        for directory in self._stack:
+            directory.close()
+        self._stack.clear()
+        while self._roots:
+            os.close(self._roots.pop().descriptor)
+
+    def _is_over(self, interval_s: float) -> bool:
+        return self._clock() - self._sent_s >= interval_s
+
+    def _answer(self) -> None:
+        if not self._answers or self._clock() - self._polled_s < POLL_INTERVAL_S:
             return
-        directory.waiting = list(task.names)
-        if not task.names:
-            status = os.fstat(directory.descriptor)
-            if task.number == NO_PARENT:
-                directory.number = self._number()
-                directory.device, directory.inode = status.st_dev, status.st_ino
-            self._read(directory, NO_PARENT, self._root.path, status, task.part, task.parts)
-        self._keep_or_close(directory)
+        for descriptor, _ in self._poll.poll(0):
+            self._answers[descriptor]()
+        self._polled_s = self._clock()
 
-    def _go_on(self) -> None:
-        """Read the next subdirectory of the directory on top of the stack, which is open."""
-        above = self._stack[-1]
-        name = above.waiting.pop()
-        if not above.waiting:
-            self._stack.pop()
-            self._closed = min(self._closed, len(self._stack))
+    def _walk(self) -> Iterator[None]:
+        """Count one root; yield after each directory and after each part of a large one."""
+        root = self._root
+        status = os.fstat(root.descriptor)
+        directory = _Directory(self._number(), None, root.path, status, os.dup(root.descriptor))
+        self._closed = 0
+        above: _Directory | None = None
+        below: _Directory | None = directory
+        try:
+            yield from self._read(directory)
+            self._push(directory)
+            while self._stack:
+                above = self._stack[-1]
+                name = above.pending.pop()
+                if not above.pending:
+                    self._stack.pop()
+                    self._closed = min(self._closed, len(self._stack))
+                below = self._open_below(above, name)
+                if below is not None:
+                    yield from self._read(below)
+                    if not above.pending:
+                        above.close()
+                if below is None or not below.pending:
+                    self._return_from(below or above)
+                else:
+                    self._push(below)
+                yield
+        finally:  # also where the caller wants no more
+            for last in (above, below):
+                if last is not None:
+                    last.close()
+
+    def _open_below(self, above: _Directory, name: bytes) -> _Directory | None:
+        """Open a subdirectory; None if it cannot be opened, which is reported."""
         try:
             descriptor = os.open(name, OPEN_FLAGS, dir_fd=above.descriptor)
-        except OSError as why:
-            self._tell_closed(above, name, why)
-            self._leave(above)
-            return
+        except OSError as error:
+            if is_limit(error):
+                raise
+            is_gone = error.errno in _VANISHED
+            self._report_closed(
+                above, name, DirectoryFlag.VANISHED if is_gone else DirectoryFlag.UNREADABLE
+            )
+            return None
         status = os.fstat(descriptor)
-        if status.st_dev != self._root.device:  # mounted since its names were looked at
+        if status.st_dev != self._root.device:  # mounted after its names were examined
             os.close(descriptor)
-            self._tell_closed(above, name, OSError(errno.EXDEV, os.strerror(errno.EXDEV)))
-            self._leave(above)
-            return
-        directory = Directory(
-            self._number(),
-            above.steps.below(name),
-            status.st_dev,
-            status.st_ino,
-            [],
-            descriptor,
-        )
-        self._read(directory, above.number, name, status)
-        if not above.waiting:
-            above.close()
-        if directory.waiting:
-            self._keep_or_close(directory)
-        else:
-            self._leave(directory)
-        if self._is_wanted():
-            self._give_subdirectories()
-        if len(self._pieces) >= PIECES_A_BATCH or self._clock() - self._told_s >= TELL_EVERY_S:
-            self._tell()
+            self._report_closed(above, name, DirectoryFlag.UNREADABLE)
+            return None
+        return _Directory(self._number(), above, name, status, descriptor, above.depth + 1)
 
-    def _read(
-        self,
-        directory: Directory,
-        parent: int,
-        name: bytes,
-        status: os.stat_result,
-        part: int = 0,
-        parts: int = 1,
-    ) -> None:
-        """Read one directory, or a part of it, and tell it; its subdirectories are kept."""
-        reading = Reading(directory, parent, name, status, is_part=parts > 1)
-        root = self._root
-        entries_read = 0
-        try:
-            os.fchdir(directory.descriptor)
-            if parts == 1:
-                reading.flags = self._reader.flags_of(directory.descriptor, status)
-                if status.st_size >= SPLIT_FROM_BYTES and self._is_wanted():
-                    parts = 2
-                    self._pieces.append(reading.piece(is_last=False, given=1))
-                    self._give_part(directory)
-            with os.scandir(b".") as entries:
-                while some := list(islice(entries, NAMES_AT_ONCE)):
-                    if parts == 1:
-                        names = list(map(_name, some))
-                    else:
-                        names = [n for n in map(_name, some) if crc32(n) % parts == part]
-                    self._reader.add(reading, names, root.path, root.device)
-                    entries_read += len(names)
-                    if self._clock() - self._told_s >= TELL_EVERY_S:
-                        self._take_from(reading)
-                        self._pieces.append(reading.piece(is_last=False))
-                        self._tell()
-        except OSError:
-            reading.flags |= DirectoryFlag.UNREADABLE
-        if entries_read >= WATCHED_FROM_ENTRIES:
-            now = os.fstat(directory.descriptor)
-            if now.st_mtime_ns != status.st_mtime_ns:
-                reading.flags |= DirectoryFlag.CHANGED
-        self._take_from(reading)
-        self._pieces.append(reading.piece(is_last=True))
-        for number, its_name, flags in self._reader.elsewhere:
-            self._pieces.append(tuple(Piece(self._number(), number, its_name, flags=flags)))
-        self._reader.elsewhere.clear()
-
-    def _take_from(self, reading: Reading) -> None:
-        """Take what is told one by one."""
-        tally = reading.tally
-        self._links += map(tuple, tally.links)
-        self._big_files += map(tuple, tally.big_files)
-        if any(tally.matched):
-            self._matched = [a + b for a, b in zip(self._matched, tally.matched, strict=True)]
-            tally.matched = [0, 0, 0, 0, 0]
-
-    def _keep_or_close(self, directory: Directory) -> None:
-        if not directory.waiting:
+    def _push(self, directory: _Directory) -> None:
+        if not directory.pending:
             directory.close()
             return
         self._stack.append(directory)
-        if len(self._stack) - self._closed > self._open_limit:
+        if len(self._stack) - self._closed > self._max_open:
             self._stack[self._closed].close()
             self._closed += 1
 
-    def _leave(self, directory: Directory) -> None:
-        """Go on from a finished directory to the one on top of the stack."""
+    def _return_from(self, directory: _Directory) -> None:
+        """Continue with the directory on top of the stack, after a finished one."""
         while self._stack and self._stack[-1].descriptor < 0:
             top = self._stack[-1]
             try:
-                top.descriptor = self._climb(directory, top)
-            except OSError:
-                self._tell_lost(top, top.waiting)
+                top.descriptor = self._reopen(top, directory)
+            except OSError as error:
+                if is_limit(error):
+                    raise
+                for name in top.pending:  # whether these still exist is not known
+                    self._report_closed(top, name, DirectoryFlag.UNREADABLE)
                 self._stack.pop()
             self._closed = max(0, len(self._stack) - 1)
         if not self._stack or directory is not self._stack[-1]:
             directory.close()
 
-    def _climb(self, below: Directory, top: Directory) -> int:
-        """Open a directory again: from one below it by ``..``, else by the way from the root."""
+    def _reopen(self, directory: _Directory, below: _Directory) -> int:
+        """Open a directory again: by ``..`` from one below it, else by its names from the root.
+
+        Raises:
+            OSError: it cannot be opened, or another directory is at its place.
+        """
         descriptor = os.dup(below.descriptor)
-        for _ in range(below.steps.depth - top.steps.depth):
+        for _ in range(below.depth - directory.depth):
             try:
                 upper = os.open(b"..", OPEN_FLAGS, dir_fd=descriptor)
             except OSError:
                 break  # so it is not the one that is compared
             os.close(descriptor)
             descriptor = upper
-        if _is(descriptor, top.device, top.inode):
+        if _is_same(descriptor, directory.status):
             return descriptor
         os.close(descriptor)
-        way = Task(self._root_index, 0, top.steps.names(), top.device, top.inode)
-        return self._open_way(way)
-
-    def _open_way(self, task: Task) -> int:
-        """Open the directory that a task names, step by step from the root.
-
-        Raises:
-            OSError: a step cannot be opened, or another directory stands there by now.
-        """
         descriptor = os.dup(self._root.descriptor)
-        for name in task.steps:
+        for name in directory.names():
             try:
                 lower = os.open(name, OPEN_FLAGS, dir_fd=descriptor)
             finally:
                 os.close(descriptor)
             descriptor = lower
-        if task.inode and not _is(descriptor, task.device, task.inode):
-            os.close(descriptor)
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-        return descriptor
+        if _is_same(descriptor, directory.status):
+            return descriptor
+        os.close(descriptor)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
-    def _is_wanted(self) -> bool:
-        """Tell whether somebody has nothing to do to whom nothing was given yet."""
-        return self._hunger[0] > 0 and self._hunger[1] != self._answered_hunger
+    def _read(self, directory: _Directory) -> Iterator[None]:
+        """Count the entries of an open directory; yield after each part of a large one."""
+        status, number = directory.status, directory.number
+        tally = DirectoryTally(number, status.st_uid)
+        flags = entries_read = pending_before = 0
+        name, own = directory.name, (status.st_size, status.st_blocks * 512)
+        try:
+            if self._uid != 0:
+                os.stat(b".", dir_fd=directory.descriptor)  # fails where it may not be searched
+            flags |= self._flags_of(directory)
+            with os.scandir(directory.descriptor) as entries:
+                while part := [os.fsencode(e.name) for e in islice(entries, NAMES_AT_ONCE)]:
+                    entries_read += len(part)
+                    flags |= self._add(directory, tally, part)
+                    if self._is_over(BATCH_INTERVAL_S):
+                        pending = len(directory.pending) - pending_before + bool(name)
+                        self._add_piece(tally, directory, name, own, pending, flags)
+                        pending_before, name, own = len(directory.pending), b"", (0, 0)
+                        yield
+        except OSError as error:
+            if is_limit(error):
+                raise
+            flags |= DirectoryFlag.UNREADABLE
+        if entries_read >= CHANGE_FROM_ENTRIES:
+            now = os.fstat(directory.descriptor)
+            if now.st_mtime_ns != status.st_mtime_ns:
+                flags |= DirectoryFlag.CHANGED
+        # The first piece of a directory announces the rest of it, and the last ends that.
+        pending = len(directory.pending) - pending_before - (not name)
+        self._add_piece(tally, directory, name, own, pending, flags)
+        for other_name, other_flags in self._not_entered:
+            closed = Piece(self._number(), number, other_name, flags=other_flags)
+            self._pieces.append(tuple(closed))
+        self._not_entered.clear()
 
-    def _give_subdirectories(self) -> None:
-        """Give half of what waits furthest up, where the trees are largest."""
-        lowest = self._stack[0] if self._stack else None
-        if lowest is None or lowest.steps.depth > DEPTH_GIVEN:
-            return
-        number = min(len(lowest.waiting) // 2, NAMES_GIVEN)
-        if number == 0 and len(self._stack) == 1:
-            return
-        number = max(number, 1)
-        names, lowest.waiting = tuple(lowest.waiting[:number]), lowest.waiting[number:]
-        if not lowest.waiting:  # never the one on top: that is alone on the stack only above
-            lowest.close()
-            del self._stack[0]
-            self._closed = max(0, self._closed - 1)
-        self._give(lowest, names=names)
-
-    def _give_part(self, directory: Directory) -> None:
-        self._give(directory, part=1, parts=2)
-
-    def _give(
-        self, directory: Directory, names: tuple[bytes, ...] = (), part: int = 0, parts: int = 1
+    def _add_piece(
+        self,
+        tally: DirectoryTally,
+        directory: _Directory,
+        name: bytes,
+        own: tuple[int, int],
+        pending: int,
+        flags: int,
     ) -> None:
-        self._answered_hunger = self._hunger[1]
-        task = Task(
-            self._root_index,
-            directory.number,
-            directory.steps.names(),
-            directory.device,
-            directory.inode,
-            names,
-            part,
-            parts,
+        parent = NO_PARENT if directory.above is None else directory.above.number
+        own_bytes, own_allocated_bytes = own
+        piece = Piece(
+            number=directory.number,
+            parent=parent,
+            name=name,
+            subdirectories=tally.subdirectories,
+            files=tally.files,
+            symlinks=tally.symlinks,
+            other=tally.other,
+            apparent_bytes=tally.apparent,
+            allocated_bytes=tally.allocated,
+            own_bytes=own_bytes,
+            own_allocated_bytes=own_allocated_bytes,
+            oldest_s=tally.oldest,
+            newest_s=tally.newest,
+            name_bytes=tally.name_bytes,
+            record_bytes=tally.record_bytes,
+            longest_name=tally.longest,
+            pending=pending,
+            flags=flags | tally.flags,
         )
-        self._tell(give=task)
+        self._pieces.append(tuple(piece))
+        self._links += map(tuple, tally.links)
+        self._big_files += map(tuple, tally.big_files)
+        self._matched = [sum(both) for both in zip(self._matched, tally.matched, strict=True)]
+        tally.matched = [0, 0, 0, 0, 0]
+        tally.restart()
 
-    def _tell_closed(self, above: Directory, name: bytes, why: OSError) -> None:
-        """Tell a directory that could not be opened."""
-        flag = DirectoryFlag.VANISHED if why.errno in _GONE else DirectoryFlag.UNREADABLE
-        self._pieces.append(closed_piece(above, self._number(), name, flag))
-
-    def _tell_lost(self, above: Directory, names: Iterable[bytes]) -> None:
-        """Tell directories to which the way is lost: nobody knows whether they are gone."""
+    def _add(self, directory: _Directory, tally: DirectoryTally, names: list[bytes]) -> int:
+        """Stat entries of a directory and add them; return flags."""
+        flags = 0
+        examined: list[bytes] = []
+        statuses: list[os.stat_result] = []
+        descriptor = directory.descriptor
         for name in names:
-            flag = DirectoryFlag.UNREADABLE
-            self._pieces.append(closed_piece(above, self._number(), name, flag))
+            try:
+                statuses.append(os.stat(name, dir_fd=descriptor, follow_symlinks=False))
+            except FileNotFoundError:
+                self._vanished += 1
+            except OSError:
+                flags |= DirectoryFlag.UNREADABLE
+            else:
+                examined.append(name)
+        if not examined:
+            return flags
+        for name, status in tally.add(examined, statuses, self._matches):
+            is_mounted = self._is_mounted(directory, name)
+            if status.st_dev == self._root.device and not is_mounted:
+                directory.pending.append(name)
+                continue
+            is_subvolume = status.st_ino == _BTRFS_SUBVOLUME_INODE and not is_mounted
+            subvolume = DirectoryFlag.SUBVOLUME if is_subvolume else 0
+            self._not_entered.append((name, DirectoryFlag.ELSEWHERE | subvolume))
+        return flags
 
-    def _tell(self, *, give: Task | None = None, is_idle: bool = False) -> None:
-        """Send what was found since the last time."""
-        files, symlinks, other, apparent, allocated = self._matched
-        self._send(
-            Batch(
-                self._pieces,
-                self._links,
-                self._big_files,
-                (files, symlinks, other, apparent, allocated),
-                self._reader.vanished,
-                None if give is None else tuple(give),
-                is_idle,
-            )
+    def _is_mounted(self, directory: _Directory, name: bytes) -> bool:
+        if name not in self._mount_names:
+            return False
+        root = self._root.path.rstrip(b"/")
+        return b"/".join((root, *directory.names(), name)) in self._mounts
+
+    def _flags_of(self, directory: _Directory) -> int:
+        """Return what is special about a directory itself."""
+        descriptor, status = directory.descriptor, directory.status
+        flags = 0
+        if self._device_without_flags != status.st_dev:
+            attributes = inode_flags(descriptor)
+            if attributes is None:
+                self._device_without_flags = status.st_dev
+            else:
+                flags |= DirectoryFlag.IMMUTABLE if attributes & IMMUTABLE else 0
+                flags |= DirectoryFlag.APPEND_ONLY if attributes & APPEND_ONLY else 0
+        if others_may_write(status, self._uid, descriptor):
+            flags |= DirectoryFlag.SHARED
+        if self._uid != 0:
+            if status.st_mode & stat.S_ISVTX and status.st_uid != self._uid:
+                flags |= DirectoryFlag.STICKY
+            if not may(".", os.W_OK | os.X_OK, dir_fd=descriptor):
+                flags |= DirectoryFlag.UNWRITABLE
+        return flags
+
+    def _report_closed(self, above: _Directory, name: bytes, flag: int) -> None:
+        """Report a directory that was not entered; with its own size if that is known."""
+        own_bytes = own_allocated_bytes = 0
+        if flag & DirectoryFlag.UNREADABLE and above.descriptor >= 0:
+            try:
+                status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
+            except OSError:
+                pass  # its size stays unknown; that it could not be read is reported all the same
+            else:
+                own_bytes, own_allocated_bytes = status.st_size, status.st_blocks * 512
+        piece = Piece(
+            self._number(),
+            above.number,
+            name,
+            own_bytes=own_bytes,
+            own_allocated_bytes=own_allocated_bytes,
+            flags=flag,
         )
-        self._forget()
-        self._told_s = self._clock()
-
-    def _forget(self) -> None:
-        self._pieces: list[tuple[Any, ...]] = []
-        self._links: list[tuple[Any, ...]] = []
-        self._big_files: list[tuple[Any, ...]] = []
-        self._matched = [0, 0, 0, 0, 0]
-        self._reader.vanished = 0
+        self._pieces.append(tuple(piece))
 
     def _number(self) -> int:
-        number = self._next_number
-        self._next_number += self._step
-        return number
+        self._numbers += 1
+        return self._numbers - 1
+
+    def _take_batch(self) -> Batch:
+        """Return what was counted since the last batch."""
+        files, symlinks, other, apparent, allocated = self._matched
+        batch = Batch(
+            self._pieces,
+            self._links,
+            self._big_files,
+            (files, symlinks, other, apparent, allocated),
+            self._vanished,
+        )
+        self._pieces, self._links, self._big_files = [], [], []
+        self._matched, self._vanished = [0, 0, 0, 0, 0], 0
+        self._sent_s = self._clock()
+        return batch
 
 
-def _is(descriptor: int, device: int, inode: int) -> bool:
+def _is_same(descriptor: int, expected: os.stat_result) -> bool:
     status = os.fstat(descriptor)
-    return (status.st_dev, status.st_ino) == (device, inode)
+    return (status.st_dev, status.st_ino) == (expected.st_dev, expected.st_ino)

@@ -224,7 +224,7 @@ class SmallTrees:
             os.close(os.open(f"{_TREE}/{name}", _NEW, 0o600, dir_fd=self._directory))
         options = Options(batch_size=tree.batch_size)
         target = f"{self._path}/{_TREE}"
-        *_, survey = ScandirSurvey([target], walkers=1, looks_around=False).run()
+        *_, survey = ScandirSurvey([target], threads=1, looks_around=False).run()
         # by the path that was counted: its length matters
         _, calls = self._delete(strategy, _TREE, options, self._path, is_counted=True)
         return CountedRun(Work(survey, options), calls)

@@ -24,12 +24,14 @@ def find_holders(paths: Sequence[str], device: int, families: Collection[int]) -
 
     Args:
         device: of the file system.
-        families: processes that are left out, with all their descendants.
+        families: processes that are left out, with all their descendants. This process is left
+            out, too: it opens the directories itself.
     """
     everyone = scan_open_files(paths, device)
 
     def is_other(holder: Holder) -> bool:
-        return ancestry("/proc", holder.pid).isdisjoint(families)
+        is_own = holder.pid == os.getpid()
+        return not is_own and ancestry("/proc", holder.pid).isdisjoint(families)
 
     files = (replace(file, holders=tuple(filter(is_other, file.holders))) for file in everyone.held)
     return replace(

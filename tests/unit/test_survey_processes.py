@@ -1,4 +1,4 @@
-"""Walkers of a process that ignores SIGCHLD, and who is left out of those at work in a tree."""
+"""A survey by a process that ignores SIGCHLD, and processes that it does not report."""
 
 import os
 import subprocess
@@ -13,13 +13,11 @@ from tests.trees import hostile_names
 from tests.unit.survey_trees import children_of, naive
 from tui_fs.survey.scandir import ScandirSurvey
 
-WALKERS = pytest.mark.parametrize("walkers", [1, 3])
-
 _IGNORING = """
 import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 from tui_fs.survey.scandir import ScandirSurvey
-*_, survey = ScandirSurvey(sys.argv[1:2], walkers=int(sys.argv[2]), backend=sys.argv[3]).run()
+*_, survey = ScandirSurvey(sys.argv[1:2], backend=sys.argv[2]).run()
 print(survey.totals, survey.inodes, survey.finished, survey.complete)
 try:
     print(os.waitpid(-1, os.WNOHANG))
@@ -27,59 +25,27 @@ except ChildProcessError:
     print("no child is left")
 """
 
-# The walker that comes to the directory `fatal` is killed there, and is gone at once.
-_IGNORING_A_DEATH = """
-import os, signal, sys
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from tui_fs.model.errors import TuiFsError
-from tui_fs.survey.scandir import ScandirSurvey
-real = os.scandir
-def dying(path):
-    if os.path.basename(os.getcwd()) == "fatal":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(path)
-os.scandir = dying
-seen = []
-try:
-    survey = ScandirSurvey(sys.argv[1:2], walkers=int(sys.argv[2]), backend=sys.argv[3])
-    seen.extend(survey.run())
-except TuiFsError as why:
-    print(why.sentence)
-print(any(survey.finished for survey in seen))
-"""
 
-
-def _printed(code: str, tree: Path, walkers: int, backend: str = "scandir") -> list[str]:
-    """Run a program over a tree with so many walkers; return the lines it prints."""
-    command = [sys.executable, "-c", code, str(tree), str(walkers), backend]
+def _printed(code: str, tree: Path, backend: str) -> list[str]:
+    """Run a program over a tree; return the lines it prints."""
+    command = [sys.executable, "-c", code, str(tree), backend]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")
     return finished.stdout.splitlines()
 
 
-@WALKERS
 @pytest.mark.parametrize("backend", ["scandir", "engine"])
-def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, walkers: int, backend: str) -> None:
+def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, backend: str) -> None:
     # Given a process that ignores SIGCHLD, so that its children vanish when they end
     if backend == "engine":
         needs_engine()
     hostile_names(tmp_path)
     expected = naive(os.fsencode(tmp_path))
-    # When it surveys / Then the counts are right, and no walker is left
-    assert _printed(_IGNORING, tmp_path, walkers, backend) == [
+    # When it surveys / Then the counts are right, and no process is left
+    assert _printed(_IGNORING, tmp_path, backend) == [
         f"{expected.totals} {expected.inodes} True True",
         "no child is left",
     ]
-
-
-@WALKERS
-def test_a_dead_walker_is_noticed_where_sigchld_is_ignored(tmp_path: Path, walkers: int) -> None:
-    # Given the same / When a walker is killed / Then that is an error, never a finished survey
-    hostile_names(tmp_path / "t")
-    (tmp_path / "t" / "fatal").mkdir()
-    sentence, is_finished = _printed(_IGNORING_A_DEATH, tmp_path, walkers)
-    assert "ended unexpectedly" in sentence
-    assert is_finished == "False"
 
 
 @pytest.fixture
@@ -97,7 +63,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
 
 def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool, bool]:
     """Tell which of two processes a survey tells as being at work."""
-    *_, survey = ScandirSurvey([str(tree)], walkers=1, family=family).run()
+    *_, survey = ScandirSurvey([str(tree)], family=family).run()
     meanings = [one.meaning for one in survey.findings if one.kind == "in-use"]
     parent, child = (any(f"({pid})" in meaning for meaning in meanings) for pid in pids)
     return parent, child

@@ -6,11 +6,12 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.trees import flat
-from tests.unit.walkers import assert_settled, told_by_one
+from tests.unit.walkers import assert_settled, walked
 from tui_fs.survey.records import DirectoryFlag
 
 NOBODY = 65534
@@ -22,9 +23,10 @@ def after_listing(
     """Do something between listing a directory's names and looking at them."""
     real = os.scandir
 
-    def scandir(path: bytes) -> AbstractContextManager[Iterator[os.DirEntry[bytes]]]:
-        entries = list(real(path))
-        if directory in ("", os.path.basename(os.getcwd())):
+    def scandir(descriptor: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        entries = list(real(descriptor))
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if directory in ("", os.path.basename(path)):
             act()
         return nullcontext(iter(entries))
 
@@ -44,7 +46,7 @@ def test_a_name_that_vanishes_before_it_is_looked_at_is_no_entry(
 
     after_listing(monkeypatch, delete)
     # When walked / Then they are told apart, and the directory was read to its end
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert (collector.totals.files, collector.vanished, collector.unreadable) == (1, 2, 0)
     assert_settled(collector)
 
@@ -55,7 +57,7 @@ def test_a_directory_whose_names_are_all_gone_is_empty(
     # Given the only name of a directory / When it is gone before the look / Then nothing is there
     (tmp_path / "goes").touch()
     after_listing(monkeypatch, (tmp_path / "goes").unlink)
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert (collector.totals.entries, collector.vanished, collector.non_empty) == (1, 1, 0)
 
 
@@ -65,16 +67,16 @@ def test_a_name_that_cannot_be_looked_at_makes_its_directory_unreadable(
     # Given a name whose inode the disk cannot read
     for name in ("good", "bad"):
         (tmp_path / name).touch()
-    real = os.lstat
+    real = os.stat
 
-    def lstat(path: bytes) -> os.stat_result:
+    def failing(path: bytes, **options: Any) -> os.stat_result:
         if path == b"bad":
             raise OSError(errno.EIO, "Input/output error")
-        return real(path)
+        return real(path, **options)
 
-    monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setattr(os, "stat", failing)
     # When walked / Then the others count, and the directory is flagged
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     assert (collector.totals.files, collector.vanished, collector.unreadable) == (1, 0, 1)
     assert_settled(collector)
 
@@ -87,7 +89,7 @@ def test_a_large_directory_that_changes_while_it_is_read_is_flagged(
     flat(tmp_path / "d", names)
     after_listing(monkeypatch, lambda: os.utime(tmp_path / "d", (5, 5)), "d")
     # Then it is flagged from 1,000 names on
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     changed = [str(tmp_path / "d")] if has_changed else []
     assert collector.paths_with(DirectoryFlag.CHANGED) == changed
 
@@ -97,7 +99,7 @@ def test_a_mount_is_known_by_its_whole_path(tmp_path: Path) -> None:
     for above in ("a", "b"):
         (tmp_path / above / "m").mkdir(parents=True)
         (tmp_path / above / "m" / "file").touch()
-    collector, _ = told_by_one(tmp_path, mounts=[os.fsencode(tmp_path / "a" / "m")])
+    collector, _ = walked(tmp_path, mounts=[os.fsencode(tmp_path / "a" / "m")])
     # When walked / Then only that one is not entered; it is an entry all the same
     assert (collector.totals.directories, collector.totals.files) == (5, 1)
     assert collector.paths_with(DirectoryFlag.ELSEWHERE) == [str(tmp_path / "a" / "m")]
@@ -119,19 +121,19 @@ def test_a_subvolume_is_another_device_that_is_not_mounted(
     # Given a directory on another device, with the inode of a btrfs subvolume or another
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "file").touch()
-    real = os.lstat
+    real = os.stat
 
-    def lstat(path: bytes) -> os.stat_result:
-        whole = list(real(path))
+    def changed(path: bytes, **options: Any) -> os.stat_result:
+        whole = list(real(path, **options))
         if path == b"s":
             whole[stat.ST_DEV] += 1
             whole[stat.ST_INO] = inode
         return os.stat_result(whole, {"st_blocks": 8})
 
-    monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setattr(os, "stat", changed)
     mounts = [os.fsencode(tmp_path / "s")] if is_mounted else []
     # When walked / Then it is not entered, and called a subvolume if it is one
-    collector, _ = told_by_one(tmp_path, mounts=mounts)
+    collector, _ = walked(tmp_path, mounts=mounts)
     assert (collector.totals.directories, collector.totals.files) == (2, 0)
     assert collector.flag_counts[DirectoryFlag.ELSEWHERE] == 1
     assert collector.flag_counts[DirectoryFlag.SUBVOLUME] == int(is_subvolume)
@@ -143,7 +145,7 @@ def test_directories_that_others_may_write_are_flagged(tmp_path: Path) -> None:
     for name, mode in (("mine", 0o755), ("everybody", 0o777), ("sticky", 0o1777)):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(mode)
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     shared = {str(tmp_path / name) for name in ("everybody", "sticky")}
     assert set(collector.paths_with(DirectoryFlag.SHARED)) == shared
 
@@ -157,14 +159,14 @@ def test_what_a_user_may_not_do_is_flagged_but_not_for_root(
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(mode)
 
-    def access(path: str, mode: int, *, effective_ids: bool = False) -> bool:
+    def access(path: str, mode: int, *, dir_fd: int, effective_ids: bool) -> bool:
         assert (path, mode, effective_ids) == (".", os.W_OK | os.X_OK, True)
-        return os.path.basename(os.getcwd()) != "closed"
+        return not os.readlink(f"/proc/self/fd/{dir_fd}").endswith("/closed")
 
     monkeypatch.setattr(os, "access", access)
-    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(os, "geteuid", lambda: uid)  # not the real one: no other call is asked
     # When walked / Then both are flagged for somebody who is neither their owner nor root
-    collector, _ = told_by_one(tmp_path)
+    collector, _ = walked(tmp_path)
     sticky, closed = str(tmp_path / "sticky"), str(tmp_path / "closed")
     is_root = uid == 0
     assert collector.paths_with(DirectoryFlag.STICKY) == ([] if is_root else [sticky])
