@@ -26,7 +26,7 @@ from typing import Any
 from tests.bench.scratch_mount import mounted
 from tui_fs.survey import quick_estimate as quick_estimate_module
 from tui_fs.survey.quick_estimate import estimates
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 IMAGE_BYTES = 40 << 30
 _CONTENT_OF_EACH = 50
@@ -218,7 +218,7 @@ def main() -> None:
             top = f"{ground}/tree"
             os.mkdir(top)
             SHAPES[shape](Builder(number), top, options.entries)
-            *_, truth = ScandirSurvey([top], looks_around=False).run()
+            *_, truth = SurveyRunner([top], checks_surroundings=False).run()
             totals = truth.totals
             truths = (totals.entries, totals.directories, totals.allocated_bytes)
             print(f"{shape}: {truths[0]:,} {truths[1]:,} {truths[2]:,}", flush=True)

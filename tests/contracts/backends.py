@@ -8,7 +8,7 @@ from typing import Any
 from tui_fs.model.finding import Finding
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import NamedGroup, Survey
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 from tui_fs.survey.table import DirectoryTable
 
 FLAGS = 11
@@ -41,7 +41,7 @@ def told_by(
     threads: int | None = None,
 ) -> Comparable:
     """Survey directories to their end."""
-    counting = ScandirSurvey(
+    counting = SurveyRunner(
         [str(path) for path in paths], filters, threads=threads, backend=backend
     )
     *_, survey = counting.run()

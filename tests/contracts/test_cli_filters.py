@@ -13,7 +13,7 @@ from tests.needs import needs_engine, needs_tools_of
 from tests.trees import flat, manifest, many_directories
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 
 def aged_and_sized(root: Path) -> None:
@@ -159,7 +159,7 @@ def test_both_backends_count_matching_directories_below_the_target(
     target = tmpfs / "cache"
     (target / "a" / "cache" / "cache").mkdir(parents=True)
     (target / "a" / "cached").mkdir()
-    survey = last(ScandirSurvey([str(target)], Filters(name_glob="cache"), backend=backend).run())
+    survey = last(SurveyRunner([str(target)], Filters(name_glob="cache"), backend=backend).run())
     assert survey.matching_directories == 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Cli
 from tests.ghost_fs import GHOST, ghost_file_system
 from tests.needs import needs_engine, needs_root
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 pytestmark = pytest.mark.root
 
@@ -37,7 +37,7 @@ def tree(mount_root: Path, error: str) -> Iterator[Path]:
 @pytest.mark.parametrize("backend", ("engine", "scandir"))
 def test_survey_is_incomplete_and_names_it(tree: Path, error: str, backend: Backend) -> None:
     needs_engine()
-    *_, survey = ScandirSurvey([str(tree)], backend=backend).run()
+    *_, survey = SurveyRunner([str(tree)], backend=backend).run()
     assert (survey.totals.files, survey.totals.directories) == (FILES, DIRECTORIES)
     assert survey.complete is False
     (named,) = [one for one in survey.findings if one.kind == "listed-only"]
@@ -80,7 +80,7 @@ def test_names_that_vanish_while_counting_are_not_called_so(tmp_path: Path) -> N
     target = tmp_path / "target"
     target.mkdir()
     (target / "file").touch()
-    survey = ScandirSurvey([str(target)], backend="scandir")
+    survey = SurveyRunner([str(target)], backend="scandir")
     survey.collector.vanished = 1
     # When it ends / Then it is complete
     *_, last = survey.run()

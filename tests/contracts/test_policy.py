@@ -23,7 +23,7 @@ from tui_fs.job.planning import make_plan
 from tui_fs.job.start import start
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import Options, StrategyName
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 RM = StrategyName("rm")
 
@@ -84,7 +84,7 @@ def write_policy(target: Path, text: str | bytes) -> Path:
 
 def plan_of(target: Path, strategy: StrategyName = RM) -> Plan:
     """Give the plan that the program makes of a confirmed target."""
-    *_, survey = ScandirSurvey([str(target)]).run()
+    *_, survey = SurveyRunner([str(target)]).run()
     return make_plan(check_targets([str(target)]), survey, strategy, Options())
 
 

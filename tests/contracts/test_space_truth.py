@@ -18,7 +18,7 @@ from tui_fs.linux.open_files import OpenFileScan, scan_open_files
 from tui_fs.model.space import Discrepancy, DiscrepancyKind, Space
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.shared_extents import shared_space
 
 MIB = 1 << 20
@@ -39,7 +39,7 @@ class Before:
     def of(cls, target: Path) -> "Before":
         """Look at a tree on its file system."""
         subprocess.run(["sync", "-f", target], check=True)
-        survey = list(ScandirSurvey([str(target)]).run())[-1]
+        survey = list(SurveyRunner([str(target)]).run())[-1]
         device = target.stat().st_dev
         held = scan_open_files([str(target)], device, limit_s=_LOOK_LIMIT_S)
         return cls(target, device, survey, space_of(str(target)), held)

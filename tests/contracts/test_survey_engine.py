@@ -17,9 +17,9 @@ from tests.unit.survey_trees import assert_counts, children_of, naive
 from tui_fs.linux.engine import find_engine
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.survey import Survey
-from tui_fs.survey import scandir
+from tui_fs.survey import runner
 from tui_fs.survey.engine import FORMAT
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 DAEMON, NOBODY = 1, 65534
 
@@ -32,7 +32,7 @@ def _install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     path = tmp_path / "engine"
     path.write_text(script)
     path.chmod(0o755)
-    monkeypatch.setattr(scandir, "find_engine", lambda: str(path))
+    monkeypatch.setattr(runner, "find_engine", lambda: str(path))
 
 
 def _printing(message: bytes) -> str:
@@ -62,7 +62,7 @@ def test_an_engine_that_cannot_be_used_is_told(
     _install(tmp_path, monkeypatch, script)
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
     with pytest.raises(TuiFsError, match=sentence) as error:
-        list(ScandirSurvey([str(tmp_path)], backend="engine").run())
+        list(SurveyRunner([str(tmp_path)], backend="engine").run())
     assert "Install tui-fs again" in error.value.advice
     # And nothing is left of it
     assert len(os.listdir("/proc/self/fd")) == before
@@ -75,7 +75,7 @@ def test_an_engine_killed_before_it_says_anything_may_be_started_again(
     # Given an engine killed by a signal at once / When surveyed
     _install(tmp_path, monkeypatch, "#!/bin/sh\nkill -KILL $$\n")
     with pytest.raises(TuiFsError, match="ended unexpectedly") as error:
-        list(ScandirSurvey([str(tmp_path)], backend="engine").run())
+        list(SurveyRunner([str(tmp_path)], backend="engine").run())
     # Then nobody is sent to install another
     assert error.value.advice == "Count again."
 
@@ -84,11 +84,11 @@ def test_without_an_engine_the_walkers_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given no engine / When surveyed / Then Python counts, unless the engine is asked for
-    monkeypatch.setattr(scandir, "find_engine", lambda: None)
-    *_, survey = ScandirSurvey([str(tmp_path)]).run()
+    monkeypatch.setattr(runner, "find_engine", lambda: None)
+    *_, survey = SurveyRunner([str(tmp_path)]).run()
     assert (survey.backend, survey.complete) == ("scandir", True)
     with pytest.raises(Missing):
-        ScandirSurvey([str(tmp_path)], backend="engine")
+        SurveyRunner([str(tmp_path)], backend="engine")
 
 
 class TestEngine:
@@ -111,7 +111,7 @@ class TestEngine:
     def test_it_is_used_where_it_is(self, tmp_path: Path, cli: Cli) -> None:
         # Given an engine / When counted / Then by it
         hostile_names(tmp_path / "t")
-        *_, survey = ScandirSurvey([str(tmp_path / "t")], looks_around=False).run()
+        *_, survey = SurveyRunner([str(tmp_path / "t")], checks_surroundings=False).run()
         assert survey.backend == "engine"
         assert_counts(survey, naive(os.fsencode(tmp_path / "t")))
         told = cli.run("survey", "--json", tmp_path / "t").expect(0).object()
@@ -119,7 +119,7 @@ class TestEngine:
 
     def _begun(self, many: Path) -> tuple[Iterator[Survey], int]:
         family = children_of(os.getpid())
-        running = ScandirSurvey([str(many)], interval_s=0, looks_around=False).run()
+        running = SurveyRunner([str(many)], interval_s=0, checks_surroundings=False).run()
         assert not next(running).finished
         (pid,) = children_of(os.getpid()) - family
         return running, pid
@@ -187,8 +187,9 @@ class TestEngine:
 _WAITING = """
 import os, signal, sys
 from tests.unit.survey_trees import children_of
-from tui_fs.survey.scandir import Backend, ScandirSurvey
-running = ScandirSurvey([sys.argv[1]], interval_s=0, looks_around=False, backend="engine").run()
+from tui_fs.survey.runner import SurveyRunner
+runner = SurveyRunner([sys.argv[1]], interval_s=0, checks_surroundings=False, backend="engine")
+running = runner.run()
 next(running)
 print(*children_of(os.getpid()), flush=True)
 signal.pause()
@@ -227,7 +228,7 @@ def test_both_backends_count_the_directories_that_an_acl_opens(
             grant(tree / name, *entry)
     # When counted for that user
     monkeypatch.setattr(os, "geteuid", lambda: DAEMON)
-    *_, survey = ScandirSurvey([str(tree)], looks_around=False, backend=backend).run()
+    *_, survey = SurveyRunner([str(tree)], checks_surroundings=False, backend=backend).run()
     # Then those count whose list grants write access to somebody else
     assert (survey.backend, survey.writable_by_others) == (backend, 2)
 
@@ -242,5 +243,7 @@ def test_both_backends_count_the_directories_that_group_0_may_write_in(
     needs_root("directories of group 0")
     (tmp_path / "tree" / "open").mkdir(parents=True)
     (tmp_path / "tree" / "open").chmod(0o775)
-    *_, survey = ScandirSurvey([str(tmp_path / "tree")], looks_around=False, backend=backend).run()
+    *_, survey = SurveyRunner(
+        [str(tmp_path / "tree")], checks_surroundings=False, backend=backend
+    ).run()
     assert survey.writable_by_others == 1

@@ -7,21 +7,21 @@ from pathlib import Path
 
 from tests.filesystems import kind_of
 from tui_fs.model.survey import Survey
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 Totals = dict[str, int]
 
 
 def surveyed(tree: Path, backend: Backend | None = None) -> Survey:
     """Survey a directory to its end."""
-    *_, survey = ScandirSurvey([str(tree)], backend=backend).run()
+    *_, survey = SurveyRunner([str(tree)], backend=backend).run()
     assert survey.finished
     return survey
 
 
 def totals_of_survey(tree: Path, backend: Backend | None = None) -> Totals:
     """Count a directory with the survey."""
-    counting = ScandirSurvey([str(tree)], backend=backend)
+    counting = SurveyRunner([str(tree)], backend=backend)
     *_, survey = counting.run()
     assert survey.complete
     assert survey.vanished == 0

@@ -21,7 +21,7 @@ from tests.pathologies.shapes import make_subdirectories
 from tests.trees import chain, flat, many_directories
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.survey import Survey
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
 _DESCRIPTORS = 64
@@ -138,7 +138,7 @@ class TestBackends:
     def test_the_death_of_the_engine_is_reported(self, spread: Path) -> None:
         # Given a survey whose first counts have come
         others = set(psutil.Process().children())
-        counting = ScandirSurvey([str(spread)], interval_s=0.0, backend="engine").run()
+        counting = SurveyRunner([str(spread)], interval_s=0.0, backend="engine").run()
         assert not next(counting).finished
         (engine,) = set(psutil.Process().children()) - others
 
@@ -205,7 +205,7 @@ class TestDisturbedTree:
         # Given a survey whose first counts have come
         tree = tmpfs_place / "tree"
         many_directories(tree, 2_000, 20)
-        counting = ScandirSurvey([str(tree)], interval_s=0.0).run()
+        counting = SurveyRunner([str(tree)], interval_s=0.0).run()
         next(counting)
 
         # When somebody deletes the tree meanwhile

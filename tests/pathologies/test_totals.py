@@ -15,7 +15,7 @@ from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_too
 from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds, mount
 from tests.pathologies.register import PATHOLOGIES
 from tests.trees import flat, hostile_names
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 _BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
 
@@ -109,7 +109,7 @@ def test_counts_links_between_several_trees_once(grounds: Grounds) -> None:
         os.link(place / "one" / f"file-{number}", place / "two" / f"again-{number}")
 
     # When
-    *_, survey = ScandirSurvey([str(place / "one"), str(place / "two")]).run()
+    *_, survey = SurveyRunner([str(place / "one"), str(place / "two")]).run()
 
     # Then
     assert survey.totals.files == 300

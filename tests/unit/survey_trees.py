@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tui_fs.model.survey import Survey, Totals
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 Tree = dict[bytes, Any]
 """A name's subtree, its size as a file, or what it is."""
@@ -143,8 +143,8 @@ def assert_counts(survey: Survey, slow: Naive) -> None:
 
 def surveyed(*paths: str | bytes | Path, **options: Any) -> Survey:
     """Survey directories to their end, by the walkers in Python."""
-    options = {"looks_around": False, "backend": "scandir", **options}
-    *_, last = ScandirSurvey([os.fsdecode(path) for path in paths], **options).run()
+    options = {"checks_surroundings": False, "backend": "scandir", **options}
+    *_, last = SurveyRunner([os.fsdecode(path) for path in paths], **options).run()
     return last
 
 

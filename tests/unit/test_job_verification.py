@@ -15,7 +15,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), TuiFsError("A counting process has ended.")])
@@ -27,11 +27,11 @@ def test_what_could_not_be_counted_is_left(
     target.mkdir()
     died = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
 
-    def failing(_: ScandirSurvey) -> Iterator[Survey]:
+    def failing(_: SurveyRunner) -> Iterator[Survey]:
         yield Survey(PathStr(str(target)))
         raise error
 
-    monkeypatch.setattr(ScandirSurvey, "run", failing)
+    monkeypatch.setattr(SurveyRunner, "run", failing)
     held = os.open(target, os.O_PATH | os.O_DIRECTORY)
     try:
         # When looked at / Then it is left, and nobody claims to know how much of it

@@ -13,7 +13,7 @@ from tests.needs import needs_tool
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Totals
 from tui_fs.strategies.base import find_tests
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 NOW = 1_700_000_000
 NANOSECONDS = 1_000_000_000
@@ -77,7 +77,7 @@ def found_by_find(directory: bytes, filters: Filters) -> set[bytes]:
 
 def matched(directory: bytes, filters: Filters) -> Totals:
     """Ask the survey."""
-    *_, survey = ScandirSurvey([os.fsdecode(directory)], filters).run()
+    *_, survey = SurveyRunner([os.fsdecode(directory)], filters).run()
     assert survey.matched is not None
     return survey.matched
 
@@ -180,5 +180,5 @@ def test_bytes_of_a_matching_name_count_whichever_name_is_seen_first(tmp_path: P
 
 def test_without_filters_nothing_is_said_about_matches(tmp_path: Path) -> None:
     # Given no filter / When surveyed / Then there is no such figure
-    *_, survey = ScandirSurvey([str(tmp_path)], Filters()).run()
+    *_, survey = SurveyRunner([str(tmp_path)], Filters()).run()
     assert survey.matched is None

@@ -5,28 +5,28 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_survey_collector import collected, root
+from tests.unit.test_survey_aggregator import collected, root
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.findings.base import PATHS_NAMED, Evidence
 from tui_fs.survey.findings.registry import FINDING_TYPES, by_severity, detect_findings
-from tui_fs.survey.records import DirectoryFlag, Piece
+from tui_fs.survey.records import DirectoryFlag, DirRecord
 
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def found(counted: Collector, is_finished: bool = True, **rest: Any) -> list[Finding]:
+def found(counted: Aggregator, is_finished: bool = True, **rest: Any) -> list[Finding]:
     """Return the findings of a tree."""
     return list(detect_findings(Evidence(counted, PathStr("/t"), is_finished=is_finished, **rest)))
 
 
-def kinds(counted: Collector, is_finished: bool = True) -> list[tuple[str, str]]:
+def kinds(counted: Aggregator, is_finished: bool = True) -> list[tuple[str, str]]:
     """Return kinds and severities."""
     return [(one.kind, one.severity.value) for one in found(counted, is_finished)]
 
 
-def one(counted: Collector, **rest: Any) -> Finding:
+def one(counted: Aggregator, **rest: Any) -> Finding:
     """Return the only finding of a tree."""
     (finding,) = found(counted, **rest)
     return finding
@@ -56,7 +56,7 @@ def test_a_flag_of_directories_is_a_finding(
 ) -> None:
     # Given more directories with a flag than are named
     number = PATHS_NAMED + 5
-    pieces = [Piece(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
+    pieces = [DirRecord(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
     counted = collected(root(subdirectories=number, pending=number), *pieces)
     # When asked / Then the first are named, or one stands for all, and all are counted
     told = found(counted)
@@ -71,7 +71,7 @@ def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information()
     # Given a root in which this user may not write / When asked / Then it is no surprise
     counted = collected(
         root(subdirectories=1, pending=1, flags=DirectoryFlag.UNWRITABLE),
-        Piece(1, 0, b"a", flags=DirectoryFlag.UNWRITABLE),
+        DirRecord(1, 0, b"a", flags=DirectoryFlag.UNWRITABLE),
     )
     finding = one(counted)
     assert (finding.kind, finding.severity, finding.path) == ("unwritable", Severity.INFO, "/t")
@@ -80,7 +80,7 @@ def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information()
 
 def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
     # Given mounts / When asked before the end / Then each is told
-    told = found(Collector(False), is_finished=False, mounts=[PathStr("/t/a"), PathStr("/t/b")])
+    told = found(Aggregator(False), is_finished=False, mounts=[PathStr("/t/a"), PathStr("/t/b")])
     assert [(one.kind, one.severity, one.path) for one in told] == [
         ("mount-inside", Severity.CRITICAL, "/t/a"),
         ("mount-inside", Severity.CRITICAL, "/t/b"),
@@ -120,14 +120,14 @@ def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
 def test_a_finding_says_what_a_deletion_leaves(flag: int, single: str, several: str) -> None:
     # Given one or two directories with a flag / When asked / Then what remains agrees in number
     for number, remains in ((1, single), (2, several)):
-        pieces = [Piece(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
+        pieces = [DirRecord(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
         findings = found(collected(root(subdirectories=number, pending=number), *pieces))
         assert {finding.remains for finding in findings} == {remains}
 
 
 def test_a_mount_blocks_a_deletion_and_is_shown_safely() -> None:
     # Given a mount point whose name is not for a terminal / When asked / Then it is escaped
-    (finding,) = found(Collector(False), mounts=[PathStr("/t/\x1b")])
+    (finding,) = found(Aggregator(False), mounts=[PathStr("/t/\x1b")])
     assert finding.blocks == "/t/\\e is a mount point inside the target: unmount it first"
 
 
@@ -140,7 +140,7 @@ def test_the_name_of_a_kind_is_made_for_json(kind: str) -> None:
 def test_a_flat_directory(names: int, kind: list[tuple[str, str]]) -> None:
     # Given a directory of so many names / When asked / Then it is flat from 100,000 on
     counted = collected(
-        root(subdirectories=1, pending=1), Piece(1, 0, b"a", files=names - 5, symlinks=5)
+        root(subdirectories=1, pending=1), DirRecord(1, 0, b"a", files=names - 5, symlinks=5)
     )
     assert kinds(counted) == kinds(counted, is_finished=False) == kind
     if kind:
@@ -174,15 +174,15 @@ def test_what_could_not_be_read_is_not_called_emptied() -> None:
     # Given a large directory that could not be read / When asked / Then nobody knows its names
     counted = collected(
         root(subdirectories=1, pending=1),
-        Piece(1, 0, b"a", own_bytes=8 * MIB, flags=DirectoryFlag.UNREADABLE),
+        DirRecord(1, 0, b"a", own_bytes=8 * MIB, flags=DirectoryFlag.UNREADABLE),
     )
     assert kinds(counted) == [("unreadable", "warning")]
 
 
-def levels(number: int, longest: int = 1, name: bytes = b"d") -> Collector:
+def levels(number: int, longest: int = 1, name: bytes = b"d") -> Aggregator:
     """Make a chain whose deepest entry is so far down."""
     chain = [
-        Piece(
+        DirRecord(
             n,
             n - 1,
             name,
@@ -230,7 +230,7 @@ def test_long_names(longest: int, kind: list[tuple[str, str]]) -> None:
     flags = DirectoryFlag.LONG_NAMES if longest >= 250 else 0
     counted = collected(
         root(subdirectories=1, pending=1),
-        Piece(1, 0, b"a", files=1, longest_name=longest, flags=flags),
+        DirRecord(1, 0, b"a", files=1, longest_name=longest, flags=flags),
     )
     assert kinds(counted) == kind
     assert [finding.path for finding in found(counted)] == ["/t/a"] * len(kind)

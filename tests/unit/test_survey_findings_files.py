@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.unit.test_survey_collector import collected, link, root
+from tests.unit.test_survey_aggregator import collected, link, root
 from tests.unit.test_survey_findings import GIB, MIB, found, kinds, one
 from tui_fs.model.finding import Severity
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import NamedGroup, Totals
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.findings.base import PATHS_NAMED
-from tui_fs.survey.records import BigFile, DirectoryFlag, Link, Piece
+from tui_fs.survey.records import BigFile, DirectoryFlag, DirRecord, Link
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_waste_of_small_files(apparent: int, allocated: int, severity: Severity 
     # Given files of those sizes below a directory that is much larger than what it takes
     counted = collected(
         root(subdirectories=1, pending=1, own_bytes=4096, own_allocated_bytes=GIB * 9),
-        Piece(1, 0, b"a", files=9, apparent_bytes=apparent, allocated_bytes=allocated),
+        DirRecord(1, 0, b"a", files=9, apparent_bytes=apparent, allocated_bytes=allocated),
     )
     # When asked / Then only what the files take counts, and it is told where most of it is
     assert kinds(counted) == ([("small-file-waste", severity.value)] if severity else [])
@@ -117,7 +117,7 @@ def test_the_largest_sparse_files_are_named() -> None:
 )
 def test_weird_names(flag: int, severity: Severity, word: str) -> None:
     # Given two directories with weird names / When asked / Then the first is told, once
-    pieces = [Piece(n, 0, b"%d" % n, files=1, flags=flag) for n in (1, 2)]
+    pieces = [DirRecord(n, 0, b"%d" % n, files=1, flags=flag) for n in (1, 2)]
     counted = collected(root(subdirectories=2, pending=2), *pieces)
     finding = one(counted)
     assert (finding.kind, finding.severity, finding.path) == ("weird-names", severity, "/t/1")
@@ -129,7 +129,7 @@ def test_a_group_is_named_by_its_largest_directory() -> None:
     # Given a group with a name that a terminal would act on / When told / Then it is harmless
     paths = (PathStr("/t/b/\x1b"), PathStr("/t/a/\x1b"))
     group = NamedGroup(PathStr("\x1b"), 2, Totals(files=5, directories=2), paths)
-    finding = one(Collector(False), groups=[group])
+    finding = one(Aggregator(False), groups=[group])
     assert (finding.kind, finding.severity) == ("group", Severity.INFO)
     assert finding.path == paths[0]
     assert finding.numbers == {"directories": 2, "entries": 7, "allocated_bytes": 0}

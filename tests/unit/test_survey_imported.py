@@ -17,7 +17,7 @@ from tui_fs.survey.imported import ImportedSurvey, root_of
 from tui_fs.survey.ncdu_export import NcduExport
 from tui_fs.survey.process import SurveyProcess
 from tui_fs.survey.records import DirectoryFlag
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 SAME = [
     "path", "totals", "inodes", "freed_bytes_min", "freed_bytes_max", "max_depth",
@@ -74,7 +74,7 @@ def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compres
                 file.write(b"y" * 5_000)
         grow(os.fsencode(top), {b"tree": tree}, os.fsencode(shared), os.fsencode(outside))
         os.sync()
-        counting = ScandirSurvey([top], looks_around=False)
+        counting = SurveyRunner([top], checks_surroundings=False)
         *_, counted = counting.run()
         # When it is exported and imported
         output = io.BytesIO()
@@ -175,7 +175,7 @@ def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
 
     def answer() -> None:
         asked.append(os.read(reading, 1))
-        survey.tell_at_once()
+        survey.flush_progress()
 
     # When it is read / Then the question is heard and an answer is told before the end
     told = list(survey.run(questions=(reading, answer)))

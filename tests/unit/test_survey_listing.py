@@ -13,11 +13,11 @@ from tests.unit.walkers import collected, walked
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, EntryKind, Listing, Totals
 from tui_fs.survey import listing as listing_module
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.listing import Names, listing_of, read_names
 
 
-def shown(counted: Collector, path: Path) -> Listing:
+def shown(counted: Aggregator, path: Path) -> Listing:
     """List a directory as a reader of the survey would."""
     big = counted.big_files_in(counted.table.find(str(path)))
     return listing_of(counted.table, str(path), read_names(str(path)), big)

@@ -11,13 +11,13 @@ import pytest
 from tests.needs import needs_engine
 from tests.trees import hostile_names
 from tests.unit.survey_trees import children_of, naive
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 _IGNORING = """
 import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from tui_fs.survey.scandir import ScandirSurvey
-*_, survey = ScandirSurvey(sys.argv[1:2], backend=sys.argv[2]).run()
+from tui_fs.survey.runner import SurveyRunner
+*_, survey = SurveyRunner(sys.argv[1:2], backend=sys.argv[2]).run()
 print(survey.totals, survey.inodes, survey.finished, survey.complete)
 try:
     print(os.waitpid(-1, os.WNOHANG))
@@ -63,7 +63,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
 
 def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool, bool]:
     """Tell which of two processes a survey tells as being at work."""
-    *_, survey = ScandirSurvey([str(tree)], family=family).run()
+    *_, survey = SurveyRunner([str(tree)], family=family).run()
     meanings = [one.meaning for one in survey.findings if one.kind == "in-use"]
     parent, child = (any(f"({pid})" in meaning for meaning in meanings) for pid in pids)
     return parent, child

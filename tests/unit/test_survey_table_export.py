@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tui_fs.survey.records import DIRECTORY_FLAGS
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.table_export import COLUMNS, FLAG_WORDS, guarded, write_csv, write_json
 
 
-def surveyed(path: Path) -> ScandirSurvey:
-    survey = ScandirSurvey([str(path)], looks_around=False)
+def surveyed(path: Path) -> SurveyRunner:
+    survey = SurveyRunner([str(path)], checks_surroundings=False)
     assert [*survey.run()][-1].finished
     return survey
 

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.survey_trees import comb, naive
 from tests.unit.walkers import assert_settled, names_told, walked
 from tui_fs.survey import walker as walker_module
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.records import Batch, DirectoryFlag
 from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES
 
@@ -141,9 +141,9 @@ class Forks:
             self._fork(path / "l", levels - 1)
             self._fork(path / "r", levels - 1)
 
-    def walk(self, act: Callable[[Path], None]) -> Collector:
+    def walk(self, act: Callable[[Path], None]) -> Aggregator:
         """Walk it; `act` gets the way to the first leaf when the walker stands there."""
-        live, left = Collector(filtered=False), [act]
+        live, left = Aggregator(filtered=False), [act]
 
         def follow(batch: Batch) -> None:
             live.take(batch)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.records import Batch
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot, Walker
 
@@ -40,7 +40,7 @@ def walked(
     root: Path,
     meanwhile: Callable[[Batch], None] | None = None,
     mounts: Collection[bytes] = (),
-) -> tuple[Collector, list[Batch]]:
+) -> tuple[Aggregator, list[Batch]]:
     """Count a tree with a walker that reports each directory at once.
 
     Args:
@@ -58,9 +58,9 @@ def walked(
     return collected(batches), batches
 
 
-def collected(batches: Sequence[Batch]) -> Collector:
+def collected(batches: Sequence[Batch]) -> Aggregator:
     """Add up what was told."""
-    collector = Collector(filtered=False)
+    collector = Aggregator(filtered=False)
     for batch in batches:
         collector.take(batch)
     return collector
@@ -71,7 +71,7 @@ def names_told(batch: Batch) -> set[bytes]:
     return {os.path.basename(piece[2]) for piece in batch.pieces if piece[2]}
 
 
-def assert_settled(collector: Collector) -> None:
+def assert_settled(collector: Aggregator) -> None:
     """Fail unless every directory knows that nothing of it is still to come."""
     table = collector.table
     pending = {table.path(row): number for row, number in enumerate(table.pending) if number}

@@ -9,7 +9,7 @@ from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import common_directory
 from tui_fs.model.units import counted
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 
 class Counting(Protocol):
@@ -22,7 +22,7 @@ class Counting(Protocol):
 
 def count_tree(paths: Sequence[str], filters: Filters | None = None) -> Survey:
     """Return the finished survey of directories, with a line on the terminal while it runs."""
-    return watched(ScandirSurvey(paths, filters), common_directory(paths))
+    return watched(SurveyRunner(paths, filters), common_directory(paths))
 
 
 def watched(counting: Counting, place: str) -> Survey:

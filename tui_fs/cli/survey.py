@@ -20,18 +20,18 @@ from tui_fs.model.figures import FOR_SURVEY
 from tui_fs.model.paths import displayable
 from tui_fs.model.survey import Survey
 from tui_fs.model.units import counted
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.export_file import new_file, refuse_taken
 from tui_fs.survey.findings.listed_only import LISTED_ONLY
 from tui_fs.survey.imported import BACKEND as IMPORTED
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.ncdu_export import NcduExport, Written
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.table_export import write_csv, write_json
 
 _STANDARD_OUTPUT = "-"
 _TELL_EVERY_S = 0.25
-_Result = tuple[Survey, Collector]
+_Result = tuple[Survey, Aggregator]
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -58,12 +58,12 @@ def run(parsed: argparse.Namespace) -> int:
     return _end(survey.unreadable, survey.backend) or (SOME_FAILED if listed else DONE)
 
 
-def _counted(parsed: argparse.Namespace) -> tuple[Survey, Collector]:
+def _counted(parsed: argparse.Namespace) -> tuple[Survey, Aggregator]:
     if parsed.imported is not None:
         imported = ImportedSurvey(parsed.imported)
         return watched(imported, parsed.imported), imported.collector
     path = directory_argument(parsed.path)
-    counting = ScandirSurvey([path])
+    counting = SurveyRunner([path])
     return watched(counting, path), counting.collector
 
 

@@ -9,7 +9,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.space import freed_in_words
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey
 from tui_fs.model.units import bytes_iec, count, counted
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 
 _TITLES = {
     Ranking.ENTRIES: "most entries",
@@ -20,7 +20,7 @@ _TITLES = {
 }
 
 
-def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, object]:
+def survey_as_json(survey: Survey, collector: Aggregator, top: int) -> dict[str, object]:
     """Return the fields of the CLI contract, `top` directories in each ranking."""
     totals = survey.totals
     return {
@@ -52,7 +52,7 @@ def survey_as_json(survey: Survey, collector: Collector, top: int) -> dict[str, 
     }
 
 
-def survey_as_text(survey: Survey, collector: Collector, top: int) -> str:
+def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
     """Return the same for a person."""
     totals = survey.totals
     rows: list[tuple[str, ...]] = [

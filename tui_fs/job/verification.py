@@ -168,13 +168,13 @@ def _count(
     """Return what is left, whether all of that is counted, and which names cannot be examined."""
     if clock() > deadline_s:
         return Totals(), False, ""
-    from tui_fs.survey.scandir import ScandirSurvey  # loading it takes time: mostly all is gone
+    from tui_fs.survey.runner import SurveyRunner  # loading it takes time: mostly all is gone
 
     filters, pin = plan.options.filters, target.pin
     totals, complete, note = Totals(), False, ""
     try:
-        survey = ScandirSurvey(
-            [target.path], filters, interval_s=0.1, clock=clock, looks_around=False
+        survey = SurveyRunner(
+            [target.path], filters, interval_s=0.1, clock=clock, checks_surroundings=False
         )
         for found in survey.run():
             totals = found.totals if found.matched is None else found.matched

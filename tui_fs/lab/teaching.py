@@ -11,7 +11,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.strategy import Options
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 _FEWEST_RUNS = 3
 _NEVER_MEASURED = (
@@ -29,7 +29,7 @@ def predictions(tree: str) -> dict[str, Estimate]:
     Raises:
         OSError, TuiFsError: it cannot be counted.
     """
-    *_, survey = ScandirSurvey((tree,), looks_around=False).run()
+    *_, survey = SurveyRunner((tree,), checks_surroundings=False).run()
     found = forecast((tree,), survey, Options(), TraceSource.OFF)  # nobody counts what is timed
     return {one.strategy: one for one in found.estimates if one.feasible}
 

@@ -15,7 +15,7 @@ from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, Survey
-from tui_fs.survey.collector import ROWS_LIMIT, Collector
+from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.listing import OTHERS_LISTED, Names
 from tui_fs.survey.ncdu_format import Closed, Entries, Item, NcduFile, Opened
@@ -30,11 +30,11 @@ from tui_fs.survey.ncdu_items import (
     root_name_of,
     status_of,
 )
-from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece
+from tui_fs.survey.progress_timer import ProgressTimer
+from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.table import NO_ROW
 from tui_fs.survey.tally import DirectoryTally
-from tui_fs.survey.telling import Telling
 
 BACKEND = "ncdu-import"
 
@@ -72,9 +72,9 @@ class ImportedSurvey:
         interval_s: float = 0.25,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.collector = Collector(filtered=False)
+        self.collector = Aggregator(filtered=False)
         self._file = NcduFile(path)
-        self._telling = Telling(interval_s, clock)
+        self._telling = ProgressTimer(interval_s, clock)
         self._starts, self._ends = array("Q"), array("Q")
         self._stack: list[_Directory] = []
         self._untold: dict[int, _Directory] = {}
@@ -85,7 +85,7 @@ class ImportedSurvey:
         self._mounts: list[int] = []
         self._root = b"/"
 
-    def tell_at_once(self) -> None:
+    def flush_progress(self) -> None:
         """Let `run` yield without waiting for the next interval."""
         self._telling.at_once()
 
@@ -117,7 +117,7 @@ class ImportedSurvey:
                     yield self._result(finished=False)
         reader.read_end()
         self._tell()
-        self.collector.forget_numbers()
+        self.collector.free_numbers()
         yield self._result(finished=True)
 
     def names(self, path: str) -> Names:
@@ -177,7 +177,7 @@ class ImportedSurvey:
             self._untold[above.number] = above
         self._pieces.append(
             tuple(
-                Piece(
+                DirRecord(
                     directory.number,
                     above.number if above else NO_PARENT,
                     name,
@@ -246,7 +246,7 @@ class ImportedSurvey:
             directory.names, directory.statuses = [], []
         self._pieces.append(
             tuple(
-                Piece(
+                DirRecord(
                     directory.number,
                     NO_PARENT,
                     b"",

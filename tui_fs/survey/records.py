@@ -39,7 +39,7 @@ class DirectoryFlag:
 DIRECTORY_FLAGS = tuple(1 << bit for bit in range(17))
 
 
-class Piece(NamedTuple):
+class DirRecord(NamedTuple):
     """Part of what was read of one directory; the pieces of one directory add up.
 
     Attributes:

@@ -6,8 +6,8 @@ from tui_fs.model.survey import Ranking, Survey
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.findings.listed_only import LISTED_ONLY
 from tui_fs.survey.findings.registry import detect_findings
-from tui_fs.survey.groups import groups_of
 from tui_fs.survey.records import DirectoryFlag
+from tui_fs.survey.same_name_dirs import groups_of
 
 LARGEST_KEPT = 20
 

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from tui_fs.model.codec import path_fields
 from tui_fs.model.paths import displayable, to_base64
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.records import DIRECTORY_FLAGS, DirectoryFlag
 from tui_fs.survey.table import DirectoryTable
 
@@ -39,7 +39,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """What spreadsheets take for the beginning of a formula."""
 
 
-def write_csv(collector: Collector, output: BinaryIO) -> None:
+def write_csv(collector: Aggregator, output: BinaryIO) -> None:
     """Write one line for each directory, as RFC 4180 says.
 
     `path` is escaped for display; where that changes it, `path_b64` has the exact bytes. A cell
@@ -65,7 +65,7 @@ def write_csv(collector: Collector, output: BinaryIO) -> None:
     text.detach()
 
 
-def write_json(head: Mapping[str, object], collector: Collector, output: BinaryIO) -> None:
+def write_json(head: Mapping[str, object], collector: Aggregator, output: BinaryIO) -> None:
     """Write one JSON object: the fields of `head`, then all directories under ``tree``."""
     table = collector.table
     output.write(json.dumps(head, indent=2).removesuffix("\n}").encode())

@@ -21,7 +21,7 @@ from tui_fs.linux.access import may
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import others_may_write
-from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, Piece
+from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
 MAX_OPEN_DIRECTORIES = 64
@@ -309,7 +309,7 @@ class Walker:
         pending = len(directory.pending) - pending_before - (not name)
         self._add_piece(tally, directory, name, own, pending, flags)
         for other_name, other_flags in self._not_entered:
-            closed = Piece(self._number(), number, other_name, flags=other_flags)
+            closed = DirRecord(self._number(), number, other_name, flags=other_flags)
             self._pieces.append(tuple(closed))
         self._not_entered.clear()
 
@@ -324,7 +324,7 @@ class Walker:
     ) -> None:
         parent = NO_PARENT if directory.above is None else directory.above.number
         own_bytes, own_allocated_bytes = own
-        piece = Piece(
+        piece = DirRecord(
             number=directory.number,
             parent=parent,
             name=name,
@@ -414,7 +414,7 @@ class Walker:
                 pass  # its size stays unknown; that it could not be read is reported all the same
             else:
                 own_bytes, own_allocated_bytes = status.st_size, status.st_blocks * 512
-        piece = Piece(
+        piece = DirRecord(
             self._number(),
             above.number,
             name,

@@ -23,11 +23,11 @@ from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey
 from tui_fs.model.target import common_directory
-from tui_fs.survey.groups import paths_named
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import Names, listing_of
 from tui_fs.survey.process import Update
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
+from tui_fs.survey.same_name_dirs import paths_named
 
 _READ_WITHIN_S, _READ_AGAIN_S = 0.5, 0.25
 _NO_ANSWER = "The file system has not answered yet."
@@ -40,7 +40,7 @@ NAMED = 1_000
 class Server:
     """A survey that answers questions while it counts and afterwards."""
 
-    def __init__(self, survey: ScandirSurvey | ImportedSurvey) -> None:
+    def __init__(self, survey: SurveyRunner | ImportedSurvey) -> None:
         self._survey = survey
         self._last: Survey | None = None
         self._shown: str | None = None
@@ -78,7 +78,7 @@ class Server:
         if "name" in question:
             self._named = from_base64(question["name"])
         self._answer_again_s = -math.inf
-        self._survey.tell_at_once()
+        self._survey.flush_progress()
 
     def _read_names(self, path: str) -> None:
         """Begin to read a directory; a file system that does not answer keeps nothing else back."""
@@ -143,7 +143,7 @@ def main() -> None:
     paths = [from_base64(path) for path in asked["paths"]]
     try:
         if asked.get("imported") is None:
-            Server(ScandirSurvey(paths, family=os.getppid())).run()
+            Server(SurveyRunner(paths, family=os.getppid())).run()
         else:
             Server(ImportedSurvey(from_base64(asked["imported"]))).run()
     except BrokenPipeError:

@@ -19,7 +19,7 @@ from tui_fs.model.target import Pin
 from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 from tui_fs.tracing.select_source import likely_source, open_source
 
 _MOST_FILES, _FEWEST_FILES = 5_000, 100
@@ -224,7 +224,7 @@ class SmallTrees:
             os.close(os.open(f"{_TREE}/{name}", _NEW, 0o600, dir_fd=self._directory))
         options = Options(batch_size=tree.batch_size)
         target = f"{self._path}/{_TREE}"
-        *_, survey = ScandirSurvey([target], threads=1, looks_around=False).run()
+        *_, survey = SurveyRunner([target], threads=1, checks_surroundings=False).run()
         # by the path that was counted: its length matters
         _, calls = self._delete(strategy, _TREE, options, self._path, is_counted=True)
         return CountedRun(Work(survey, options), calls)

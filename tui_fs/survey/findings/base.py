@@ -9,7 +9,7 @@ from tui_fs.linux.open_files import OpenFileScan
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, shell_quoted
 from tui_fs.model.survey import NamedGroup
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.shared_extents import SharedSpace
 
 PATHS_NAMED = 20
@@ -50,7 +50,7 @@ class Evidence:
         system: None while counting, and for an import.
     """
 
-    counted: Collector
+    counted: Aggregator
     root: PathStr
     mounts: Sequence[PathStr] = ()
     is_finished: bool = True
@@ -133,7 +133,7 @@ def flag_type(
 
 
 def flagged(
-    counted: Collector,
+    counted: Aggregator,
     flag: int,
     kind: FindingKind,
     severity: Severity,

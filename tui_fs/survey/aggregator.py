@@ -30,7 +30,7 @@ _DOT_RECORDS_BYTES = 48
 _NOT_ENTERED = DirectoryFlag.ELSEWHERE | DirectoryFlag.VANISHED
 
 
-class Collector:
+class Aggregator:
     """The sums so far.
 
     Args:
@@ -286,6 +286,6 @@ class Collector:
         """Return the path of a file in a directory."""
         return PathStr(os.path.join(self.table.path(row), os.fsdecode(name)))
 
-    def forget_numbers(self) -> None:
+    def free_numbers(self) -> None:
         """Free what is needed only while walkers tell."""
         self._rows = array("i")

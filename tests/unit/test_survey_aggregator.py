@@ -6,20 +6,20 @@ import pytest
 
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import LargeDirectory, Ranking, Totals
-from tui_fs.survey import collector as collector_module
-from tui_fs.survey.collector import BIG_FILES_KEPT, ROWS_NAMED, Collector
+from tui_fs.survey import aggregator as collector_module
+from tui_fs.survey.aggregator import BIG_FILES_KEPT, ROWS_NAMED, Aggregator
 from tui_fs.survey.records import (
     NO_PARENT,
     Batch,
     BigFile,
     DirectoryFlag,
+    DirRecord,
     Link,
-    Piece,
 )
 
 
 def batch(
-    *pieces: Piece,
+    *pieces: DirRecord,
     links: tuple[Link, ...] = (),
     big_files: tuple[BigFile, ...] = (),
     matched: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0),
@@ -35,16 +35,16 @@ def batch(
     )
 
 
-def collected(*pieces: Piece, filtered: bool = False, **rest: Any) -> Collector:
+def collected(*pieces: DirRecord, filtered: bool = False, **rest: Any) -> Aggregator:
     """Add up one batch."""
-    collector = Collector(filtered)
+    collector = Aggregator(filtered)
     collector.take(batch(*pieces, **rest))
     return collector
 
 
-def root(**counts: int) -> Piece:
+def root(**counts: int) -> DirRecord:
     """Make the first piece of a root."""
-    return Piece(0, NO_PARENT, b"/t", **counts)
+    return DirRecord(0, NO_PARENT, b"/t", **counts)
 
 
 def test_pieces_of_a_directory_add_up() -> None:
@@ -64,7 +64,7 @@ def test_pieces_of_a_directory_add_up() -> None:
             longest_name=5,
             pending=2,
         ),
-        Piece(
+        DirRecord(
             0,
             NO_PARENT,
             b"",
@@ -77,7 +77,7 @@ def test_pieces_of_a_directory_add_up() -> None:
             record_bytes=10,
             pending=-1,
         ),
-        Piece(0, NO_PARENT, b"", pending=-1),
+        DirRecord(0, NO_PARENT, b"", pending=-1),
     )
     # When added up / Then it is one row with all of it
     assert whole.totals == Totals(2, 1, 1, 3, 4113, 8704)
@@ -93,12 +93,12 @@ def test_pieces_of_a_directory_add_up() -> None:
 
 def test_a_directory_is_complete_when_all_that_was_announced_has_come() -> None:
     # Given a root with two directories, one of which has one, told one after the other
-    collector = Collector(filtered=False)
+    collector = Aggregator(filtered=False)
     pieces = [
         root(subdirectories=2, pending=2),
-        Piece(1, 0, b"a", subdirectories=1, pending=1),
-        Piece(3, 0, b"b"),
-        Piece(2, 1, b"c"),
+        DirRecord(1, 0, b"a", subdirectories=1, pending=1),
+        DirRecord(3, 0, b"b"),
+        DirRecord(2, 1, b"c"),
     ]
     seen = []
     for piece in pieces:
@@ -118,8 +118,10 @@ def test_a_vanished_directory_is_no_directory() -> None:
     # Given a directory that was gone at its turn / When told / Then nothing of it waits
     collector = collected(
         root(subdirectories=2, pending=2),
-        Piece(1, 0, b"a", flags=DirectoryFlag.VANISHED),
-        Piece(2, 0, b"b", flags=DirectoryFlag.UNREADABLE, own_bytes=10, own_allocated_bytes=512),
+        DirRecord(1, 0, b"a", flags=DirectoryFlag.VANISHED),
+        DirRecord(
+            2, 0, b"b", flags=DirectoryFlag.UNREADABLE, own_bytes=10, own_allocated_bytes=512
+        ),
         vanished=3,
     )
     assert collector.totals == Totals(directories=2, apparent_bytes=10, allocated_bytes=512)
@@ -129,7 +131,9 @@ def test_a_vanished_directory_is_no_directory() -> None:
 
 def test_a_directory_elsewhere_was_never_waited_for() -> None:
     # Given a mount point / When told / Then it is one directory, read by nobody
-    collector = collected(root(subdirectories=1), Piece(1, 0, b"m", flags=DirectoryFlag.ELSEWHERE))
+    collector = collected(
+        root(subdirectories=1), DirRecord(1, 0, b"m", flags=DirectoryFlag.ELSEWHERE)
+    )
     assert collector.totals.directories == 2
     assert collector.reads == 2
     assert list(collector.table.pending) == [0, 0]
@@ -147,7 +151,7 @@ def test_an_inode_is_counted_once_wherever_its_names_lie() -> None:
     # Given two names of one file in two directories, told by two walkers
     collector = collected(root(files=1, subdirectories=1, pending=1), links=(link(0),))
     assert (collector.bytes_linked_outside, collector.linked_outside) == (1024, 1)
-    collector.take(batch(Piece(1, 0, b"a", files=1), links=(link(1),)))
+    collector.take(batch(DirRecord(1, 0, b"a", files=1), links=(link(1),)))
     # When both have come / Then its bytes are there once, and none of its names is outside
     assert collector.totals == Totals(2, 2, 0, 0, 1000, 1024)
     assert (collector.inodes, collector.repeats, collector.names_of_links) == (3, 1, 2)
@@ -182,14 +186,14 @@ def test_each_matching_name_counts_and_its_bytes_once() -> None:
     )
     # When added to what was matched directly / Then names are counted, bytes once an inode
     assert collector.matched == Totals(7, 0, 1, 0, 2050, 2560)
-    assert Collector(filtered=False).matched is None
+    assert Aggregator(filtered=False).matched is None
 
 
 def test_the_largest_files_are_kept() -> None:
     # Given more large files than are kept, the largest first / When added / Then those stay
     sizes = range(BIG_FILES_KEPT + 10, 0, -1)
     files = tuple(BigFile(size % 2, b"%d" % size, size, 0, 0) for size in sizes)
-    collector = collected(root(subdirectories=1, pending=1), Piece(1, 0, b"a"), big_files=files)
+    collector = collected(root(subdirectories=1, pending=1), DirRecord(1, 0, b"a"), big_files=files)
     kept = sorted(size for size, _, _, _ in collector.big_files)
     assert kept == list(range(11, BIG_FILES_KEPT + 11))
     here = collector.big_files_in(1)
@@ -200,7 +204,7 @@ def test_the_largest_files_are_kept() -> None:
 def test_a_large_file_is_kept_under_one_of_its_names() -> None:
     # Given two large files, one of them with two names in two directories
     names = (BigFile(0, b"a", 9, 0, 0, 5), BigFile(1, b"b", 9, 0, 0, 5), BigFile(1, b"c", 9, 0, 0))
-    collector = collected(root(subdirectories=1, pending=1), Piece(1, 0, b"d"), big_files=names)
+    collector = collected(root(subdirectories=1, pending=1), DirRecord(1, 0, b"d"), big_files=names)
     # When added / Then each is there once
     kept = [collector.path_of_file(row, name) for _, row, name, _ in collector.big_files]
     assert sorted(kept) == ["/t/a", "/t/d/c"]
@@ -209,8 +213,10 @@ def test_a_large_file_is_kept_under_one_of_its_names() -> None:
 def test_only_the_first_directories_with_a_flag_are_named_but_all_counted() -> None:
     # Given many unreadable directories, one told twice
     number = ROWS_NAMED + 5
-    pieces = [Piece(n, 0, b"%d" % n, flags=DirectoryFlag.UNREADABLE) for n in range(1, number + 1)]
-    again = Piece(1, 0, b"", flags=DirectoryFlag.UNREADABLE | DirectoryFlag.CHANGED)
+    pieces = [
+        DirRecord(n, 0, b"%d" % n, flags=DirectoryFlag.UNREADABLE) for n in range(1, number + 1)
+    ]
+    again = DirRecord(1, 0, b"", flags=DirectoryFlag.UNREADABLE | DirectoryFlag.CHANGED)
     collector = collected(root(subdirectories=number, pending=number), *pieces, again)
     # When asked / Then all are counted once, the first are named
     assert collector.unreadable == number
@@ -233,10 +239,10 @@ def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]
     # Given directories that differ in everything, and an empty one
     collector = collected(
         root(subdirectories=4, pending=4),
-        Piece(1, 0, b"many", files=9, oldest_s=5, newest_s=6, allocated_bytes=1),
-        Piece(2, 0, b"large", files=1, allocated_bytes=9000, oldest_s=7, newest_s=70),
-        Piece(3, 0, b"old", files=2, oldest_s=1, newest_s=60, own_allocated_bytes=4096),
-        Piece(4, 0, b"empty"),
+        DirRecord(1, 0, b"many", files=9, oldest_s=5, newest_s=6, allocated_bytes=1),
+        DirRecord(2, 0, b"large", files=1, allocated_bytes=9000, oldest_s=7, newest_s=70),
+        DirRecord(3, 0, b"old", files=2, oldest_s=1, newest_s=60, own_allocated_bytes=4096),
+        DirRecord(4, 0, b"empty"),
     )
     # When ranked / Then the first three are these
     ranked = collector.table.ranked(by, 3)
@@ -248,8 +254,8 @@ def test_reads_are_those_of_the_whole_directory_however_it_is_told() -> None:
     one = collected(root(files=3, record_bytes=32_768 + 100))
     three = collected(
         root(files=1, record_bytes=32_000, pending=1),
-        Piece(0, NO_PARENT, b"", files=1, record_bytes=700),
-        Piece(0, NO_PARENT, b"", files=1, record_bytes=168, pending=-1),
+        DirRecord(0, NO_PARENT, b"", files=1, record_bytes=700),
+        DirRecord(0, NO_PARENT, b"", files=1, record_bytes=168, pending=-1),
     )
     # When added up / Then there are as many reads
     assert (one.reads, three.reads) == (3, 3)
@@ -260,10 +266,10 @@ def test_directories_beyond_the_rows_are_counted_above(monkeypatch: pytest.Monke
     monkeypatch.setattr(collector_module, "ROWS_LIMIT", 2)
     collector = collected(
         root(subdirectories=1, pending=1, own_bytes=1),
-        Piece(1, 0, b"a", subdirectories=4, pending=4, files=1, record_bytes=500, own_bytes=1),
-        *(Piece(number, 1, b"%d" % number, own_bytes=1) for number in (2, 3, 4)),
-        Piece(5, 1, b"b", subdirectories=1, pending=1, own_bytes=1),
-        Piece(6, 5, b"c", files=2, own_bytes=1),
+        DirRecord(1, 0, b"a", subdirectories=4, pending=4, files=1, record_bytes=500, own_bytes=1),
+        *(DirRecord(number, 1, b"%d" % number, own_bytes=1) for number in (2, 3, 4)),
+        DirRecord(5, 1, b"b", subdirectories=1, pending=1, own_bytes=1),
+        DirRecord(6, 5, b"c", files=2, own_bytes=1),
         links=(link(6), link(1)),
     )
     # When added up / Then nothing is lost, and the last row has all that is below it

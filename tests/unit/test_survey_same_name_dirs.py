@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_fs.model.survey import Totals
-from tui_fs.survey import groups as groups_module
-from tui_fs.survey.groups import GROUPS_TOLD, groups_of, paths_named
+from tui_fs.survey import same_name_dirs as groups_module
+from tui_fs.survey.same_name_dirs import GROUPS_TOLD, groups_of, paths_named
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 

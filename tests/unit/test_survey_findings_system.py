@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_survey_collector import collected, link, root
+from tests.unit.test_survey_aggregator import collected, link, root
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan, ResidentProcess
 from tui_fs.model.finding import Finding
 from tui_fs.model.paths import PathStr
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.findings import space
 from tui_fs.survey.findings.base import Evidence, SystemView
 from tui_fs.survey.findings.registry import detect_findings
-from tui_fs.survey.records import BigFile, Piece
+from tui_fs.survey.records import BigFile, DirRecord
 
 MIB, GIB = 1 << 20, 1 << 30
 ROOMY = FileSystem("ext4", "/dev/x", "/", False, 1000 * GIB, 500 * GIB, 500 * GIB, 1000, 500)
@@ -33,10 +33,10 @@ def room(monkeypatch: pytest.MonkeyPatch) -> dict[str, FileSystem]:
 
 
 def around(
-    counted: Collector | None = None, occupation: OpenFileScan = NOBODY, began_at_s: float = 0.0
+    counted: Aggregator | None = None, occupation: OpenFileScan = NOBODY, began_at_s: float = 0.0
 ) -> list[Finding]:
     """Return what lies around /t."""
-    counted = Collector(False) if counted is None else counted
+    counted = Aggregator(False) if counted is None else counted
     system = SystemView(occupation, began_at_s)
     return list(detect_findings(Evidence(counted, PathStr("/t"), paths=["/t"], system=system)))
 
@@ -72,7 +72,7 @@ def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSys
     links = tuple(link(0, names=50) for _ in range(50))
     counted = collected(
         root(files=50, subdirectories=3, pending=3),
-        *(Piece(n, 0, name, files=10 * n) for n, name in ((1, b"a"), (2, b"b"), (3, b"\x1b"))),
+        *(DirRecord(n, 0, name, files=10 * n) for n, name in ((1, b"a"), (2, b"b"), (3, b"\x1b"))),
         links=links,
     )
     # When told / Then those that hold most inodes are named, harmlessly
@@ -234,7 +234,7 @@ def test_a_directory_changed_since_the_beginning_is_refilled(
     # Given a directory of so many names that changed then
     began_at_s = time.time() - 100
     os.utime(tmp_path, (began_at_s - age_s, began_at_s - age_s))
-    counted = Collector(False)
+    counted = Aggregator(False)
     piece = root(files=names)._replace(name=os.fsencode(tmp_path))
     counted = collected(piece)
     # When asked / Then it is told from 1,000 names on

@@ -24,7 +24,7 @@ from tests.unit.survey_trees import (
 )
 from tui_fs.model.finding import Severity
 from tui_fs.survey.result import LARGEST_KEPT
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 
@@ -229,7 +229,7 @@ def test_a_mount_beside_the_target_does_not_matter(tmp_path: Path) -> None:
 
 def test_mounts_below_the_root_directory_are_known() -> None:
     # Given a real mount point, /proc below the root directory / When the root is surveyed
-    running = ScandirSurvey(["/"], interval_s=0, clock=still, looks_around=False).run()
+    running = SurveyRunner(["/"], interval_s=0, clock=still, checks_surroundings=False).run()
     first = next(running)
     running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
     # Then it is found among the mounts inside

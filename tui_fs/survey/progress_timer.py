@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 
 _SHARE = 10
-"""Telling may take one part in ten of the time, not more."""
+"""ProgressTimer may take one part in ten of the time, not more."""
 
 
-class Telling:
+class ProgressTimer:
     """The times at which intermediate results are told.
 
     Args:

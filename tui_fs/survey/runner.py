@@ -22,22 +22,22 @@ from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root, Survey
-from tui_fs.survey.collector import Collector
+from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.engine import EngineScan
 from tui_fs.survey.findings.activity import find_holders
 from tui_fs.survey.findings.barriers import UsesFound, find_external_uses
 from tui_fs.survey.findings.base import Evidence, SystemView
 from tui_fs.survey.listing import Names, read_names
+from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import SharedSpace, can_share, shared_space
 from tui_fs.survey.tally import Predicate
-from tui_fs.survey.telling import Telling
 from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot, Walker
 
 Backend = Literal["engine", "scandir"]
 
 
-class ScandirSurvey:
+class SurveyRunner:
     """One survey of one directory, or of several together.
 
     Args:
@@ -45,7 +45,7 @@ class ScandirSurvey:
         filters: what to count besides, for a deletion that only takes what matches.
         interval_s: time between the intermediate results of `run`.
         threads: of the engine; None for one a processor.
-        looks_around: find pathologies of the file system, and who is at work in it, too.
+        checks_surroundings: find pathologies of the file system, and who is at work in it, too.
         family: a process that, with all its descendants, is not reported as using the trees;
             0 for none.
         backend: what reads the directories: the native engine, or this process; None for the
@@ -63,13 +63,13 @@ class ScandirSurvey:
         clock: Callable[[], float] = time.monotonic,
         mountinfo: str = MOUNTINFO,
         threads: int | None = None,
-        looks_around: bool = True,
+        checks_surroundings: bool = True,
         family: int = 0,
         backend: Backend | None = None,
     ) -> None:
         self._paths = tuple(paths)
         self._path = paths[0] if len(paths) == 1 else os.path.commonpath(paths)
-        self._telling = Telling(interval_s, clock)
+        self._telling = ProgressTimer(interval_s, clock)
         self._threads = threads
         self._filters = filters if filters is not None and filters.active else None
         self._engine = None if backend == "scandir" else find_engine()
@@ -77,12 +77,12 @@ class ScandirSurvey:
             self._engine = None  # it reads every entry by statx; the walker uses fstatat
         if backend == "engine" and self._engine is None:
             raise Missing("The native engine is not installed.", "See tui-fs doctor.")
-        self.collector = Collector(filtered=self._filters is not None)
+        self.collector = Aggregator(filtered=self._filters is not None)
         self._table = mounts = read_mounts(mountinfo)
         self._mounts = sorted({m.mount_point for p in paths for m in mounts_below(p, mounts)})
         self._overlays = [PathStr(p) for p in self._paths if has_lower_layers(p, mounts)]
         self._roots: list[Root] = []
-        self._looks_around = looks_around
+        self._looks_around = checks_surroundings
         self._family = family
         self._began_at_s = time.time()
         self._occupation: OpenFileScan | None = None
@@ -92,7 +92,7 @@ class ScandirSurvey:
         """Return what is in a directory now."""
         return read_names(path)
 
-    def tell_at_once(self) -> None:
+    def flush_progress(self) -> None:
         """Let `run` yield without waiting for the next interval."""
         self._telling.at_once()
 
@@ -130,7 +130,7 @@ class ScandirSurvey:
                         yield self._result(finished=False)
         finally:
             scan.close()
-        self.collector.forget_numbers()
+        self.collector.free_numbers()
         yield self._result(finished=True)
 
     def _begin(self, roots: Sequence[OpenRoot]) -> Walker | EngineScan:

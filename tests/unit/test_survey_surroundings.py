@@ -15,7 +15,7 @@ from tui_fs.linux.process_files import ancestry
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.survey.findings import activity
 from tui_fs.survey.findings.activity import find_holders
-from tui_fs.survey.scandir import ScandirSurvey
+from tui_fs.survey.runner import SurveyRunner
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
 
 
 def _kinds(path: Path, **options: Any) -> dict[str, Finding]:
-    *_, survey = ScandirSurvey([str(path)], **options).run()
+    *_, survey = SurveyRunner([str(path)], **options).run()
     return {finding.kind: finding for finding in survey.findings}
 
 
@@ -60,7 +60,7 @@ def test_a_survey_finds_who_writes(tmp_path: Path, writer: int) -> None:
     finding = _kinds(tmp_path)["in-use"]
     assert (finding.severity, finding.path) == (Severity.WARNING, str(tmp_path / "written"))
     assert f"({writer})" in finding.meaning
-    assert _kinds(tmp_path, looks_around=False) == {}
+    assert _kinds(tmp_path, checks_surroundings=False) == {}
 
 
 @pytest.mark.parametrize("writer", [False], indirect=True)
@@ -103,7 +103,7 @@ def test_a_directory_that_changes_while_it_is_read_is_told_once(
 
     monkeypatch.setattr(os, "scandir", scandir)
     # When surveyed / Then there is one finding about it
-    counting = ScandirSurvey([str(tmp_path)], backend="scandir")
+    counting = SurveyRunner([str(tmp_path)], backend="scandir")
     began_at_s = time.time()
     *_, survey = counting.run()
     refilled = [one.path for one in survey.findings if one.kind == "refilled"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trees import hostile_names
 from tests.unit.survey_trees import children_of, still
-from tui_fs.survey.scandir import Backend, ScandirSurvey
+from tui_fs.survey.runner import Backend, SurveyRunner
 
 BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 
@@ -20,7 +20,7 @@ def test_stopping_early_leaves_no_descriptor_and_no_process(
     # Given a survey under way
     hostile_names(tmp_path / "t")
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
-    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, backend=backend)
+    survey = SurveyRunner([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     running = survey.run()
     next(running)
     assert len(os.listdir("/proc/self/fd")) > before
@@ -35,7 +35,7 @@ def test_stopping_early_leaves_no_descriptor_and_no_process(
 def test_counts_so_far_only_grow(tmp_path: Path, backend: Backend) -> None:
     # Given a survey that tells its counts whenever it can
     hostile_names(tmp_path / "t")
-    survey = ScandirSurvey([str(tmp_path)], interval_s=0, clock=still, backend=backend)
+    survey = SurveyRunner([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     seen = list(survey.run())
     # When looked at in order / Then no count falls, and only the last is finished
     assert len(seen) > 1
@@ -52,12 +52,12 @@ def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
     hostile_names(tmp_path / "t")
     asked, asks = os.pipe()
     os.write(asks, b"?")
-    survey = ScandirSurvey([str(tmp_path)], interval_s=3600, looks_around=False)
+    survey = SurveyRunner([str(tmp_path)], interval_s=3600, checks_surroundings=False)
     heard: list[bytes] = []
 
     def hear() -> None:
         heard.append(os.read(asked, 1))
-        survey.tell_at_once()
+        survey.flush_progress()
 
     # When it runs / Then the question is heard once, and there are counts at once
     seen = list(survey.run((asked, hear)))
