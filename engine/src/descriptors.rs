@@ -21,7 +21,7 @@ const USUAL_LIMIT: u64 = 1024;
 /// How many descriptors this process may have now, and how many it may allow itself; the usual
 /// number where a filter refuses the call.
 pub fn descriptor_limits() -> (u64, u64) {
-    crate::foreign::descriptor_limits().unwrap_or((USUAL_LIMIT, USUAL_LIMIT))
+    crate::sys::descriptor_limits().unwrap_or((USUAL_LIMIT, USUAL_LIMIT))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use lexopt::ValueExt;
 use rustix::fs::{FileType, Stat, Statx};
 
-use crate::foreign::matches_glob;
+use crate::sys::matches_glob;
 
 /// What an entry that is not a directory must be like; nothing set selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! `tui-fs-engine`: counts and deletes directory trees in parallel.
 
-mod calls;
 mod delete;
 mod descriptors;
 mod filters;
-mod foreign;
 mod identity;
 mod quoting;
 mod survey;
+mod sys;
+mod syscalls;
 
 use std::process::ExitCode;
 

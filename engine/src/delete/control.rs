@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read};
 
-use super::telling::tell;
+use super::output::tell;
 use super::Run;
 
 /// Longer lines are no commands.

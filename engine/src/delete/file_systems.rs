@@ -3,8 +3,8 @@
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 
-use crate::calls::Calls;
 use crate::identity::Known;
+use crate::syscalls::Calls;
 
 const EXT: u64 = 0xef53;
 const XFS: u64 = 0x5846_5342;

@@ -4,25 +4,25 @@
 //! the directories that wait highest up in the tree of another one, or names of a directory where
 //! that is faster. Whoever ends the last work in a directory removes it.
 
+mod ab_test;
 mod arguments;
-mod brake;
+mod ascend;
+mod contention;
 mod control;
-mod crew;
-mod crowd;
-mod directory;
+mod deferred_evict;
+mod dir_splitting;
+mod dir_stack;
 mod file_systems;
-mod gentle;
-mod giving;
-mod hands;
-mod keeping;
-mod leaving;
 mod names;
-mod opening;
-mod splitting;
-mod telling;
-mod trial;
-mod waiting;
-mod walk;
+mod output;
+mod remover;
+mod shared_dir;
+mod stepwise_truncate;
+mod targets;
+mod thread_tuner;
+mod throttle;
+mod work_queue;
+mod work_sharing;
 mod worker;
 
 use std::os::unix::ffi::OsStrExt;
@@ -35,22 +35,22 @@ use std::time::{Duration, Instant};
 use rustix::process::{setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
-use brake::Brake;
-use crew::{Crew, Task};
-use crowd::{Crowd, Sight};
+use contention::Waits;
+use dir_splitting::Splitting;
 use file_systems::FileSystem;
-use hands::Tally;
-use opening::Refusal;
-use splitting::Splitting;
-use telling::{counts, removed, say, tell, Failures};
-use waiting::Waits;
+use output::{counts, removed, say, tell, Failures};
+use remover::Tally;
+use targets::Refusal;
+use thread_tuner::{Crowd, Sight};
+use throttle::Brake;
+use work_queue::{Crew, Task};
 use worker::Worker;
 
-use crate::calls::Calls;
 use crate::descriptors::{descriptor_limits, make_room_for};
 use crate::filters::Filters;
-use crate::foreign::ignore_broken_leases;
 use crate::quoting::{quoted, reason};
+use crate::sys::ignore_broken_leases;
+use crate::syscalls::Calls;
 
 /// As many as the survey's; what more would gain was not measured.
 const MOST_THREADS: usize = 8;
@@ -67,7 +67,7 @@ const READ_ONLY_VARIABLE: &str = "TUI_FS_READ_ONLY";
 const EVERY: Duration = Duration::from_millis(250);
 
 /// What a worker may need who lets go of as many directories, each inside the next, as are given
-/// away: of each a few words (see `giving::DEEPEST_GIVEN`).
+/// away: of each a few words (see `work_sharing::DEEPEST_GIVEN`).
 const STACK_BYTES: usize = 512 << 10;
 
 /// Descriptors all walks together may keep, if the process may have twice as many.
@@ -189,7 +189,7 @@ fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Result<Vec
     let mut tasks = Vec::new();
     for (number, target) in asked.targets.iter().enumerate() {
         let shown = quoted(target.as_bytes());
-        match opening::open(asked, number, calls) {
+        match targets::open(asked, number, calls) {
             Ok(task) => tasks.push(task),
             Err(Refusal::Failed(why)) => {
                 failures.say(&format!("cannot open {shown}: {}", reason(why)));

@@ -10,15 +10,15 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-use super::crew::Task;
-use super::directory::Directory;
-use super::hands::{Failure, Hands, Stopped, Tally};
-use super::keeping::Keeper;
+use super::deferred_evict::Keeper;
+use super::dir_splitting::SplittingTrial;
+use super::dir_stack::Walk;
 use super::names::Chunk;
-use super::splitting::SplittingTrial;
-use super::walk::Walk;
+use super::remover::{Failure, Hands, Stopped, Tally};
+use super::shared_dir::Directory;
+use super::work_queue::Task;
 use super::Run;
-use crate::calls::Calls;
+use crate::syscalls::Calls;
 
 /// What getdents64 fills at once: names enough that the calls do not count.
 const BUFFER_BYTES: usize = 256 << 10;

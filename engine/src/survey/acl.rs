@@ -4,7 +4,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::fgetxattr;
 use rustix::io::Errno;
 
-use super::reading::User;
+use super::dir_reader::User;
 
 /// Bytes of the largest attribute that Linux has (XATTR_SIZE_MAX).
 const LARGEST_BYTES: usize = 64 << 10;

@@ -3,18 +3,18 @@
 //! Threads read directories and tell sums of each, as messages that tui_fs/survey/engine.py reads.
 
 mod acl;
+mod args;
+mod context;
+mod dir_reader;
+mod dirent_batch;
+mod emitter;
 mod marshal;
 mod names;
 mod output;
 mod pool;
-mod reading;
 mod records;
-mod request;
-mod shared;
-mod slice;
 mod stack;
 mod tally;
-mod teller;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -35,12 +35,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getppid, Pid, Signal};
 
+use self::args::Request;
+use self::context::{Limits, Root, Shared};
+use self::dir_reader::User;
 use self::output::Output;
 use self::pool::Pool;
-use self::reading::User;
 use self::records::Batch;
-use self::request::Request;
-use self::shared::{Limits, Root, Shared};
 use self::walker::Walker;
 use crate::descriptors::descriptor_limits;
 use crate::identity::Identity;

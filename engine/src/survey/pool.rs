@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fd::OwnedFd;
 
-use super::slice::Slice;
+use super::dirent_batch::Slice;
 
 /// A directory that somebody has told, and that is open.
 #[derive(Clone, Debug)]

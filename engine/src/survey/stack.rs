@@ -6,11 +6,11 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::StatxFlags;
 
+use super::context::Root;
+use super::dir_reader::Reading;
 use super::pool::Place;
-use super::reading::Reading;
-use super::shared::Root;
 use super::tally::device_of;
-use crate::calls::Calls;
+use crate::syscalls::Calls;
 
 /// About 1,000 names, or what is worth a walk of some milliseconds.
 const BYTES_GIVEN: usize = 16 << 10;

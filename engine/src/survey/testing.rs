@@ -9,11 +9,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::args::Request;
+use super::context::Limits;
 use super::names::flags_of;
 use super::output::Output;
 use super::records::flag;
-use super::request::Request;
-use super::shared::Limits;
 use super::walker::Walker;
 
 /// A value that marshal has written.

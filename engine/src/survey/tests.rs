@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use rustix::fs::{mkdirat, mknodat, openat, FileType, Mode, OFlags, CWD};
 use tempfile::TempDir;
 
+use super::args::Request;
+use super::context::Limits;
 use super::records::flag;
-use super::request::Request;
-use super::shared::Limits;
 use super::testing::{naive, surveyed, Told, NAME_FLAGS};
 use crate::filters::Filters;
 use crate::identity::Identity;

@@ -13,15 +13,15 @@ use rustix::fs::{Access, AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
+use super::context::Shared;
+use super::dir_reader::{modified, Reading};
+use super::dirent_batch::Slice;
+use super::emitter::Teller;
 use super::pool::{Job, Place};
-use super::reading::{modified, Reading};
 use super::records::flag;
-use super::shared::Shared;
-use super::slice::Slice;
 use super::stack::{Level, Stack};
 use super::tally::{device_of, index_of, kind_of, ENTRY};
-use super::teller::Teller;
-use crate::calls::Calls;
+use crate::syscalls::Calls;
 
 /// From here on it is looked at whether a directory has changed while it was read.
 const WATCHED_FROM_ENTRIES: u64 = 1_000;

@@ -17,7 +17,7 @@ pub struct Waits {
 
 impl Waits {
     pub fn now() -> Self {
-        let (sleeps, blocks_read) = crate::foreign::waits();
+        let (sleeps, blocks_read) = crate::sys::waits();
         Self {
             sleeps,
             blocks_read,

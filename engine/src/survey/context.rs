@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rustix::fd::OwnedFd;
 
+use super::dir_reader::User;
 use super::output::Output;
 use super::pool::Pool;
-use super::reading::User;
 use crate::filters::Filters;
 
 /// How much a walker takes, keeps and tells at a time.

@@ -17,8 +17,8 @@ use rustix::io::{Errno, Result};
 
 use crate::identity::{Identity, Known};
 
-mod unlinks;
-pub use unlinks::Unlinks;
+mod unlink_batch;
+pub use unlink_batch::Unlinks;
 
 /// The calls that are counted, by the names that strace shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,12 +310,12 @@ impl Calls {
     pub fn close(&self, descriptor: OwnedFd) {
         let number = descriptor.into_raw_fd();
         let _ = self.counted(Call::Close, || {
-            crate::foreign::close(number);
+            crate::sys::close(number);
             Ok(())
         });
     }
 
-    /// Makes a directory the calling thread's current one; see `foreign::own_current_directory`.
+    /// Makes a directory the calling thread's current one; see `sys::own_current_directory`.
     pub fn stand_in(&self, directory: BorrowedFd<'_>) -> Result<()> {
         self.counted(Call::Fchdir, || rustix::process::fchdir(directory))
     }
@@ -339,15 +339,15 @@ impl Calls {
         })
     }
 
-    /// Lets nobody else open a file without our knowing; see `foreign::lease`.
+    /// Lets nobody else open a file without our knowing; see `sys::lease`.
     pub fn lease(&self, file: BorrowedFd<'_>) -> bool {
-        let given = self.counted(Call::Fcntl, || crate::foreign::lease(file));
+        let given = self.counted(Call::Fcntl, || crate::sys::lease(file));
         given.is_ok()
     }
 
     /// Tells whether the lease still holds.
     pub fn is_leased(&self, file: BorrowedFd<'_>) -> bool {
-        let held = self.counted(Call::Fcntl, || crate::foreign::is_leased(file));
+        let held = self.counted(Call::Fcntl, || crate::sys::is_leased(file));
         held.unwrap_or(false)
     }
 

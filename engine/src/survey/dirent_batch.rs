@@ -7,7 +7,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::FileType;
 use rustix::io::Result;
 
-use crate::calls::Calls;
+use crate::syscalls::Calls;
 
 /// Some names of one directory, `.` and `..` left out.
 #[derive(Debug, Default)]

@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::fd::OwnedFd;
 
-use super::directory::Directory;
-use super::keeping::Keeping;
+use super::deferred_evict::Keeping;
 use super::names::Chunk;
+use super::shared_dir::Directory;
 
 /// A part of the work. Each holds a descriptor of its own of its directory.
 pub enum Task {

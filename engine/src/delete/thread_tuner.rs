@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::trial::{Trial, Trust, Window};
-use super::waiting::{Waiting, Waits};
+use super::ab_test::{Trial, Trust, Window};
+use super::contention::{Waiting, Waits};
 
 /// Longer than where one directory is tried: directories differ.
 const WINDOW: Window = Window {

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use rustix::fd::AsFd;
 
-use super::crew::Task;
-use super::keeping::Keeper;
+use super::deferred_evict::Keeper;
+use super::dir_stack::Walk;
 use super::names::Chunk;
-use super::walk::Walk;
+use super::work_queue::Task;
 use super::worker::Worker;
 
 /// Names of one directory that several workers remove are given away so many at once.
@@ -148,9 +148,9 @@ impl Worker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Calls;
-    use crate::delete::hands::Tally;
-    use crate::delete::{opening, Arguments, Run};
+    use crate::delete::remover::Tally;
+    use crate::delete::{targets, Arguments, Run};
+    use crate::syscalls::Calls;
 
     #[test]
     fn a_trial_ends_when_its_worker_goes_to_another_directory() {
@@ -163,7 +163,7 @@ mod tests {
         };
         let run = Run::new(&asked, 2);
         let tally = Tally::new(Calls::new(false));
-        let Ok(Task::Whole(directory, descriptor)) = opening::open(&asked, 0, &tally.calls) else {
+        let Ok(Task::Whole(directory, descriptor)) = targets::open(&asked, 0, &tally.calls) else {
             panic!("a target is begun as a whole");
         };
         let mut worker = Worker::new(&run, &tally, 4);

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 
 use super::*;
-use crate::delete::directory::Target;
+use crate::delete::shared_dir::Target;
 
 const KNOWN: Known = Known {
     identity: Identity {

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use rustix::fs::Statx;
 
-use super::reading::Reading;
+use super::context::Shared;
+use super::dir_reader::Reading;
 use super::records::{flag, Batch, Piece, NO_PARENT};
-use super::shared::Shared;
 use super::tally::allocated_bytes_of;
 
 pub struct Teller<'a> {

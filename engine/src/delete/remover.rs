@@ -8,10 +8,10 @@ use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::brake::{Brake, Permit, Seat};
 use super::names::{Chunk, Named};
-use crate::calls::Calls;
+use super::throttle::{Brake, Permit, Seat};
 use crate::filters::Filters;
+use crate::syscalls::Calls;
 
 /// Everything is to end: the job was cancelled.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl<'run> Hands<'run> {
             filters,
             tally,
             seat: Seat::default(),
-            has_own_current_directory: crate::foreign::own_current_directory().is_ok(),
+            has_own_current_directory: crate::sys::own_current_directory().is_ok(),
             stood: 0,
             stands: false,
             has_left: false,
@@ -263,7 +263,7 @@ mod tests {
     use std::thread::{scope, sleep, yield_now};
 
     use super::*;
-    use crate::calls::Call;
+    use crate::syscalls::Call;
 
     const NAMES: usize = 300_000;
     const PAUSE: Duration = Duration::from_millis(300);

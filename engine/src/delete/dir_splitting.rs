@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::trial::{Trial, Trust, Window};
+use super::ab_test::{Trial, Trust, Window};
 
 const WINDOW: Window = Window {
     time: Duration::from_millis(6),

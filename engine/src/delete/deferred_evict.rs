@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rustix::fd::{AsFd, OwnedFd};
 
-use super::crew::Task;
-use super::directory::Directory;
+use super::dir_stack::Walk;
 use super::names::Chunk;
-use super::walk::Walk;
+use super::shared_dir::Directory;
+use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
 
 /// More are not kept at the same time; more were no faster.
@@ -140,9 +140,9 @@ mod tests {
     use std::thread::{scope, yield_now};
 
     use super::*;
-    use crate::calls::{Call, Calls};
-    use crate::delete::hands::Tally;
-    use crate::delete::{opening, Arguments, Run};
+    use crate::delete::remover::Tally;
+    use crate::delete::{targets, Arguments, Run};
+    use crate::syscalls::{Call, Calls};
 
     const FILES: usize = 2_000;
 
@@ -163,7 +163,7 @@ mod tests {
         };
         let run = Run::new(&asked, 2);
         let (way, tally) = (Calls::new(false), Tally::new(Calls::new(false)));
-        let Ok(Task::Whole(directory, descriptor)) = opening::open(&asked, 0, &way) else {
+        let Ok(Task::Whole(directory, descriptor)) = targets::open(&asked, 0, &way) else {
             panic!("a target is begun as a whole");
         };
         directory.begin();
@@ -216,7 +216,7 @@ mod tests {
             wait_for(|| calls.count(Call::Openat).calls > 0);
             // There is a place for one: whoever removes has it
             run.brake.limit_workers(1);
-            let mut seat = crate::delete::brake::Seat::default();
+            let mut seat = crate::delete::throttle::Seat::default();
             run.brake.join(&mut seat);
             assert!(run.brake.is_off());
             run.brake.leave(&mut seat);

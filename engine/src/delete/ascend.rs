@@ -7,12 +7,12 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
-use super::crew::Task;
-use super::directory::{Directory, Place};
-use super::walk::Walk;
+use super::dir_stack::Walk;
+use super::shared_dir::{Directory, Place};
+use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
-use crate::calls::Calls;
 use crate::identity::Identity;
+use crate::syscalls::Calls;
 
 /// A directory that is not empty though all in it was removed is read so many times more:
 /// somebody may have put something into it, or a file system may have skipped a name.

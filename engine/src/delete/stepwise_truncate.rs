@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Result;
 
 use super::file_systems::FileSystem;
-use super::hands::Hands;
+use super::remover::Hands;
 
 /// So much of a large file is given back at once where others are not to wait.
 const STEP_BYTES: u64 = 256 << 20;

@@ -10,10 +10,10 @@ use rustix::fs::{OFlags, CWD};
 use rustix::io::{Errno, Result};
 
 use super::arguments::Arguments;
-use super::crew::Task;
-use super::directory::{Directory, Place, Target};
 use super::file_systems::FileSystem;
-use crate::calls::Calls;
+use super::shared_dir::{Directory, Place, Target};
+use super::work_queue::Task;
+use crate::syscalls::Calls;
 
 /// Why a target is not touched.
 pub enum Refusal {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
-use super::directory::{Directory, Place};
 use super::file_systems::FileSystem;
 use super::names::NameStack;
-use crate::calls::Calls;
+use super::shared_dir::{Directory, Place};
 use crate::identity::{Identity, Known};
+use crate::syscalls::Calls;
 
 /// A directory that is being emptied.
 pub struct Level {

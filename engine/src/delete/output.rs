@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::io::Errno;
 
-use super::hands::Tally;
-use crate::calls::{Count, CALLS};
+use super::remover::Tally;
 use crate::quoting::{quoted, reason};
+use crate::syscalls::{Count, CALLS};
 
 /// Tells each entry that could not be removed, and counts them.
 #[derive(Default)]
