@@ -63,19 +63,19 @@ const UNKNOWN: &str = "not a command";
 fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
     let (name, value) = command.split_once(' ').unwrap_or((command, ""));
     match (name, value) {
-        ("pause", "") => run.brake.pause(true),
-        ("resume", "") => run.brake.pause(false),
+        ("pause", "") => run.throttle.set_paused(true),
+        ("resume", "") => run.throttle.set_paused(false),
         ("cancel", "") => run.cancel(),
-        ("rate", "off") => run.brake.limit_rate(None),
-        ("rate", _) => run.brake.limit_rate(Some(positive(value)?)),
+        ("rate", "off") => run.throttle.set_rate(None),
+        ("rate", _) => run.throttle.set_rate(Some(positive(value)?)),
         ("threads", "auto") => drop(run.change_crowd(|crowd| crowd.ask(None))),
         // At most: what the counts tell is how many may be at work.
         ("threads", _) => {
             let number = positive(value)? as usize;
             run.change_crowd(|crowd| crowd.ask(Some(number)));
         }
-        ("gentle", "on") => run.brake.be_gentle(true),
-        ("gentle", "off") => run.brake.be_gentle(false),
+        ("gentle", "on") => run.throttle.set_gentle(true),
+        ("gentle", "off") => run.throttle.set_gentle(false),
         _ => return Err(UNKNOWN),
     }
     Ok(())

@@ -92,7 +92,7 @@ impl Worker<'_> {
         keeping: &Keeping,
     ) -> Outcome<()> {
         // It works for the one who removes, in whose place it is: that one must never wait for it.
-        self.run.brake.leave(&mut self.hands.seat);
+        self.run.throttle.release_slot(&mut self.hands.slot);
         let footing = self.hands.stand_in(descriptor.as_fd());
         let here = self.hands.place(descriptor.as_fd(), footing);
         let files = &keeping.chunk.files;
@@ -130,7 +130,7 @@ impl Worker<'_> {
         for (_, one) in kept.drain(..).rev() {
             self.calls.close(one);
         }
-        self.run.brake.join(&mut self.hands.seat);
+        self.run.throttle.acquire_slot(&mut self.hands.slot);
         self.release(directory, Some(descriptor))
     }
 }
@@ -176,9 +176,9 @@ mod tests {
         scope(|threads| {
             let keep = threads.spawn(|| {
                 let mut worker = Worker::new(&run, &tally, most_open);
-                run.brake.join(&mut worker.hands.seat);
+                run.throttle.acquire_slot(&mut worker.hands.slot);
                 assert!(worker.keep(directory, descriptor, &keeping).is_ok());
-                run.brake.leave(&mut worker.hands.seat);
+                run.throttle.release_slot(&mut worker.hands.slot);
             });
             act(&run, &keeping, &tally.calls);
             drop(keeper);
@@ -215,20 +215,20 @@ mod tests {
         kept_while(64, |run, _, calls| {
             wait_for(|| calls.count(Call::Openat).calls > 0);
             // There is a place for one: whoever removes has it
-            run.brake.limit_workers(1);
-            let mut seat = crate::delete::throttle::Seat::default();
-            run.brake.join(&mut seat);
-            assert!(run.brake.is_off());
-            run.brake.leave(&mut seat);
+            run.throttle.set_max_active(1);
+            let mut slot = crate::delete::throttle::Slot::default();
+            run.throttle.acquire_slot(&mut slot);
+            assert!(run.throttle.is_open());
+            run.throttle.release_slot(&mut slot);
         });
     }
 
     #[test]
     fn nothing_is_kept_while_somebody_has_to_wait() {
         for change in [
-            |run: &Run| run.brake.pause(true),
-            |run: &Run| run.brake.limit_rate(Some(1)),
-            |run: &Run| run.brake.be_gentle(true),
+            |run: &Run| run.throttle.set_paused(true),
+            |run: &Run| run.throttle.set_rate(Some(1)),
+            |run: &Run| run.throttle.set_gentle(true),
         ] {
             kept_while(64, |run, _, calls| {
                 wait_for(|| calls.count(Call::Openat).calls > 0);

@@ -42,7 +42,7 @@ use output::{counts, removed, say, tell, Failures};
 use remover::Tally;
 use targets::Refusal;
 use thread_tuner::{Crowd, Sight};
-use throttle::Brake;
+use throttle::Throttle;
 use work_queue::{Crew, Task};
 use worker::Worker;
 
@@ -79,7 +79,7 @@ const DESCRIPTORS_OF_EACH: u64 = 8;
 /// What all workers share.
 struct Run {
     crew: Crew,
-    brake: Brake,
+    throttle: Throttle,
     crowd: Mutex<Crowd>,
     splitting: Splitting,
     filters: Filters,
@@ -95,7 +95,7 @@ impl Run {
     fn new(asked: &Arguments, workers: usize) -> Self {
         Self {
             crew: Crew::new(workers),
-            brake: Brake::new(workers, asked.per_s, asked.is_gentle),
+            throttle: Throttle::new(workers, asked.per_s, asked.is_gentle),
             crowd: Mutex::new(Crowd::new(workers, asked.threads)),
             splitting: Splitting::new(),
             filters: asked.filters.clone(),
@@ -107,7 +107,7 @@ impl Run {
     }
 
     fn cancel(&self) {
-        self.brake.cancel();
+        self.throttle.cancel();
         self.crew.end();
     }
 
@@ -117,10 +117,10 @@ impl Run {
         let before = crowd.allowed();
         change(&mut crowd);
         if crowd.allowed() != before {
-            self.brake.limit_workers(crowd.allowed());
+            self.throttle.set_max_active(crowd.allowed());
             self.crew.limit(crowd.allowed());
         }
-        let is_disturbed = crowd.is_trying() || crowd.allowed() < 2 || self.brake.holds_back();
+        let is_disturbed = crowd.is_trying() || crowd.allowed() < 2 || self.throttle.is_limiting();
         self.splitting.suspend(is_disturbed);
         crowd.pause()
     }
@@ -161,7 +161,7 @@ pub fn run(asked: Arguments) -> ExitCode {
     }
     let most_open = (descriptors as usize / 2 / workers).max(4);
     work(&run, &tallies, most_open, asked.every.unwrap_or(EVERY));
-    if run.brake.is_cancelled() && !run.is_broken.load(Relaxed) {
+    if run.throttle.is_cancelled() && !run.is_broken.load(Relaxed) {
         ExitCode::from(CANCELLED)
     } else if run.failures.number() > 0 {
         ExitCode::FAILURE
@@ -247,7 +247,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                     removed: removed(tallies),
                     waits: Waits::now(),
                     busy: run.crew.busy(),
-                    is_disturbed: run.brake.holds_back() || run.splitting.is_tried(),
+                    is_disturbed: run.throttle.is_limiting() || run.splitting.is_tried(),
                 });
                 number = crowd.allowed();
             });
@@ -318,13 +318,13 @@ mod tests {
         assert!(is_tried_after(&|_| ()));
         assert!(!is_tried_after(&|crowd| crowd.ask(Some(1))));
         assert!(is_tried_after(&|crowd| crowd.ask(Some(2))));
-        run.brake.pause(true);
+        run.throttle.set_paused(true);
         assert!(!is_tried_after(&|_| ()));
-        run.brake.pause(false);
+        run.throttle.set_paused(false);
         assert!(is_tried_after(&|_| ()));
-        run.brake.limit_rate(Some(1));
+        run.throttle.set_rate(Some(1));
         assert!(!is_tried_after(&|_| ()));
-        run.brake.limit_rate(None);
+        run.throttle.set_rate(None);
         let sight = Sight {
             now: Instant::now(),
             removed: 0,

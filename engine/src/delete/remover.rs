@@ -1,4 +1,4 @@
-//! Removing names, one after the other, as the options and the brake permit.
+//! Removing names, one after the other, as the options and the throttle permit.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
@@ -9,7 +9,7 @@ use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use super::names::{Chunk, Named};
-use super::throttle::{Brake, Permit, Seat};
+use super::throttle::{Admission, Slot, Throttle};
 use crate::filters::Filters;
 use crate::syscalls::Calls;
 
@@ -57,10 +57,10 @@ fn add(counter: &AtomicU64) {
 
 /// What a worker removes names with.
 pub struct Hands<'run> {
-    brake: &'run Brake,
+    throttle: &'run Throttle,
     filters: &'run Filters,
     pub tally: &'run Tally,
-    pub seat: Seat,
+    pub slot: Slot,
     has_own_current_directory: bool,
     stood: u64,
     stands: bool,
@@ -76,12 +76,12 @@ pub struct Footing(Option<(u64, RawFd)>);
 
 impl<'run> Hands<'run> {
     /// Made in the thread that uses them.
-    pub fn new(brake: &'run Brake, filters: &'run Filters, tally: &'run Tally) -> Self {
+    pub fn new(throttle: &'run Throttle, filters: &'run Filters, tally: &'run Tally) -> Self {
         Self {
-            brake,
+            throttle,
             filters,
             tally,
-            seat: Seat::default(),
+            slot: Slot::default(),
             has_own_current_directory: crate::sys::own_current_directory().is_ok(),
             stood: 0,
             stands: false,
@@ -135,21 +135,21 @@ impl<'run> Hands<'run> {
     /// looked at before.
     #[inline]
     pub fn is_unhindered(&self) -> bool {
-        !self.filters.need_status() && self.brake.is_off() && !self.brake.is_gentle()
+        !self.filters.need_status() && self.throttle.is_open() && !self.throttle.is_gentle()
     }
 
     /// Waits as long as there is a reason to.
     pub fn wait(&mut self) -> std::result::Result<(), Stopped> {
-        let is_permitted = self.brake.permits(&mut self.seat);
-        is_permitted.then_some(()).ok_or(Stopped)
+        let is_admitted = self.throttle.admit(&mut self.slot);
+        is_admitted.then_some(()).ok_or(Stopped)
     }
 
     /// The same before a removal; tells whether time has passed.
     pub fn wait_to_remove(&mut self) -> std::result::Result<bool, Stopped> {
-        match self.brake.permits_removal(&mut self.seat) {
-            Permit::AtOnce => Ok(false),
-            Permit::AfterWaiting => Ok(true),
-            Permit::Never => Err(Stopped),
+        match self.throttle.admit_removal(&mut self.slot) {
+            Admission::Immediate => Ok(false),
+            Admission::Delayed => Ok(true),
+            Admission::Cancelled => Err(Stopped),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'run> Hands<'run> {
                 if !self.wait_for_selected(directory, chunk, named, failures)? {
                     continue;
                 }
-                if self.brake.is_gentle() {
+                if self.throttle.is_gentle() {
                     self.remove_gently(directory, name)
                 } else {
                     self.tally.calls.unlink(directory, name)
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn names_are_removed_where_they_were_read_wherever_one_stands_by_now() {
         let filters = Filters::default();
-        let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
+        let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
         let mut chunk = Chunk::default();
         chunk.add_file(c"name", 0);
         let ways = [(0, true), (1, true), (2, true), (3, true), (0, false)];
@@ -285,7 +285,7 @@ mod tests {
             });
             scope(|threads| {
                 threads.spawn(|| {
-                    let mut hands = Hands::new(&brake, &filters, &tally);
+                    let mut hands = Hands::new(&throttle, &filters, &tally);
                     hands.has_own_current_directory &= may_stand;
                     hands.stand_in(other.as_fd());
                     let footing = hands.stand_in(here.as_fd());
@@ -314,13 +314,13 @@ mod tests {
     #[test]
     fn where_one_stands_is_nobody_elses_current_directory() {
         let filters = Filters::default();
-        let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
+        let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
         let scratch = tempfile::tempdir().unwrap();
         let directory = File::open(scratch.path()).unwrap();
         let before = std::env::current_dir().unwrap();
         let stood = scope(|threads| {
             let stand = || {
-                let mut hands = Hands::new(&brake, &filters, &tally);
+                let mut hands = Hands::new(&throttle, &filters, &tally);
                 let footing = hands.stand_in(directory.as_fd());
                 let there = std::env::current_dir().unwrap();
                 hands.step_out();
@@ -344,13 +344,13 @@ mod tests {
         }
         let was_paused_midway = (0..20).any(|_| {
             let filters = Filters::default();
-            let (brake, tally) = (Brake::new(1, None, false), Tally::new(Calls::new(false)));
+            let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
             let made = || tally.calls.count(Call::Unlinkat);
             let began = Instant::now();
             let is_midway = scope(|threads| {
                 threads.spawn(|| {
-                    let mut hands = Hands::new(&brake, &filters, &tally);
-                    brake.join(&mut hands.seat);
+                    let mut hands = Hands::new(&throttle, &filters, &tally);
+                    throttle.acquire_slot(&mut hands.slot);
                     let footing = hands.stand_in(directory.as_fd());
                     let (all, mut failures) = (0..NAMES, Vec::new());
                     let removed =
@@ -360,12 +360,12 @@ mod tests {
                 while made().calls == 0 {
                     yield_now();
                 }
-                brake.pause(true);
+                throttle.set_paused(true);
                 sleep(PAUSE / 10);
                 let before = made().calls;
                 sleep(PAUSE);
                 let is_midway = before < NAMES as u64 && made().calls == before;
-                brake.pause(false);
+                throttle.set_paused(false);
                 is_midway
             });
             let worked = began.elapsed() - PAUSE;

@@ -1,67 +1,67 @@
-//! What holds workers back: a pause, a rate, fewer threads; and what ends them: a cancel.
+//! Pause, rate limit (a token bucket), concurrency limit and cancellation of all workers.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Time not used up is not saved for longer: after a pause there is no burst.
-const LONGEST_SAVING_S: f64 = 0.25;
+/// The bucket holds the tokens of this time at most, so that no burst follows a pause.
+const MAX_BURST_S: f64 = 0.25;
 
 struct State {
     is_paused: bool,
-    per_s: Option<f64>,
-    /// Removals that may be made now; negative where they were made in advance.
+    rate_per_s: Option<f64>,
+    /// Removals that are allowed now.
     tokens: f64,
-    filled_at: Instant,
-    /// Workers that may be at work at the same time.
-    most: usize,
-    at_work: usize,
+    refilled_at: Instant,
+    /// Concurrency slots.
+    max_active: usize,
+    active: usize,
 }
 
 /// Shared by all workers.
-pub struct Brake {
+pub struct Throttle {
     workers: usize,
-    /// Whether anything of the following needs a look; one relaxed load where nothing does.
-    needs_look: AtomicBool,
+    /// Whether admission depends on `state`. While it does not, admission is one relaxed load.
+    needs_lock: AtomicBool,
     is_cancelled: AtomicBool,
     is_gentle: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// Whether one may go on.
+/// The outcome of waiting for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permit {
-    AtOnce,
-    AfterWaiting,
-    Never,
+pub enum Admission {
+    Immediate,
+    Delayed,
+    Cancelled,
 }
 
-/// A worker's place among those at work, kept until it has no work or is one too many.
+/// A worker's concurrency slot. A worker releases it when it is idle or over the limit.
 #[derive(Default)]
-pub struct Seat {
-    is_mine: bool,
+pub struct Slot {
+    is_taken: bool,
 }
 
-impl Brake {
-    pub fn new(workers: usize, per_s: Option<u32>, is_gentle: bool) -> Self {
-        let brake = Self {
+impl Throttle {
+    pub fn new(workers: usize, rate_per_s: Option<u32>, is_gentle: bool) -> Self {
+        let throttle = Self {
             workers,
-            needs_look: AtomicBool::new(false),
+            needs_lock: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
             is_gentle: AtomicBool::new(is_gentle),
             state: Mutex::new(State {
                 is_paused: false,
-                per_s: None,
+                rate_per_s: None,
                 tokens: 0.0,
-                filled_at: Instant::now(),
-                most: workers,
-                at_work: 0,
+                refilled_at: Instant::now(),
+                max_active: workers,
+                active: 0,
             }),
             changed: Condvar::new(),
         };
-        brake.limit_rate(per_s);
-        brake
+        throttle.set_rate(rate_per_s);
+        throttle
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -70,35 +70,36 @@ impl Brake {
 
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Relaxed);
-        self.change(|_| ());
+        self.update(|_| ());
     }
 
-    pub fn pause(&self, is_paused: bool) {
-        self.change(|state| state.is_paused = is_paused);
+    pub fn set_paused(&self, is_paused: bool) {
+        self.update(|state| state.is_paused = is_paused);
     }
 
-    /// Entries removed in a second at most; `None` for no limit.
-    pub fn limit_rate(&self, per_s: Option<u32>) {
-        self.change(|state| {
-            state.per_s = per_s.map(f64::from);
+    /// Limits the entries removed per second; `None` removes the limit.
+    pub fn set_rate(&self, rate_per_s: Option<u32>) {
+        self.update(|state| {
+            state.rate_per_s = rate_per_s.map(f64::from);
             state.tokens = 0.0;
-            state.filled_at = Instant::now();
+            state.refilled_at = Instant::now();
         });
     }
 
-    /// Workers that may be at work at the same time, at least one.
-    pub fn limit_workers(&self, most: usize) {
-        let most = most.clamp(1, self.workers);
-        self.change(|state| state.most = most);
+    /// Sets the number of concurrency slots, at least one.
+    pub fn set_max_active(&self, max_active: usize) {
+        let max_active = max_active.clamp(1, self.workers);
+        self.update(|state| state.max_active = max_active);
     }
 
-    /// Whether a pause or a rate decides how fast it goes: a rate that is reached leaves nothing.
-    pub fn holds_back(&self) -> bool {
+    /// Returns whether a pause or the rate limit determines the speed. A rate limit that is
+    /// reached leaves no whole token.
+    pub fn is_limiting(&self) -> bool {
         let state = self.lock();
-        state.is_paused || (state.per_s.is_some() && state.tokens < 1.0)
+        state.is_paused || (state.rate_per_s.is_some() && state.tokens < 1.0)
     }
 
-    pub fn be_gentle(&self, is_gentle: bool) {
+    pub fn set_gentle(&self, is_gentle: bool) {
         self.is_gentle.store(is_gentle, Relaxed);
     }
 
@@ -106,62 +107,60 @@ impl Brake {
         self.is_gentle.load(Relaxed)
     }
 
-    /// Whether nobody has to wait or to end.
+    /// Returns whether every worker is admitted at once.
     #[inline]
-    pub fn is_off(&self) -> bool {
-        !self.needs_look.load(Relaxed)
+    pub fn is_open(&self) -> bool {
+        !self.needs_lock.load(Relaxed)
     }
 
-    /// Waits as long as there is a reason to.
-    ///
-    /// Returns `false` where everything is to end.
+    /// Waits for the end of a pause and for a slot; returns `false` after a cancellation.
     #[inline]
-    pub fn permits(&self, seat: &mut Seat) -> bool {
-        self.is_off() || self.wait(seat, false) != Permit::Never
+    pub fn admit(&self, slot: &mut Slot) -> bool {
+        self.is_open() || self.wait(slot, false) != Admission::Cancelled
     }
 
-    /// The same before a removal, which a limited rate counts.
+    /// Waits for admission of one removal, which takes a token.
     #[inline]
-    pub fn permits_removal(&self, seat: &mut Seat) -> Permit {
-        if self.is_off() {
-            Permit::AtOnce
+    pub fn admit_removal(&self, slot: &mut Slot) -> Admission {
+        if self.is_open() {
+            Admission::Immediate
         } else {
-            self.wait(seat, true)
+            self.wait(slot, true)
         }
     }
 
-    fn wait(&self, seat: &mut Seat, is_removal: bool) -> Permit {
-        let mut permit = Permit::AtOnce;
+    fn wait(&self, slot: &mut Slot, is_removal: bool) -> Admission {
+        let mut admission = Admission::Immediate;
         let mut state = self.lock();
         loop {
             if self.is_cancelled() {
-                return Permit::Never;
+                return Admission::Cancelled;
             }
             if state.is_paused {
-                permit = Permit::AfterWaiting;
+                admission = Admission::Delayed;
                 state = self.changed.wait(state).expect("no worker panics");
                 continue;
             }
-            if seat.is_mine && state.at_work > state.most {
-                permit = Permit::AfterWaiting;
-                self.leave_locked(&mut state, seat);
-                state = self.join_locked(state, seat);
+            if slot.is_taken && state.active > state.max_active {
+                admission = Admission::Delayed;
+                self.release_locked(&mut state, slot);
+                state = self.acquire_locked(state, slot);
                 continue;
             }
-            let Some(per_s) = state.per_s.filter(|_| is_removal) else {
-                return permit;
+            let Some(rate_per_s) = state.rate_per_s.filter(|_| is_removal) else {
+                return admission;
             };
             let now = Instant::now();
-            let saved = (per_s * LONGEST_SAVING_S).max(1.0);
-            let passed_s = (now - state.filled_at).as_secs_f64();
-            state.tokens = (state.tokens + per_s * passed_s).min(saved);
-            state.filled_at = now;
+            let burst = (rate_per_s * MAX_BURST_S).max(1.0);
+            let passed_s = (now - state.refilled_at).as_secs_f64();
+            state.tokens = (state.tokens + rate_per_s * passed_s).min(burst);
+            state.refilled_at = now;
             if state.tokens >= 1.0 {
                 state.tokens -= 1.0;
-                return permit;
+                return admission;
             }
-            permit = Permit::AfterWaiting;
-            let missing_s = (1.0 - state.tokens) / per_s;
+            admission = Admission::Delayed;
+            let missing_s = (1.0 - state.tokens) / rate_per_s;
             let pause = Duration::from_secs_f64(missing_s.min(1.0));
             state = self
                 .changed
@@ -171,52 +170,52 @@ impl Brake {
         }
     }
 
-    /// Takes a place among those at work, when there is one.
-    pub fn join(&self, seat: &mut Seat) {
+    /// Waits for a free slot and takes it.
+    pub fn acquire_slot(&self, slot: &mut Slot) {
         let state = self.lock();
-        drop(self.join_locked(state, seat));
+        drop(self.acquire_locked(state, slot));
     }
 
-    /// Gives the place back, before waiting for work.
-    pub fn leave(&self, seat: &mut Seat) {
-        self.leave_locked(&mut self.lock(), seat);
+    /// Releases the slot, before waiting for work.
+    pub fn release_slot(&self, slot: &mut Slot) {
+        self.release_locked(&mut self.lock(), slot);
     }
 
-    fn join_locked<'a>(
+    fn acquire_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        seat: &mut Seat,
+        slot: &mut Slot,
     ) -> MutexGuard<'a, State> {
-        while !self.is_cancelled() && state.at_work >= state.most {
+        while !self.is_cancelled() && state.active >= state.max_active {
             state = self.changed.wait(state).expect("no worker panics");
         }
-        state.at_work += 1;
-        seat.is_mine = true;
-        self.note_need(&state);
+        state.active += 1;
+        slot.is_taken = true;
+        self.publish(&state);
         state
     }
 
-    fn leave_locked(&self, state: &mut State, seat: &mut Seat) {
-        if std::mem::take(&mut seat.is_mine) {
-            state.at_work -= 1;
-            self.note_need(state);
+    fn release_locked(&self, state: &mut State, slot: &mut Slot) {
+        if std::mem::take(&mut slot.is_taken) {
+            state.active -= 1;
+            self.publish(state);
             self.changed.notify_all();
         }
     }
 
-    fn change(&self, make: impl FnOnce(&mut State)) {
+    fn update(&self, apply: impl FnOnce(&mut State)) {
         let mut state = self.lock();
-        make(&mut state);
-        self.note_need(&state);
+        apply(&mut state);
+        self.publish(&state);
         self.changed.notify_all();
     }
 
-    fn note_need(&self, state: &State) {
-        let needs_look = state.is_paused
-            || state.per_s.is_some()
-            || state.at_work > state.most
+    fn publish(&self, state: &State) {
+        let needs_lock = state.is_paused
+            || state.rate_per_s.is_some()
+            || state.active > state.max_active
             || self.is_cancelled();
-        self.needs_look.store(needs_look, Relaxed);
+        self.needs_lock.store(needs_lock, Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -231,139 +230,143 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn without_limits_nothing_waits() {
-        let brake = Brake::new(2, None, false);
-        let mut seat = Seat::default();
-        brake.join(&mut seat);
-        assert!(brake.permits(&mut seat));
-        assert!(!brake.needs_look.load(Relaxed));
+    fn removal_is_admitted_without_lock_when_unlimited() {
+        let throttle = Throttle::new(2, None, false);
+        let mut slot = Slot::default();
+        throttle.acquire_slot(&mut slot);
+        assert!(throttle.admit(&mut slot));
+        assert!(!throttle.needs_lock.load(Relaxed));
     }
 
     #[test]
-    fn cancelled_is_cancelled_even_when_paused() {
-        let brake = Arc::new(Brake::new(1, None, false));
-        brake.pause(true);
-        let other = Arc::clone(&brake);
-        let waiting = std::thread::spawn(move || {
-            let mut seat = Seat::default();
-            other.join(&mut seat);
-            other.permits(&mut seat)
+    fn cancel_ends_wait_during_pause() {
+        let throttle = Arc::new(Throttle::new(1, None, false));
+        throttle.set_paused(true);
+        let shared = Arc::clone(&throttle);
+        let worker = std::thread::spawn(move || {
+            let mut slot = Slot::default();
+            shared.acquire_slot(&mut slot);
+            shared.admit(&mut slot)
         });
-        brake.cancel();
-        assert!(!waiting.join().unwrap());
+        throttle.cancel();
+        assert!(!worker.join().unwrap());
     }
 
     #[test]
-    fn a_rate_is_not_exceeded() {
+    fn rate_limit_is_not_exceeded() {
         let began = Instant::now();
-        let brake = Brake::new(1, Some(1_000), false);
-        let mut seat = Seat::default();
-        brake.join(&mut seat);
+        let throttle = Throttle::new(1, Some(1_000), false);
+        let mut slot = Slot::default();
+        throttle.acquire_slot(&mut slot);
         for _ in 0..200 {
-            assert_ne!(brake.permits_removal(&mut seat), Permit::Never);
+            assert_ne!(throttle.admit_removal(&mut slot), Admission::Cancelled);
         }
-        // 200 removals at 1,000 a second, the first of which had nothing saved
+        // 200 removals at 1,000 per second, and the bucket starts empty
         assert!(began.elapsed() >= Duration::from_millis(199));
     }
 
     #[test]
-    fn never_more_at_work_than_permitted_and_all_come_to_their_end() {
-        let brake = Arc::new(Brake::new(4, None, false));
-        let at_work = Arc::new(AtomicU32::new(0));
-        let most = Arc::new(AtomicU32::new(0));
-        brake.limit_workers(2);
+    fn active_workers_stay_below_limit_and_all_finish() {
+        let throttle = Arc::new(Throttle::new(4, None, false));
+        let active = Arc::new(AtomicU32::new(0));
+        let max_active = Arc::new(AtomicU32::new(0));
+        throttle.set_max_active(2);
         let workers: Vec<_> = (0..4)
             .map(|_| {
-                let (brake, at_work, most) =
-                    (Arc::clone(&brake), Arc::clone(&at_work), Arc::clone(&most));
+                let (throttle, active, max_active) = (
+                    Arc::clone(&throttle),
+                    Arc::clone(&active),
+                    Arc::clone(&max_active),
+                );
                 std::thread::spawn(move || {
-                    let mut seat = Seat::default();
-                    brake.join(&mut seat);
-                    most.fetch_max(at_work.fetch_add(1, SeqCst) + 1, SeqCst);
+                    let mut slot = Slot::default();
+                    throttle.acquire_slot(&mut slot);
+                    max_active.fetch_max(active.fetch_add(1, SeqCst) + 1, SeqCst);
                     std::thread::sleep(Duration::from_millis(20));
-                    assert!(brake.permits(&mut seat));
-                    at_work.fetch_sub(1, SeqCst);
-                    brake.leave(&mut seat);
+                    assert!(throttle.admit(&mut slot));
+                    active.fetch_sub(1, SeqCst);
+                    throttle.release_slot(&mut slot);
                 })
             })
             .collect();
         for worker in workers {
             worker.join().unwrap();
         }
-        assert!(most.load(SeqCst) <= 2);
-        assert!(!brake.needs_look.load(Relaxed));
+        assert!(max_active.load(SeqCst) <= 2);
+        assert!(!throttle.needs_lock.load(Relaxed));
     }
 
     #[test]
-    fn who_is_too_many_waits_until_somebody_leaves_or_more_may_work() {
-        for more_may_work in [true, false] {
-            let brake = Arc::new(Brake::new(2, None, false));
-            let mut first = Seat::default();
-            brake.join(&mut first);
-            let (other, (said, heard)) = (Arc::clone(&brake), std::sync::mpsc::channel());
+    fn worker_over_limit_waits_for_free_slot_or_higher_limit() {
+        for raises_limit in [true, false] {
+            let throttle = Arc::new(Throttle::new(2, None, false));
+            let mut first = Slot::default();
+            throttle.acquire_slot(&mut first);
+            let shared = Arc::clone(&throttle);
+            let (sender, receiver) = std::sync::mpsc::channel();
             let second = std::thread::spawn(move || {
-                let mut seat = Seat::default();
-                other.join(&mut seat);
-                said.send("begun").unwrap();
-                while other.lock().most == 2 {
+                let mut slot = Slot::default();
+                shared.acquire_slot(&mut slot);
+                sender.send("started").unwrap();
+                while shared.lock().max_active == 2 {
                     std::thread::yield_now();
                 }
-                assert!(other.permits(&mut seat)); // waits
-                said.send("gone on").unwrap();
-                other.leave(&mut seat);
+                assert!(shared.admit(&mut slot)); // waits
+                sender.send("admitted").unwrap();
+                shared.release_slot(&mut slot);
             });
-            assert_eq!(heard.recv().unwrap(), "begun");
-            brake.limit_workers(1);
-            // Who has the place need not so much as look any more
-            while brake.needs_look.load(Relaxed) {
+            assert_eq!(receiver.recv().unwrap(), "started");
+            throttle.set_max_active(1);
+            // The worker with the slot is admitted without the lock again.
+            while throttle.needs_lock.load(Relaxed) {
                 std::thread::yield_now();
             }
-            let waits_for = Duration::from_millis(50);
-            assert!(heard.recv_timeout(waits_for).is_err());
-            if more_may_work {
-                brake.limit_workers(2);
+            let timeout = Duration::from_millis(50);
+            assert!(receiver.recv_timeout(timeout).is_err());
+            if raises_limit {
+                throttle.set_max_active(2);
             } else {
-                brake.leave(&mut first);
+                throttle.release_slot(&mut first);
             }
-            assert_eq!(heard.recv().unwrap(), "gone on");
+            assert_eq!(receiver.recv().unwrap(), "admitted");
             second.join().unwrap();
         }
     }
 
     #[test]
-    fn cancelled_who_waits_for_a_place_ends_and_has_none() {
-        let brake = Arc::new(Brake::new(2, None, false));
-        brake.limit_workers(1);
-        let mut first = Seat::default();
-        brake.join(&mut first);
-        let other = Arc::clone(&brake);
-        let waiting = std::thread::spawn(move || {
-            let mut seat = Seat::default();
-            other.join(&mut seat);
-            let may_go_on = other.permits(&mut seat);
-            other.leave(&mut seat);
-            may_go_on
+    fn cancel_ends_wait_for_slot_and_leaks_none() {
+        let throttle = Arc::new(Throttle::new(2, None, false));
+        throttle.set_max_active(1);
+        let mut first = Slot::default();
+        throttle.acquire_slot(&mut first);
+        let shared = Arc::clone(&throttle);
+        let worker = std::thread::spawn(move || {
+            let mut slot = Slot::default();
+            shared.acquire_slot(&mut slot);
+            let is_admitted = shared.admit(&mut slot);
+            shared.release_slot(&mut slot);
+            is_admitted
         });
-        brake.cancel();
-        assert!(!waiting.join().unwrap());
-        brake.leave(&mut first);
-        assert_eq!(brake.lock().at_work, 0);
+        throttle.cancel();
+        assert!(!worker.join().unwrap());
+        throttle.release_slot(&mut first);
+        assert_eq!(throttle.lock().active, 0);
     }
 
     #[test]
-    fn a_rate_holds_back_only_where_it_is_reached() {
-        // of four a second not more than one is saved
-        for (per_s, holds_back) in [(1_000_000, false), (4, true)] {
-            let brake = Brake::new(1, Some(per_s), false);
-            let mut seat = Seat::default();
-            brake.join(&mut seat);
+    fn rate_limit_is_limiting_only_when_reached() {
+        // at four per second the bucket holds one token
+        for (rate_per_s, is_limiting) in [(1_000_000, false), (4, true)] {
+            let throttle = Throttle::new(1, Some(rate_per_s), false);
+            let mut slot = Slot::default();
+            throttle.acquire_slot(&mut slot);
             std::thread::sleep(Duration::from_millis(15));
-            brake.permits_removal(&mut seat);
-            assert_eq!(brake.holds_back(), holds_back);
+            throttle.admit_removal(&mut slot);
+            assert_eq!(throttle.is_limiting(), is_limiting);
         }
-        let brake = Brake::new(1, None, false);
-        assert!(!brake.holds_back());
-        brake.pause(true);
-        assert!(brake.holds_back());
+        let throttle = Throttle::new(1, None, false);
+        assert!(!throttle.is_limiting());
+        throttle.set_paused(true);
+        assert!(throttle.is_limiting());
     }
 }

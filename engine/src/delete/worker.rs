@@ -56,7 +56,7 @@ impl<'run> Worker<'run> {
     pub fn new(run: &'run Run, tally: &'run Tally, most_open: usize) -> Self {
         Self {
             run,
-            hands: Hands::new(&run.brake, &run.filters, tally),
+            hands: Hands::new(&run.throttle, &run.filters, tally),
             calls: &tally.calls,
             most_open,
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
@@ -67,7 +67,7 @@ impl<'run> Worker<'run> {
 
     /// Works until nothing is left, or everything is to end.
     pub fn work(mut self) {
-        let (brake, crew) = (&self.run.brake, &self.run.crew);
+        let (throttle, crew) = (&self.run.throttle, &self.run.crew);
         let mut next = None;
         loop {
             let task = match next.take() {
@@ -76,7 +76,7 @@ impl<'run> Worker<'run> {
                     let Some(task) = crew.take() else {
                         return;
                     };
-                    brake.join(&mut self.hands.seat);
+                    throttle.acquire_slot(&mut self.hands.slot);
                     task
                 }
             };
@@ -102,13 +102,13 @@ impl<'run> Worker<'run> {
             next = match outcome {
                 Ok(()) => crew.take_now(),
                 Err(Stopped) => {
-                    brake.leave(&mut self.hands.seat);
+                    throttle.release_slot(&mut self.hands.slot);
                     return;
                 }
             };
             if next.is_none() {
                 self.hands.step_out();
-                brake.leave(&mut self.hands.seat);
+                throttle.release_slot(&mut self.hands.slot);
                 crew.finish();
             }
         }
