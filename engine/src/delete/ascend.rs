@@ -239,7 +239,7 @@ impl Worker<'_> {
         };
         match (again, descriptor) {
             (Ok(()), Some(descriptor)) => {
-                self.run.crew.give(Task::Whole(directory, descriptor));
+                self.run.queue.push(Task::Tree(directory, descriptor));
                 Ok(())
             }
             (result, descriptor) => {

@@ -80,8 +80,8 @@ impl Worker<'_> {
         });
         *keeper = Keeper(Some(Arc::clone(&keeping)));
         self.run
-            .crew
-            .give(Task::Keep(directory, descriptor, keeping));
+            .queue
+            .push(Task::Evict(directory, descriptor, keeping));
     }
 
     /// Keeps what another one removes, and frees it, until that one is done or somebody is to wait.
@@ -163,7 +163,7 @@ mod tests {
         };
         let run = Run::new(&asked, 2);
         let (way, tally) = (Calls::new(false), Tally::new(Calls::new(false)));
-        let Ok(Task::Whole(directory, descriptor)) = targets::open(&asked, 0, &way) else {
+        let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &way) else {
             panic!("a target is begun as a whole");
         };
         directory.begin();

@@ -43,7 +43,7 @@ use remover::Tally;
 use targets::Refusal;
 use thread_tuner::{Crowd, Sight};
 use throttle::Throttle;
-use work_queue::{Crew, Task};
+use work_queue::{Task, WorkQueue};
 use worker::Worker;
 
 use crate::descriptors::{descriptor_limits, make_room_for};
@@ -78,7 +78,7 @@ const DESCRIPTORS_OF_EACH: u64 = 8;
 
 /// What all workers share.
 struct Run {
-    crew: Crew,
+    queue: WorkQueue,
     throttle: Throttle,
     crowd: Mutex<Crowd>,
     splitting: Splitting,
@@ -94,7 +94,7 @@ struct Run {
 impl Run {
     fn new(asked: &Arguments, workers: usize) -> Self {
         Self {
-            crew: Crew::new(workers),
+            queue: WorkQueue::new(workers),
             throttle: Throttle::new(workers, asked.per_s, asked.is_gentle),
             crowd: Mutex::new(Crowd::new(workers, asked.threads)),
             splitting: Splitting::new(),
@@ -108,7 +108,7 @@ impl Run {
 
     fn cancel(&self) {
         self.throttle.cancel();
-        self.crew.end();
+        self.queue.close();
     }
 
     /// Changes how many are at work, and lets that many work.
@@ -118,7 +118,7 @@ impl Run {
         change(&mut crowd);
         if crowd.allowed() != before {
             self.throttle.set_max_active(crowd.allowed());
-            self.crew.limit(crowd.allowed());
+            self.queue.set_max_busy(crowd.allowed());
         }
         let is_disturbed = crowd.is_trying() || crowd.allowed() < 2 || self.throttle.is_limiting();
         self.splitting.suspend(is_disturbed);
@@ -157,7 +157,7 @@ pub fn run(asked: Arguments) -> ExitCode {
     run.splitting.expect(known(FileSystem::gains_by_splitting));
     run.change_crowd(|crowd| crowd.expect(known(FileSystem::gains_by_threads)));
     for task in tasks {
-        run.crew.give(task);
+        run.queue.push(task);
     }
     let most_open = (descriptors as usize / 2 / workers).max(4);
     work(&run, &tallies, most_open, asked.every.unwrap_or(EVERY));
@@ -173,7 +173,7 @@ pub fn run(asked: Arguments) -> ExitCode {
 /// Returns what is known of the file systems of all targets; `None` where they differ.
 fn known_of_all(tasks: &[Task], what: fn(FileSystem) -> Option<bool>) -> Option<bool> {
     agreed(tasks.iter().map(|task| match task {
-        Task::Whole(target, _) => what(target.target().file_system),
+        Task::Tree(target, _) => what(target.target().file_system),
         _ => None, // a target is begun as a whole
     }))
 }
@@ -223,7 +223,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(threads, work);
             if let Err(why) = started {
-                run.crew.lose_worker();
+                run.queue.remove_worker();
                 run.change_crowd(Crowd::lose_worker);
                 if number == 0 {
                     run.break_off(&format!("no thread can be started: {why}"));
@@ -246,7 +246,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                     now: Instant::now(),
                     removed: removed(tallies),
                     waits: Waits::now(),
-                    busy: run.crew.busy(),
+                    busy: run.queue.busy_workers(),
                     is_disturbed: run.throttle.is_limiting() || run.splitting.is_tried(),
                 });
                 number = crowd.allowed();

@@ -68,7 +68,7 @@ pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Res
         file_system,
     };
     let directory: Arc<Directory> = Directory::new(Place::Target(target), known);
-    Ok(Task::Whole(directory, descriptor))
+    Ok(Task::Tree(directory, descriptor))
 }
 
 fn open_holder(path: &[u8], calls: &Calls) -> Result<(OwnedFd, CString)> {

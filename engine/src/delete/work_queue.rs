@@ -1,4 +1,4 @@
-//! The work that waits for a worker, and who waits for work.
+//! The shared queue of pending tasks, and the count of idle workers.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,47 +11,48 @@ use super::deferred_evict::Keeping;
 use super::names::Chunk;
 use super::shared_dir::Directory;
 
-/// A part of the work. Each holds a descriptor of its own of its directory.
+/// A part of the work. Each task owns a descriptor of its directory.
 pub enum Task {
-    /// A directory from its begin to its end.
-    Whole(Arc<Directory>, OwnedFd),
-    /// Some of the directories in a directory (see `NameStack::copy`), and their number.
-    Below(Arc<Directory>, OwnedFd, Box<[u8]>, u32),
-    /// Some of the other names in a directory.
+    /// A directory with everything in it.
+    Tree(Arc<Directory>, OwnedFd),
+    /// Some subdirectories of a directory (see `NameStack::copy`), and their number.
+    Subdirs(Arc<Directory>, OwnedFd, Box<[u8]>, u32),
+    /// Some names in a directory that are not directories.
     Names(Arc<Directory>, OwnedFd, Arc<Chunk>, Range<usize>),
-    /// To keep, and to free, what another one removes in a directory.
-    Keep(Arc<Directory>, OwnedFd, Arc<Keeping>),
+    /// Eviction of the inodes whose names another worker removes.
+    Evict(Arc<Directory>, OwnedFd, Arc<Keeping>),
 }
 
-struct Queue {
+struct State {
     tasks: VecDeque<Task>,
     idle: usize,
-    is_over: bool,
+    is_closed: bool,
 }
 
-/// Hands tasks to workers; over when all of them are idle.
-pub struct Crew {
+/// A blocking queue. It closes when all workers are idle.
+pub struct WorkQueue {
     workers: AtomicUsize,
-    /// How many are to have work at the same time.
-    most: AtomicUsize,
-    queue: Mutex<Queue>,
-    arrived: Condvar,
-    hungry: AtomicUsize,
+    /// Limit of busy workers. A worker that is busy already stays so.
+    max_busy: AtomicUsize,
+    state: Mutex<State>,
+    task_pushed: Condvar,
+    /// Copies of the state's numbers, to be read without the lock.
+    idle_workers: AtomicUsize,
     queued: AtomicUsize,
 }
 
-impl Crew {
+impl WorkQueue {
     pub fn new(workers: usize) -> Self {
         Self {
             workers: AtomicUsize::new(workers),
-            most: AtomicUsize::new(workers),
-            queue: Mutex::new(Queue {
+            max_busy: AtomicUsize::new(workers),
+            state: Mutex::new(State {
                 tasks: VecDeque::new(),
-                idle: workers, // they are still to come
-                is_over: false,
+                idle: workers, // until their threads have started
+                is_closed: false,
             }),
-            arrived: Condvar::new(),
-            hungry: AtomicUsize::new(workers),
+            task_pushed: Condvar::new(),
+            idle_workers: AtomicUsize::new(workers),
             queued: AtomicUsize::new(0),
         }
     }
@@ -60,99 +61,98 @@ impl Crew {
         self.workers.load(Relaxed)
     }
 
-    /// One of them could not be started.
-    pub fn lose_worker(&self) {
-        let mut queue = self.queue.lock().expect("no worker panics");
+    /// Removes a worker whose thread could not be started.
+    pub fn remove_worker(&self) {
+        let mut state = self.state.lock().expect("no worker panics");
         self.workers.fetch_sub(1, Relaxed);
-        queue.idle -= 1;
-        self.hungry.store(queue.idle, Relaxed);
-        drop(queue);
-        self.arrived.notify_all();
+        state.idle -= 1;
+        self.idle_workers.store(state.idle, Relaxed);
+        drop(state);
+        self.task_pushed.notify_all();
     }
 
-    /// Lets nobody take anything any more.
-    pub fn end(&self) {
-        self.queue.lock().expect("no worker panics").is_over = true;
-        self.arrived.notify_all();
+    /// Makes `pop` and `try_pop` return `None` from now on.
+    pub fn close(&self) {
+        self.state.lock().expect("no worker panics").is_closed = true;
+        self.task_pushed.notify_all();
     }
 
-    /// Lets so many have work at the same time; who has some already keeps it.
-    pub fn limit(&self, most: usize) {
-        self.most.store(most, Relaxed);
+    pub fn set_max_busy(&self, max_busy: usize) {
+        self.max_busy.store(max_busy, Relaxed);
     }
 
-    /// How many have work.
-    pub fn busy(&self) -> usize {
-        self.workers().saturating_sub(self.hungry.load(Relaxed))
+    pub fn busy_workers(&self) -> usize {
+        self.workers()
+            .saturating_sub(self.idle_workers.load(Relaxed))
     }
 
-    /// Whether somebody waits who may have work, and for whom nothing is there yet.
+    /// Returns whether a worker below the limit is idle and no task is queued for it.
     #[inline]
-    pub fn wants_work(&self) -> bool {
+    pub fn has_idle_worker(&self) -> bool {
         let queued = self.queued.load(Relaxed);
-        self.hungry.load(Relaxed) > queued && self.busy() + queued < self.most.load(Relaxed)
+        self.idle_workers.load(Relaxed) > queued
+            && self.busy_workers() + queued < self.max_busy.load(Relaxed)
     }
 
-    /// Whether more have work than may have some now.
+    /// Returns whether more workers are busy than the limit.
     #[inline]
-    pub fn is_crowded(&self) -> bool {
-        self.busy() > self.most.load(Relaxed)
+    pub fn is_over_limit(&self) -> bool {
+        self.busy_workers() > self.max_busy.load(Relaxed)
     }
 
-    /// Tasks that nobody has taken yet.
     #[inline]
-    pub fn waiting(&self) -> usize {
+    pub fn queued_tasks(&self) -> usize {
         self.queued.load(Relaxed)
     }
 
-    pub fn give(&self, task: Task) {
-        let mut queue = self.queue.lock().expect("no worker panics");
-        queue.tasks.push_back(task);
-        self.queued.store(queue.tasks.len(), Relaxed);
-        drop(queue);
-        self.arrived.notify_one();
+    pub fn push(&self, task: Task) {
+        let mut state = self.state.lock().expect("no worker panics");
+        state.tasks.push_back(task);
+        self.queued.store(state.tasks.len(), Relaxed);
+        drop(state);
+        self.task_pushed.notify_one();
     }
 
-    /// Returns a task that is there already.
-    pub fn take_now(&self) -> Option<Task> {
+    /// Returns a queued task without waiting.
+    pub fn try_pop(&self) -> Option<Task> {
         if self.queued.load(Relaxed) == 0 {
             return None;
         }
-        let mut queue = self.queue.lock().expect("no worker panics");
-        if queue.is_over {
+        let mut state = self.state.lock().expect("no worker panics");
+        if state.is_closed {
             return None;
         }
-        let task = queue.tasks.pop_front();
-        self.queued.store(queue.tasks.len(), Relaxed);
+        let task = state.tasks.pop_front();
+        self.queued.store(state.tasks.len(), Relaxed);
         task
     }
 
-    /// Whoever took a task has done it.
-    pub fn finish(&self) {
-        let mut queue = self.queue.lock().expect("no worker panics");
-        queue.idle += 1;
-        self.hungry.store(queue.idle, Relaxed);
+    /// Marks the calling worker as idle.
+    pub fn mark_idle(&self) {
+        let mut state = self.state.lock().expect("no worker panics");
+        state.idle += 1;
+        self.idle_workers.store(state.idle, Relaxed);
     }
 
-    /// Waits for a task; `None` when there will be none any more.
-    pub fn take(&self) -> Option<Task> {
-        let mut queue = self.queue.lock().expect("no worker panics");
+    /// Waits for a task; returns `None` once the queue is closed.
+    pub fn pop(&self) -> Option<Task> {
+        let mut state = self.state.lock().expect("no worker panics");
         loop {
-            if queue.is_over {
+            if state.is_closed {
                 return None;
             }
-            if let Some(task) = queue.tasks.pop_front() {
-                queue.idle -= 1;
-                self.hungry.store(queue.idle, Relaxed);
-                self.queued.store(queue.tasks.len(), Relaxed);
+            if let Some(task) = state.tasks.pop_front() {
+                state.idle -= 1;
+                self.idle_workers.store(state.idle, Relaxed);
+                self.queued.store(state.tasks.len(), Relaxed);
                 return Some(task);
             }
-            if queue.idle == self.workers() {
-                queue.is_over = true;
-                self.arrived.notify_all();
+            if state.idle == self.workers() {
+                state.is_closed = true;
+                self.task_pushed.notify_all();
                 return None;
             }
-            queue = self.arrived.wait(queue).expect("no worker panics");
+            state = self.task_pushed.wait(state).expect("no worker panics");
         }
     }
 }
@@ -162,18 +162,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_over_when_all_who_could_be_started_have_nothing_to_do() {
-        let crew = Crew::new(2);
-        crew.lose_worker();
-        assert_eq!((crew.workers(), crew.busy()), (1, 0));
-        assert!(crew.take().is_none());
+    fn queue_closes_when_all_started_workers_are_idle() {
+        let queue = WorkQueue::new(2);
+        queue.remove_worker();
+        assert_eq!((queue.workers(), queue.busy_workers()), (1, 0));
+        assert!(queue.pop().is_none());
     }
 
     #[test]
-    fn nobody_wants_work_where_no_more_may_have_some() {
-        let crew = Crew::new(2);
-        assert!(crew.wants_work());
-        crew.limit(0);
-        assert!(!crew.wants_work());
+    fn idle_worker_over_limit_gets_no_task() {
+        let queue = WorkQueue::new(2);
+        assert!(queue.has_idle_worker());
+        queue.set_max_busy(0);
+        assert!(!queue.has_idle_worker());
     }
 }

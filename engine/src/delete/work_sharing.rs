@@ -28,7 +28,7 @@ const DEEPEST_GIVEN: usize = 4_096;
 impl Worker<'_> {
     /// Gives directories that wait to whoever has nothing to do: the half of those highest up.
     pub(super) fn give_directories(&mut self, walk: &mut Walk) {
-        if !self.run.crew.wants_work() {
+        if !self.run.queue.has_idle_worker() {
             return;
         }
         let last = walk.levels.len() - 1;
@@ -61,8 +61,8 @@ impl Worker<'_> {
         let directory = Arc::clone(walk.share(index));
         directory.begin();
         self.run
-            .crew
-            .give(Task::Below(directory, descriptor, names, given));
+            .queue
+            .push(Task::Subdirs(directory, descriptor, names, given));
     }
 
     /// Ends a trial that was not finished in its directory, where it has gone elsewhere.
@@ -87,16 +87,16 @@ impl Worker<'_> {
         end: usize,
         keeper: &mut Keeper,
     ) -> usize {
-        if self.run.crew.is_crowded() {
+        if self.run.queue.is_over_limit() {
             *keeper = Keeper::none();
         }
-        let workers = self.run.crew.workers();
+        let workers = self.run.queue.workers();
         let index = walk.levels.len() - 1;
         if workers < 2 || end - begin <= 2 * SLICE || walk.depth(index) > DEEPEST_GIVEN {
             return end;
         }
         let given = walk.shared.get(index).map_or(0, |one| one.parts_given());
-        if given == 0 && !self.run.crew.wants_work() {
+        if given == 0 && !self.run.queue.has_idle_worker() {
             return end;
         }
         let splitting = &self.run.splitting;
@@ -124,7 +124,7 @@ impl Worker<'_> {
             }
             return end;
         }
-        let waiting = self.run.crew.waiting();
+        let waiting = self.run.queue.queued_tasks();
         if !splits || given >= 2 * (workers - 1) || waiting >= MOST_WAITING * workers {
             return end;
         }
@@ -135,7 +135,7 @@ impl Worker<'_> {
         directory.begin();
         let is_trial = self.trial.is_some();
         let rest = end - if is_trial { TRIED_SLICE } else { SLICE };
-        self.run.crew.give(Task::Names(
+        self.run.queue.push(Task::Names(
             directory,
             descriptor,
             Arc::clone(chunk),
@@ -163,7 +163,7 @@ mod tests {
         };
         let run = Run::new(&asked, 2);
         let tally = Tally::new(Calls::new(false));
-        let Ok(Task::Whole(directory, descriptor)) = targets::open(&asked, 0, &tally.calls) else {
+        let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &tally.calls) else {
             panic!("a target is begun as a whole");
         };
         let mut worker = Worker::new(&run, &tally, 4);

@@ -67,13 +67,13 @@ impl<'run> Worker<'run> {
 
     /// Works until nothing is left, or everything is to end.
     pub fn work(mut self) {
-        let (throttle, crew) = (&self.run.throttle, &self.run.crew);
+        let (throttle, queue) = (&self.run.throttle, &self.run.queue);
         let mut next = None;
         loop {
             let task = match next.take() {
                 Some(task) => task,
                 None => {
-                    let Some(task) = crew.take() else {
+                    let Some(task) = queue.pop() else {
                         return;
                     };
                     throttle.acquire_slot(&mut self.hands.slot);
@@ -81,10 +81,10 @@ impl<'run> Worker<'run> {
                 }
             };
             let outcome = match task {
-                Task::Whole(directory, descriptor) => {
+                Task::Tree(directory, descriptor) => {
                     self.walk(Walk::begin(directory, descriptor, self.most_open))
                 }
-                Task::Below(directory, descriptor, names, number) => {
+                Task::Subdirs(directory, descriptor, names, number) => {
                     let mut walk = Walk::begin(directory, descriptor, self.most_open);
                     walk.names.append(&names);
                     walk.top().waiting = number;
@@ -94,13 +94,13 @@ impl<'run> Worker<'run> {
                 Task::Names(directory, descriptor, chunk, range) => {
                     self.remove_slice(directory, descriptor, &chunk, range)
                 }
-                Task::Keep(directory, descriptor, keeping) => {
+                Task::Evict(directory, descriptor, keeping) => {
                     self.keep(directory, descriptor, &keeping)
                 }
             };
             self.trial = None;
             next = match outcome {
-                Ok(()) => crew.take_now(),
+                Ok(()) => queue.try_pop(),
                 Err(Stopped) => {
                     throttle.release_slot(&mut self.hands.slot);
                     return;
@@ -109,7 +109,7 @@ impl<'run> Worker<'run> {
             if next.is_none() {
                 self.hands.step_out();
                 throttle.release_slot(&mut self.hands.slot);
-                crew.finish();
+                queue.mark_idle();
             }
         }
     }
