@@ -79,7 +79,7 @@ pub fn descriptor_limits() -> Result<(u64, u64)> {
 }
 
 /// Returns how often all threads have slept, and how many blocks of 512 bytes they had to read.
-pub fn waits() -> (u64, u64) {
+pub fn sched_counts() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the kernel fills the whole structure, and does not fail for one's own process.
     let usage = unsafe {

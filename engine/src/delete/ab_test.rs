@@ -1,172 +1,179 @@
-//! Comparing two ways of working by the rates they reach, and for how long the answer is trusted.
+//! A/B tests by throughput, and how long their results stay valid.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What is not counted before it.
-const SETTLING: Duration = Duration::from_millis(1);
-const SETTLING_REMOVALS: u64 = 512;
+/// A window is measured after this time and this number of removals.
+const WARMUP: Duration = Duration::from_millis(1);
+const WARMUP_REMOVALS: u64 = 512;
 
-/// For so long it is waited at most that those are done who worked the other way.
-const LONGEST_SETTLING: Duration = Duration::from_millis(100);
+/// A window is measured after this time in any case, though some workers may still work in the
+/// setting of the window before.
+const MAX_WARMUP: Duration = Duration::from_millis(100);
 
-/// Windows of a trial: this way, the other, this, the other, this; the first is not counted: what
-/// a directory costs in its first moments it does not cost afterwards.
+/// Windows of a test: current, candidate, current, candidate, current. The first one does not
+/// count, because the first removals in a directory cost more than later ones.
 const WINDOWS: usize = 5;
 
-/// What must be won by another way of working to change to it; besides, it must be faster each time.
-const GAIN: f64 = 1.05;
+/// The candidate must be faster by this factor in total, and faster in each pair of windows.
+const MIN_GAIN: f64 = 1.05;
 
-/// Another way that is so many times slower is not tried to its end.
-const HOPELESS: f64 = 1.4;
+/// A candidate that is slower by this factor loses before the end of the test.
+const ABANDON_FACTOR: f64 = 1.4;
 
-/// Such a part of the removals of a window is needed at least to tell a rate from chance.
-const FEWEST: u64 = 4;
+/// A rate is meaningful from this fraction of a window's removals on.
+const MIN_SAMPLE_DIVISOR: u64 = 4;
 
-/// A decision holds for so long, and for twice as long whenever it is found again.
-const FIRST_TRUST: Duration = Duration::from_millis(250);
-const LONGEST_TRUST: Duration = Duration::from_secs(16);
+/// A result is valid for this time, and for twice as long whenever a test confirms it.
+const MIN_VALIDITY: Duration = Duration::from_millis(250);
+const MAX_VALIDITY: Duration = Duration::from_secs(16);
 
-/// So long what is known of a file system is believed before it is tried: most directories are
+/// A setting that is known from the file system is tested after this time. Most directories are
 /// empty by then.
-const EXPECTED_TRUST: Duration = Duration::from_secs(2);
+const PRIOR_VALIDITY: Duration = Duration::from_secs(2);
 
-/// How long one way is tried: until both are reached, or the longest time. A file system that puts off
-/// some of the work (xfs: 256 inodes for each processor) looks fast as long as it does.
+/// The length of one window: it ends when both minima are reached, or at `max_time`.
+///
+/// A file system that defers some of its work looks fast for a while, so a window must be longer
+/// than that (xfs defers the eviction of 256 inodes for each processor).
 pub struct Window {
-    pub time: Duration,
-    pub removals: u64,
-    pub longest: Duration,
+    pub min_time: Duration,
+    pub min_removals: u64,
+    pub max_time: Duration,
 }
 
-/// Until when something decided is not tried again.
-pub struct Trust {
-    began: Instant,
+/// Exponential backoff between tests of the same setting.
+pub struct Backoff {
+    started_at: Instant,
     until_ms: AtomicU64,
     length_ms: AtomicU64,
 }
 
-impl Trust {
-    /// Nothing is known yet.
-    pub fn none() -> Self {
+impl Backoff {
+    /// Creates a backoff that has expired.
+    pub fn new() -> Self {
         Self {
-            began: Instant::now(),
+            started_at: Instant::now(),
             until_ms: AtomicU64::new(0),
-            length_ms: AtomicU64::new(FIRST_TRUST.as_millis() as u64),
+            length_ms: AtomicU64::new(MIN_VALIDITY.as_millis() as u64),
         }
     }
 
-    /// Something is known from elsewhere.
-    pub fn expect(&self) {
-        self.extend(EXPECTED_TRUST.as_millis() as u64);
+    /// Starts the backoff of a setting that is known without a test.
+    pub fn start_prior(&self) {
+        self.start(PRIOR_VALIDITY.as_millis() as u64);
     }
 
-    /// Whether it is time to find out (again).
-    pub fn is_over(&self) -> bool {
+    /// Returns whether the setting may be tested.
+    pub fn is_expired(&self) -> bool {
         self.now_ms() >= self.until_ms.load(Relaxed)
     }
 
-    /// It was tried, and another answer found than before, or the same.
-    pub fn renew(&self, is_another: bool) {
-        let (first, longest) = (FIRST_TRUST.as_millis(), LONGEST_TRUST.as_millis());
-        self.extend(if is_another {
-            first as u64
+    /// Starts anew after a test: short if it changed the setting, else twice as long as before.
+    pub fn restart(&self, has_changed: bool) {
+        let (min_ms, max_ms) = (MIN_VALIDITY.as_millis(), MAX_VALIDITY.as_millis());
+        self.start(if has_changed {
+            min_ms as u64
         } else {
-            (2 * self.length_ms.load(Relaxed)).min(longest as u64)
+            (2 * self.length_ms.load(Relaxed)).min(max_ms as u64)
         });
     }
 
-    /// It could not be tried to the end: not at once again, for it may well happen again.
+    /// Delays the next test after one that was aborted: its cause probably persists.
     pub fn postpone(&self) {
         let length_ms = self.length_ms.load(Relaxed);
-        let pause_ms = length_ms.max(EXPECTED_TRUST.as_millis() as u64);
-        self.until_ms.store(self.now_ms() + pause_ms, Relaxed);
+        let delay_ms = length_ms.max(PRIOR_VALIDITY.as_millis() as u64);
+        self.until_ms.store(self.now_ms() + delay_ms, Relaxed);
     }
 
-    fn extend(&self, length_ms: u64) {
+    fn start(&self, length_ms: u64) {
         self.length_ms.store(length_ms, Relaxed);
         self.until_ms.store(self.now_ms() + length_ms, Relaxed);
     }
 
     fn now_ms(&self) -> u64 {
-        self.began.elapsed().as_millis() as u64
+        self.started_at.elapsed().as_millis() as u64
     }
 }
 
-/// Whether another way of working is faster than this one.
-pub struct Trial {
-    each: &'static Window,
-    /// When the window began, and how many had been removed by then.
-    since: (Instant, u64),
-    settled: Option<(Instant, u64)>,
-    /// Of the windows that are over: this way, the other, this …
+/// A comparison of the current setting with a candidate, by removals per second.
+pub struct AbTest {
+    window: &'static Window,
+    /// Time and removals so far at the start of the current window.
+    window_start: (Instant, u64),
+    /// The same at the end of its warm-up.
+    measured_from: Option<(Instant, u64)>,
+    /// Rates of the finished windows: current, candidate, current, …
     rates: Vec<Rate>,
 }
 
-impl Trial {
-    pub fn begin(each: &'static Window, now: Instant, removed: u64) -> Self {
+impl AbTest {
+    pub fn start(window: &'static Window, now: Instant, removed: u64) -> Self {
         Self {
-            each,
-            since: (now, removed),
-            settled: None,
+            window,
+            window_start: (now, removed),
+            measured_from: None,
             rates: Vec::with_capacity(WINDOWS),
         }
     }
 
-    /// Whether it is the other way's turn.
-    pub fn is_other(&self) -> bool {
+    /// Returns whether the current window belongs to the candidate.
+    pub fn is_candidate_active(&self) -> bool {
         self.rates.len() % 2 == 1
     }
 
-    /// Whether what is removed now is counted.
-    pub fn is_settled(&self) -> bool {
-        self.settled.is_some()
+    /// Returns whether the warm-up of the current window is over.
+    pub fn is_measuring(&self) -> bool {
+        self.measured_from.is_some()
     }
 
-    /// Takes note of the time, of all removals so far, and of whether all work as they are to;
-    /// tells at its end whether the other way is faster.
-    pub fn go_on(&mut self, now: Instant, removed: u64, is_so: bool) -> Option<bool> {
-        let (began, before) = self.settled.unwrap_or(self.since);
-        let tried = Rate::new(now - began, removed - before);
-        if self.settled.is_none() {
-            if (is_so && tried.is(SETTLING, SETTLING_REMOVALS)) || tried.is(LONGEST_SETTLING, 0) {
-                self.settled = Some((now, removed));
+    /// Records the removals so far, and whether all workers use the setting of this window.
+    ///
+    /// At the end of the test, returns whether the candidate is faster.
+    pub fn update(&mut self, now: Instant, removed: u64, is_in_effect: bool) -> Option<bool> {
+        let (start, removed_before) = self.measured_from.unwrap_or(self.window_start);
+        let rate = Rate::new(now - start, removed - removed_before);
+        if self.measured_from.is_none() {
+            let is_warm = is_in_effect && rate.covers(WARMUP, WARMUP_REMOVALS);
+            if is_warm || rate.covers(MAX_WARMUP, 0) {
+                self.measured_from = Some((now, removed));
             }
             return None;
         }
-        let each = self.each;
-        if self.is_hopeless(tried) {
+        let window = self.window;
+        if self.is_clearly_slower(rate) {
             return Some(false);
         }
-        if tried.is(each.time, each.removals) || tried.is(each.longest, 0) {
-            if tried.removals < each.removals / FEWEST {
-                return Some(false); // so slow that chance would decide
+        if rate.covers(window.min_time, window.min_removals) || rate.covers(window.max_time, 0) {
+            if rate.removals < window.min_removals / MIN_SAMPLE_DIVISOR {
+                return Some(false); // too few removals: noise would decide
             }
-            self.rates.push(tried);
-            self.since = (now, removed);
-            self.settled = None;
+            self.rates.push(rate);
+            self.window_start = (now, removed);
+            self.measured_from = None;
         }
-        (self.rates.len() == WINDOWS).then(|| self.is_won())
+        (self.rates.len() == WINDOWS).then(|| self.has_candidate_won())
     }
 
-    /// Whether the other way is so slow that it need not be tried to its end.
-    fn is_hopeless(&self, tried: Rate) -> bool {
-        let this_way = self.rates.iter().step_by(2);
-        let slowest = this_way.map(Rate::per_s).fold(f64::INFINITY, f64::min);
-        self.is_other()
-            && tried.is(self.each.time, self.each.removals / FEWEST)
-            && HOPELESS * tried.per_s() < slowest
+    /// Returns whether the candidate is too slow to finish the test.
+    fn is_clearly_slower(&self, rate: Rate) -> bool {
+        let current = self.rates.iter().step_by(2);
+        let slowest = current.map(Rate::per_s).fold(f64::INFINITY, f64::min);
+        let min_removals = self.window.min_removals / MIN_SAMPLE_DIVISOR;
+        self.is_candidate_active()
+            && rate.covers(self.window.min_time, min_removals)
+            && ABANDON_FACTOR * rate.per_s() < slowest
     }
 
-    fn is_won(&self) -> bool {
+    fn has_candidate_won(&self) -> bool {
         let counted = &self.rates[1..];
-        let others = counted.iter().step_by(2);
-        let this_way = counted.iter().skip(1).step_by(2);
-        let (other, this): (Rate, Rate) = (others.clone().sum(), this_way.clone().sum());
-        other.per_s() > GAIN * this.per_s()
-            && others
-                .zip(this_way)
-                .all(|(other, this)| other.per_s() > this.per_s())
+        let candidates = counted.iter().step_by(2);
+        let currents = counted.iter().skip(1).step_by(2);
+        let (candidate, current): (Rate, Rate) = (candidates.clone().sum(), currents.clone().sum());
+        candidate.per_s() > MIN_GAIN * current.per_s()
+            && candidates
+                .zip(currents)
+                .all(|(candidate, current)| candidate.per_s() > current.per_s())
     }
 }
 
@@ -182,9 +189,9 @@ impl Rate {
         Self { time, removals }
     }
 
-    /// Whether it is measured over so long and so many.
-    fn is(&self, time: Duration, removals: u64) -> bool {
-        self.time >= time && self.removals >= removals
+    /// Returns whether at least this time and this many removals were measured.
+    fn covers(&self, min_time: Duration, min_removals: u64) -> bool {
+        self.time >= min_time && self.removals >= min_removals
     }
 
     fn per_s(&self) -> f64 {
@@ -204,138 +211,140 @@ impl<'a> std::iter::Sum<&'a Rate> for Rate {
 mod tests {
     use super::*;
 
-    const EACH: Window = Window {
-        time: Duration::from_millis(6),
-        removals: 2_048,
-        longest: Duration::from_millis(100),
+    const WINDOW: Window = Window {
+        min_time: Duration::from_millis(6),
+        min_removals: 2_048,
+        max_time: Duration::from_millis(100),
     };
 
-    /// Plays a trial; `rate` tells the removals of a millisecond of this way, or of the other.
-    /// Returns the answer, and after how many milliseconds it came.
-    fn played(mut rate: impl FnMut(u64, bool) -> u64) -> (bool, u64) {
-        let begin = Instant::now();
-        let mut trial = Trial::begin(&EACH, begin, 0);
+    /// Simulates a test. `removals(ms, is_candidate)` returns the removals of one millisecond.
+    /// Returns the result, and the length of the test in milliseconds.
+    fn simulate(mut removals: impl FnMut(u64, bool) -> u64) -> (bool, u64) {
+        let start = Instant::now();
+        let mut test = AbTest::start(&WINDOW, start, 0);
         let mut removed = 0;
         for ms in 1..10_000 {
-            removed += rate(ms, trial.is_other());
-            let now = begin + Duration::from_millis(ms);
-            if let Some(answer) = trial.go_on(now, removed, true) {
-                return (answer, ms);
+            removed += removals(ms, test.is_candidate_active());
+            let now = start + Duration::from_millis(ms);
+            if let Some(is_faster) = test.update(now, removed, true) {
+                return (is_faster, ms);
             }
         }
-        panic!("a trial must end");
+        panic!("the test does not end");
     }
 
     #[test]
-    fn the_other_way_must_be_clearly_faster() {
-        for (other, is_faster) in [
+    fn candidate_wins_only_by_more_than_five_percent() {
+        for (candidate, is_faster) in [
             (160, true),
             (106, true),
             (104, false),
             (96, false),
             (50, false),
         ] {
-            let (answer, _) = played(|_, is_other| if is_other { other } else { 100 });
-            assert_eq!(answer, is_faster, "{other}");
+            let (result, _) =
+                simulate(|_, is_candidate| if is_candidate { candidate } else { 100 });
+            assert_eq!(result, is_faster, "{candidate}");
         }
     }
 
     #[test]
-    fn a_slow_begin_does_not_decide() {
-        // the first window removes few, whichever way it works
-        let slow_ms = (EACH.longest + LONGEST_SETTLING).as_millis() as u64;
-        let (answer, _) = played(|ms, is_other| match is_other {
+    fn slow_first_window_does_not_count() {
+        // the first window is slow with any setting
+        let slow_ms = (WINDOW.max_time + MAX_WARMUP).as_millis() as u64;
+        let (result, _) = simulate(|ms, is_candidate| match is_candidate {
             _ if ms <= slow_ms => 6,
             true => 60,
             false => 100,
         });
-        assert!(!answer);
+        assert!(!result);
     }
 
     #[test]
-    fn what_was_faster_once_and_slower_once_is_not_faster() {
+    fn candidate_faster_in_one_window_only_loses() {
         let mut windows = 0;
-        let mut was_other = false;
-        let (answer, _) = played(|_, is_other| {
-            windows += u64::from(is_other && !was_other);
-            was_other = is_other;
-            match (is_other, windows) {
+        let mut was_candidate = false;
+        let (result, _) = simulate(|_, is_candidate| {
+            windows += u64::from(is_candidate && !was_candidate);
+            was_candidate = is_candidate;
+            match (is_candidate, windows) {
                 (true, 1) => 300,
                 (true, _) => 90,
                 (false, _) => 100,
             }
         });
-        assert!(!answer);
+        assert!(!result);
     }
 
     #[test]
-    fn where_hardly_anything_is_removed_chance_decides_nothing() {
-        // three in a second one way, and six the other
-        let (answer, lasted_ms) = played(|ms, is_other| match is_other {
+    fn too_few_removals_decide_nothing() {
+        // three per second with the current setting, six with the candidate
+        let (result, length_ms) = simulate(|ms, is_candidate| match is_candidate {
             true => u64::from(ms % 160 == 0),
             false => u64::from(ms % 330 == 0),
         });
-        assert!(!answer);
-        // nor is the other way so much as tried
-        assert!(lasted_ms < 2 * (EACH.longest + LONGEST_SETTLING).as_millis() as u64);
-        // neither does a moment in which the other way stood
-        let (answer, lasted_ms) = played(|ms, is_other| match is_other {
+        assert!(!result);
+        // the candidate has no window
+        assert!(length_ms < 2 * (WINDOW.max_time + MAX_WARMUP).as_millis() as u64);
+        // a moment without removals does not decide against the candidate
+        let (result, length_ms) = simulate(|ms, is_candidate| match is_candidate {
             true if ms % 50 < 20 => 0,
             true => 20,
             false => 10,
         });
-        assert!(answer && lasted_ms > 100);
+        assert!(result && length_ms > 100);
     }
 
     #[test]
-    fn what_is_only_put_off_is_not_won() {
-        // the first 512 of the other way are fast, because the work is put off, all others slow
-        let mut put_off = 0;
-        let (answer, _) = played(|_, is_other| match is_other {
-            true if put_off < 512 => {
-                put_off += 128;
+    fn deferred_work_does_not_make_candidate_win() {
+        // the first 512 removals of a candidate's window are fast because their work is deferred
+        let mut deferred = 0;
+        let (result, _) = simulate(|_, is_candidate| match is_candidate {
+            true if deferred < 512 => {
+                deferred += 128;
                 128
             }
             true => 32,
             false => {
-                put_off = 0;
+                deferred = 0;
                 64
             }
         });
-        assert!(!answer);
+        assert!(!result);
     }
 
     #[test]
-    fn what_is_hopeless_is_given_up_early() {
-        let lasted = |other| played(|_, is_other| if is_other { other } else { 100 }).1;
-        assert!(lasted(90) > 100);
-        assert!(lasted(60) < 50);
+    fn clearly_slower_candidate_is_abandoned_early() {
+        let length_ms =
+            |candidate| simulate(|_, is_candidate| if is_candidate { candidate } else { 100 }).1;
+        assert!(length_ms(90) > 100);
+        assert!(length_ms(60) < 50);
     }
 
     #[test]
-    fn another_answer_is_not_trusted_for_long() {
-        let trust = Trust::none();
-        assert!(trust.is_over());
+    fn backoff_doubles_while_confirmed_and_is_short_after_change() {
+        let backoff = Backoff::new();
+        assert!(backoff.is_expired());
         for expected_ms in [250, 500, 1_000] {
-            trust.renew(expected_ms == 250);
-            assert!(!trust.is_over());
-            assert_eq!(trust.length_ms.load(Relaxed), expected_ms);
+            backoff.restart(expected_ms == 250);
+            assert!(!backoff.is_expired());
+            assert_eq!(backoff.length_ms.load(Relaxed), expected_ms);
         }
         for _ in 0..8 {
-            trust.renew(false);
+            backoff.restart(false);
         }
-        assert_eq!(trust.length_ms.load(Relaxed), 16_000);
-        trust.renew(true);
-        assert_eq!(trust.length_ms.load(Relaxed), 250);
-        trust.expect();
-        assert_eq!(trust.length_ms.load(Relaxed), 2_000);
+        assert_eq!(backoff.length_ms.load(Relaxed), 16_000);
+        backoff.restart(true);
+        assert_eq!(backoff.length_ms.load(Relaxed), 250);
+        backoff.start_prior();
+        assert_eq!(backoff.length_ms.load(Relaxed), 2_000);
     }
 
     #[test]
-    fn what_could_not_be_tried_is_known_no_better() {
-        let trust = Trust::none();
-        trust.postpone();
-        assert!(!trust.is_over());
-        assert_eq!(trust.length_ms.load(Relaxed), 250);
+    fn postponed_backoff_keeps_its_length() {
+        let backoff = Backoff::new();
+        backoff.postpone();
+        assert!(!backoff.is_expired());
+        assert_eq!(backoff.length_ms.load(Relaxed), 250);
     }
 }

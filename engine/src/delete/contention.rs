@@ -1,65 +1,72 @@
-//! Whether workers wait for each other: they sleep often, and not for a disk.
+//! Detection of lock contention: the threads sleep often, and not for disk reads.
 
-/// Of so many removals at least it is seen, and it is so where for this many one has slept, four
-/// times running (xfs, Linux 6.18, two workers: for 1 to 10 nearly each time where they take up to
-/// twice the time of one; for 50 and more, but for once in a while, where they gain).
-const SAMPLE: u64 = 128;
-const REMOVALS_A_SLEEP: u64 = 16;
-const TIMES_RUNNING: u32 = 4;
+/// Contention is more than one voluntary context switch per `REMOVALS_PER_SWITCH` removals in
+/// `MIN_CONSECUTIVE` successive samples of at least `MIN_REMOVALS`.
+///
+/// Measured on xfs, Linux 6.18, two workers: one switch per 1 to 10 removals in nearly every sample
+/// where they take up to twice the time of one worker; one per 50 and more, with rare exceptions,
+/// where they are faster.
+const MIN_REMOVALS: u64 = 128;
+const REMOVALS_PER_SWITCH: u64 = 16;
+const MIN_CONSECUTIVE: u32 = 4;
 
-/// How often all threads have slept so far, and what they had to read.
+/// Counts of the whole process so far (getrusage(2)).
 #[derive(Clone, Copy, Default)]
-pub struct Waits {
-    pub sleeps: u64,
-    /// Of 512 bytes each, from a disk.
+pub struct SchedCounts {
+    pub voluntary_switches: u64,
+    /// Blocks of 512 bytes read from disks.
     pub blocks_read: u64,
 }
 
-impl Waits {
-    pub fn now() -> Self {
-        let (sleeps, blocks_read) = crate::sys::waits();
+impl SchedCounts {
+    pub fn read() -> Self {
+        let (voluntary_switches, blocks_read) = crate::sys::sched_counts();
         Self {
-            sleeps,
+            voluntary_switches,
             blocks_read,
         }
     }
 }
 
-/// What was so when it was last seen.
+/// Compares each sample with the one before.
 #[derive(Default)]
-pub struct Waiting {
+pub struct ContentionDetector {
     removed: u64,
-    waits: Waits,
-    times_running: u32,
+    counts: SchedCounts,
+    consecutive: u32,
 }
 
-impl Waiting {
-    /// Tells whether they wait for each other.
+impl ContentionDetector {
+    /// Takes a sample; returns whether the workers wait for each other's locks.
     ///
-    /// `removed`: entries, by all workers so far. `has_other_reason`: to sleep, or to ask.
-    pub fn is_for_each_other(
+    /// `removed` is the total of all workers. `has_other_cause`: the threads may sleep for another
+    /// reason, so this sample counts as none.
+    pub fn is_lock_contention(
         &mut self,
         removed: u64,
-        waits: Waits,
-        has_other_reason: bool,
+        counts: SchedCounts,
+        has_other_cause: bool,
     ) -> bool {
-        let entries = removed - self.removed;
-        if entries < SAMPLE && !has_other_reason {
+        let removals = removed - self.removed;
+        if removals < MIN_REMOVALS && !has_other_cause {
             return false;
         }
-        let sleeps = waits.sleeps.saturating_sub(self.waits.sleeps);
-        let blocks_read = waits.blocks_read.saturating_sub(self.waits.blocks_read);
-        let is_often = sleeps * REMOVALS_A_SLEEP > entries && blocks_read < sleeps;
-        let times_running = match is_often && !has_other_reason {
-            true => self.times_running + 1,
+        let before = self.counts;
+        let switches = counts
+            .voluntary_switches
+            .saturating_sub(before.voluntary_switches);
+        let blocks_read = counts.blocks_read.saturating_sub(before.blocks_read);
+        let is_contended = switches * REMOVALS_PER_SWITCH > removals && blocks_read < switches;
+        let consecutive = match is_contended && !has_other_cause {
+            true => self.consecutive + 1,
             false => 0,
         };
         *self = Self {
             removed,
-            waits,
-            times_running,
+            counts,
+            consecutive,
         };
-        times_running >= TIMES_RUNNING
+        consecutive >= MIN_CONSECUTIVE
     }
 }
 
@@ -67,62 +74,64 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    /// Whether it is seen when each time so many were removed, slept and read.
-    fn is_seen(times: &[(u64, u64, u64, bool)]) -> bool {
-        let mut waiting = Waiting::default();
-        let (mut removed, mut waits) = (0, Waits::default());
-        let mut is_seen = false;
-        for (entries, sleeps, blocks_read, has_other_reason) in times {
-            removed += entries;
-            waits.sleeps += sleeps;
-            waits.blocks_read += blocks_read;
-            is_seen = waiting.is_for_each_other(removed, waits, *has_other_reason);
+    /// Feeds samples of (removals, switches, blocks read, has other cause); returns the last answer.
+    fn detects(samples: &[(u64, u64, u64, bool)]) -> bool {
+        let mut detector = ContentionDetector::default();
+        let (mut removed, mut counts) = (0, SchedCounts::default());
+        let mut is_contended = false;
+        for (removals, switches, blocks_read, has_other_cause) in samples {
+            removed += removals;
+            counts.voluntary_switches += switches;
+            counts.blocks_read += blocks_read;
+            is_contended = detector.is_lock_contention(removed, counts, *has_other_cause);
         }
-        is_seen
+        is_contended
     }
 
     #[test]
-    fn who_sleeps_often_waits_for_others() {
-        let is_seen_each_time = |entries, sleeps, blocks_read, has_other_reason| {
-            is_seen(&[(entries, sleeps, blocks_read, has_other_reason); TIMES_RUNNING as usize])
+    fn frequent_switches_without_reads_are_contention() {
+        let detects_repeated = |removals, switches, blocks_read, has_other_cause| {
+            detects(&[(removals, switches, blocks_read, has_other_cause); MIN_CONSECUTIVE as usize])
         };
-        assert!(is_seen_each_time(1_600, 101, 0, false));
-        assert!(!is_seen_each_time(1_600, 100, 0, false));
-        assert!(!is_seen_each_time(SAMPLE / 8, SAMPLE, 0, false));
-        // not for a disk, nor for what is known to hold it back
-        assert!(is_seen_each_time(1_600, 101, 100, false));
-        assert!(!is_seen_each_time(1_600, 101, 101, false));
-        assert!(!is_seen_each_time(1_600, 1_600, 0, true));
+        assert!(detects_repeated(1_600, 101, 0, false));
+        assert!(!detects_repeated(1_600, 100, 0, false));
+        assert!(!detects_repeated(MIN_REMOVALS / 8, MIN_REMOVALS, 0, false));
+        // switches for disk reads, or with another cause, do not count
+        assert!(detects_repeated(1_600, 101, 100, false));
+        assert!(!detects_repeated(1_600, 101, 101, false));
+        assert!(!detects_repeated(1_600, 1_600, 0, true));
     }
 
     #[test]
-    fn once_in_a_while_is_not_often() {
-        let (often, seldom) = ((1_600, 800, 0, false), (1_600, 1, 0, false));
-        assert!(!is_seen(&[often; 3]));
-        assert!(!is_seen(&[often, often, often, seldom, often]));
-        assert!(is_seen(&[seldom, often, often, often, often]));
-        // what is too little to tell is told with what comes next
-        let (little, rest) = ((100, 50, 0, false), (SAMPLE, 0, 0, false));
-        assert!(is_seen(&[often, often, often, little, rest]));
+    fn single_contended_samples_are_ignored() {
+        let (contended, free) = ((1_600, 800, 0, false), (1_600, 1, 0, false));
+        assert!(!detects(&[contended; 3]));
+        assert!(!detects(&[
+            contended, contended, contended, free, contended
+        ]));
+        assert!(detects(&[free, contended, contended, contended, contended]));
+        // a sample with too few removals is merged with the next one
+        let (small, rest) = ((100, 50, 0, false), (MIN_REMOVALS, 0, 0, false));
+        assert!(detects(&[contended, contended, contended, small, rest]));
     }
 
     #[test]
-    fn what_was_slept_for_another_reason_does_not_count_later() {
-        let mut waiting = Waiting::default();
-        let waits = Waits {
-            sleeps: 100_000,
+    fn switches_with_another_cause_do_not_count_in_the_next_sample() {
+        let mut detector = ContentionDetector::default();
+        let counts = SchedCounts {
+            voluntary_switches: 100_000,
             blocks_read: 0,
         };
-        assert!(!waiting.is_for_each_other(10, waits, true));
+        assert!(!detector.is_lock_contention(10, counts, true));
         for removed in [10_000, 20_000, 30_000, 40_000] {
-            assert!(!waiting.is_for_each_other(removed, waits, false));
+            assert!(!detector.is_lock_contention(removed, counts, false));
         }
     }
 
     #[test]
-    fn how_often_one_has_slept_is_told_by_the_kernel() {
-        let before = Waits::now();
+    fn kernel_counts_a_sleep_as_voluntary_switch() {
+        let before = SchedCounts::read();
         std::thread::sleep(std::time::Duration::from_millis(1));
-        assert!(Waits::now().sleeps > before.sleeps);
+        assert!(SchedCounts::read().voluntary_switches > before.voluntary_switches);
     }
 }

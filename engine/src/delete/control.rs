@@ -68,11 +68,11 @@ fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
         ("cancel", "") => run.cancel(),
         ("rate", "off") => run.throttle.set_rate(None),
         ("rate", _) => run.throttle.set_rate(Some(positive(value)?)),
-        ("threads", "auto") => drop(run.change_crowd(|crowd| crowd.ask(None))),
+        ("threads", "auto") => drop(run.update_tuner(|tuner| tuner.request(None))),
         // At most: what the counts tell is how many may be at work.
         ("threads", _) => {
             let number = positive(value)? as usize;
-            run.change_crowd(|crowd| crowd.ask(Some(number)));
+            run.update_tuner(|tuner| tuner.request(Some(number)));
         }
         ("gentle", "on") => run.throttle.set_gentle(true),
         ("gentle", "off") => run.throttle.set_gentle(false),

@@ -1,112 +1,114 @@
-//! Whether two workers in one directory are faster than one: measured, again and again.
+//! Whether several workers in one directory are faster than one, by repeated measurement.
 //!
-//! A file system decides that by where it locks: on some the removals of one directory overlap,
-//! on others two workers spend their time waiting for each other.
+//! It depends on the locks of the file system: on some the removals in one directory overlap, on
+//! others the workers spend their time waiting for each other.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::ab_test::{Trial, Trust, Window};
+use super::ab_test::{AbTest, Backoff, Window};
 
 const WINDOW: Window = Window {
-    time: Duration::from_millis(6),
-    removals: 2_048,
-    longest: Duration::from_secs(1),
+    min_time: Duration::from_millis(6),
+    min_removals: 2_048,
+    max_time: Duration::from_secs(1),
 };
 
-/// What all workers know of it.
-pub struct Splitting {
-    pays: AtomicBool,
-    trust: Trust,
-    /// Trials under way.
-    trials: AtomicUsize,
-    /// Something else is tried or decides how fast it goes: nothing can be learnt here.
+/// The decision that all workers share.
+pub struct DirSplitting {
+    is_worthwhile: AtomicBool,
+    backoff: Backoff,
+    running_trials: AtomicUsize,
+    /// Something else is tested or limits the speed, so a trial would measure that.
     is_suspended: AtomicBool,
 }
 
-/// A trial that one worker makes in one directory.
-pub struct SplittingTrial<'run> {
-    splitting: &'run Splitting,
-    /// Whether it was thought to pay when it began.
-    paid: bool,
-    trial: Trial,
+/// A trial by one worker in one directory.
+pub struct SplitTrial<'run> {
+    splitting: &'run DirSplitting,
+    /// The decision when the trial started.
+    was_worthwhile: bool,
+    test: AbTest,
     has_decided: bool,
 }
 
-impl Splitting {
+impl DirSplitting {
     pub fn new() -> Self {
         Self {
-            pays: AtomicBool::new(false),
-            trust: Trust::none(),
-            trials: AtomicUsize::new(0),
+            is_worthwhile: AtomicBool::new(false),
+            backoff: Backoff::new(),
+            running_trials: AtomicUsize::new(0),
             is_suspended: AtomicBool::new(false),
         }
     }
 
-    /// Takes what is known of the file system as the first decision.
-    pub fn expect(&self, pays: Option<bool>) {
-        if let Some(pays) = pays {
-            self.pays.store(pays, Relaxed);
-            self.trust.expect();
+    /// Sets the decision that is known from the file system.
+    pub fn set_prior(&self, is_worthwhile: Option<bool>) {
+        if let Some(is_worthwhile) = is_worthwhile {
+            self.is_worthwhile.store(is_worthwhile, Relaxed);
+            self.backoff.start_prior();
         }
     }
 
-    pub fn pays(&self) -> bool {
-        self.pays.load(Relaxed)
+    pub fn is_worthwhile(&self) -> bool {
+        self.is_worthwhile.load(Relaxed)
     }
 
-    /// Whether it is time to find out (again).
-    pub fn is_doubtful(&self) -> bool {
-        !self.is_suspended.load(Relaxed) && self.trust.is_over()
+    pub fn is_trial_due(&self) -> bool {
+        !self.is_suspended.load(Relaxed) && self.backoff.is_expired()
     }
 
-    /// Begins no trial as long as nothing can be learnt from one.
-    pub fn suspend(&self, is_suspended: bool) {
+    /// Suspends new trials, or permits them again.
+    pub fn set_suspended(&self, is_suspended: bool) {
         self.is_suspended.store(is_suspended, Relaxed);
     }
 
-    pub fn is_tried(&self) -> bool {
-        self.trials.load(Relaxed) > 0
+    pub fn has_running_trial(&self) -> bool {
+        self.running_trials.load(Relaxed) > 0
     }
 
-    /// Begins a trial where so many have been removed in a directory.
-    pub fn try_it(&self, now: Instant, removed: u64) -> SplittingTrial<'_> {
-        self.trials.fetch_add(1, Relaxed);
-        SplittingTrial {
+    /// Starts a trial; `removed` counts the removals in the directory so far.
+    pub fn start_trial(&self, now: Instant, removed: u64) -> SplitTrial<'_> {
+        self.running_trials.fetch_add(1, Relaxed);
+        SplitTrial {
             splitting: self,
-            paid: self.pays(),
-            trial: Trial::begin(&WINDOW, now, removed),
+            was_worthwhile: self.is_worthwhile(),
+            test: AbTest::start(&WINDOW, now, removed),
             has_decided: false,
         }
     }
 }
 
-impl SplittingTrial<'_> {
-    /// Whether several are to work in the directory now.
-    pub fn splits(&self) -> bool {
-        self.paid != self.trial.is_other()
+impl SplitTrial<'_> {
+    /// Returns whether several workers are to work in the directory in the current window.
+    pub fn is_splitting(&self) -> bool {
+        self.was_worthwhile != self.test.is_candidate_active()
     }
 
-    /// Takes note of the time, of all removals in the directory so far, and of whether others work
-    /// in it; tells whether it is over, and has decided.
-    pub fn go_on(&mut self, now: Instant, removed: u64, is_shared: bool) -> bool {
-        let is_so = is_shared == self.splits();
-        let Some(other_is_faster) = self.trial.go_on(now, removed, is_so) else {
+    /// Records the removals in the directory so far, and whether other workers work in it.
+    ///
+    /// Returns whether the trial is over and has decided.
+    pub fn update(&mut self, now: Instant, removed: u64, is_shared: bool) -> bool {
+        let is_in_effect = is_shared == self.is_splitting();
+        let Some(is_candidate_faster) = self.test.update(now, removed, is_in_effect) else {
             return false;
         };
-        let pays = self.paid != other_is_faster;
-        let paid = self.splitting.pays.swap(pays, Relaxed);
-        self.splitting.trust.renew(paid != pays);
+        let is_worthwhile = self.was_worthwhile != is_candidate_faster;
+        // Another worker's trial may have changed the decision meanwhile.
+        let was_worthwhile = self.splitting.is_worthwhile.swap(is_worthwhile, Relaxed);
+        self.splitting
+            .backoff
+            .restart(was_worthwhile != is_worthwhile);
         self.has_decided = true;
         true
     }
 }
 
-impl Drop for SplittingTrial<'_> {
+impl Drop for SplitTrial<'_> {
     fn drop(&mut self) {
-        self.splitting.trials.fetch_sub(1, Relaxed);
+        self.splitting.running_trials.fetch_sub(1, Relaxed);
         if !self.has_decided {
-            self.splitting.trust.postpone();
+            self.splitting.backoff.postpone();
         }
     }
 }
@@ -115,75 +117,74 @@ impl Drop for SplittingTrial<'_> {
 mod tests {
     use super::*;
 
-    /// Plays a trial with so many removals a millisecond by one worker and by two.
-    fn decided(splitting: &Splitting, alone: u64, together: u64) -> bool {
-        let begin = Instant::now();
-        let mut trial = splitting.try_it(begin, 0);
+    /// Simulates a trial with these removals per millisecond by one worker and by two.
+    fn decide(splitting: &DirSplitting, by_one: u64, by_two: u64) -> bool {
+        let start = Instant::now();
+        let mut trial = splitting.start_trial(start, 0);
         let mut removed = 0;
         for ms in 1..1_000 {
-            removed += if trial.splits() { together } else { alone };
-            let now = begin + Duration::from_millis(ms);
-            if trial.go_on(now, removed, trial.splits()) {
-                return splitting.pays();
+            removed += if trial.is_splitting() { by_two } else { by_one };
+            let now = start + Duration::from_millis(ms);
+            if trial.update(now, removed, trial.is_splitting()) {
+                return splitting.is_worthwhile();
             }
         }
-        panic!("a trial must end");
+        panic!("the trial does not end");
     }
 
     #[test]
-    fn what_is_faster_is_chosen() {
-        assert!(decided(&Splitting::new(), 100, 160));
-        assert!(!decided(&Splitting::new(), 100, 50));
-        assert!(!decided(&Splitting::new(), 100, 102));
+    fn faster_setting_is_chosen() {
+        assert!(decide(&DirSplitting::new(), 100, 160));
+        assert!(!decide(&DirSplitting::new(), 100, 50));
+        assert!(!decide(&DirSplitting::new(), 100, 102));
     }
 
     #[test]
-    fn what_is_expected_holds_until_the_other_is_clearly_faster() {
-        for expected in [false, true] {
-            let splitting = Splitting::new();
-            splitting.expect(Some(expected));
-            assert!(!splitting.is_doubtful());
-            assert_eq!(decided(&splitting, 100, 102), expected);
-            assert_eq!(decided(&splitting, 102, 100), expected);
+    fn prior_stays_until_the_alternative_is_clearly_faster() {
+        for prior in [false, true] {
+            let splitting = DirSplitting::new();
+            splitting.set_prior(Some(prior));
+            assert!(!splitting.is_trial_due());
+            assert_eq!(decide(&splitting, 100, 102), prior);
+            assert_eq!(decide(&splitting, 102, 100), prior);
         }
-        let splitting = Splitting::new();
-        splitting.expect(Some(true));
-        assert!(!decided(&splitting, 100, 90));
-        splitting.expect(None);
-        assert!(!splitting.pays());
+        let splitting = DirSplitting::new();
+        splitting.set_prior(Some(true));
+        assert!(!decide(&splitting, 100, 90));
+        splitting.set_prior(None);
+        assert!(!splitting.is_worthwhile());
     }
 
     #[test]
-    fn what_another_worker_has_found_meanwhile_does_not_turn_the_answer_round() {
-        let splitting = Splitting::new();
-        let begin = Instant::now();
-        let mut trial = splitting.try_it(begin, 0);
-        assert!(decided(&splitting, 100, 160));
+    fn decision_of_concurrent_trial_does_not_invert_the_result() {
+        let splitting = DirSplitting::new();
+        let start = Instant::now();
+        let mut trial = splitting.start_trial(start, 0);
+        assert!(decide(&splitting, 100, 160));
         let (mut removed, mut ms) = (0, 0);
         loop {
             ms += 1;
-            removed += if trial.splits() { 160 } else { 100 };
-            let now = begin + Duration::from_millis(ms);
-            if trial.go_on(now, removed, trial.splits()) {
+            removed += if trial.is_splitting() { 160 } else { 100 };
+            let now = start + Duration::from_millis(ms);
+            if trial.update(now, removed, trial.is_splitting()) {
                 break;
             }
         }
-        assert!(splitting.pays());
+        assert!(splitting.is_worthwhile());
     }
 
     #[test]
-    fn trials_are_counted_as_long_as_they_last_and_not_begun_beside_others() {
-        let splitting = Splitting::new();
-        assert!(splitting.is_doubtful() && !splitting.is_tried());
-        let trial = splitting.try_it(Instant::now(), 0);
-        assert!(splitting.is_tried());
+    fn no_trial_is_due_after_an_aborted_one_or_while_suspended() {
+        let splitting = DirSplitting::new();
+        assert!(splitting.is_trial_due() && !splitting.has_running_trial());
+        let trial = splitting.start_trial(Instant::now(), 0);
+        assert!(splitting.has_running_trial());
         drop(trial);
-        // one that came to no end is not begun at once again
-        assert!(!splitting.is_tried() && !splitting.is_doubtful());
-        let splitting = Splitting::new();
-        splitting.suspend(true);
-        assert!(!splitting.is_doubtful());
-        splitting.suspend(false);
-        assert!(splitting.is_doubtful());
+        assert!(!splitting.has_running_trial() && !splitting.is_trial_due());
+        let splitting = DirSplitting::new();
+        splitting.set_suspended(true);
+        assert!(!splitting.is_trial_due());
+        splitting.set_suspended(false);
+        assert!(splitting.is_trial_due());
     }
 }

@@ -35,13 +35,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
-use contention::Waits;
-use dir_splitting::Splitting;
+use contention::SchedCounts;
+use dir_splitting::DirSplitting;
 use file_systems::FileSystem;
 use output::{counts, removed, say, tell, Failures};
 use remover::Tally;
 use targets::Refusal;
-use thread_tuner::{Crowd, Sight};
+use thread_tuner::{Observation, ThreadTuner};
 use throttle::Throttle;
 use work_queue::{Task, WorkQueue};
 use worker::Worker;
@@ -80,8 +80,8 @@ const DESCRIPTORS_OF_EACH: u64 = 8;
 struct Run {
     queue: WorkQueue,
     throttle: Throttle,
-    crowd: Mutex<Crowd>,
-    splitting: Splitting,
+    tuner: Mutex<ThreadTuner>,
+    splitting: DirSplitting,
     filters: Filters,
     failures: Failures,
     bytes_in_memory: Arc<AtomicUsize>,
@@ -96,8 +96,8 @@ impl Run {
         Self {
             queue: WorkQueue::new(workers),
             throttle: Throttle::new(workers, asked.per_s, asked.is_gentle),
-            crowd: Mutex::new(Crowd::new(workers, asked.threads)),
-            splitting: Splitting::new(),
+            tuner: Mutex::new(ThreadTuner::new(workers, asked.threads)),
+            splitting: DirSplitting::new(),
             filters: asked.filters.clone(),
             failures: Failures::default(),
             bytes_in_memory: Arc::default(),
@@ -112,17 +112,18 @@ impl Run {
     }
 
     /// Changes how many are at work, and lets that many work.
-    fn change_crowd(&self, change: impl FnOnce(&mut Crowd)) -> Duration {
-        let mut crowd = self.crowd.lock().expect("nobody panics");
-        let before = crowd.allowed();
-        change(&mut crowd);
-        if crowd.allowed() != before {
-            self.throttle.set_max_active(crowd.allowed());
-            self.queue.set_max_busy(crowd.allowed());
+    fn update_tuner(&self, change: impl FnOnce(&mut ThreadTuner)) -> Duration {
+        let mut tuner = self.tuner.lock().expect("nobody panics");
+        let before = tuner.max_active();
+        change(&mut tuner);
+        if tuner.max_active() != before {
+            self.throttle.set_max_active(tuner.max_active());
+            self.queue.set_max_busy(tuner.max_active());
         }
-        let is_disturbed = crowd.is_trying() || crowd.allowed() < 2 || self.throttle.is_limiting();
-        self.splitting.suspend(is_disturbed);
-        crowd.pause()
+        let is_disturbed =
+            tuner.has_running_trial() || tuner.max_active() < 2 || self.throttle.is_limiting();
+        self.splitting.set_suspended(is_disturbed);
+        tuner.poll_interval()
     }
 
     fn break_off(&self, sentence: &str) {
@@ -154,8 +155,9 @@ pub fn run(asked: Arguments) -> ExitCode {
         Err(code) => return code,
     };
     let known = |what: fn(FileSystem) -> Option<bool>| known_of_all(&tasks, what);
-    run.splitting.expect(known(FileSystem::gains_by_splitting));
-    run.change_crowd(|crowd| crowd.expect(known(FileSystem::gains_by_threads)));
+    run.splitting
+        .set_prior(known(FileSystem::gains_by_splitting));
+    run.update_tuner(|tuner| tuner.set_prior(known(FileSystem::gains_by_threads)));
     for task in tasks {
         run.queue.push(task);
     }
@@ -224,7 +226,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
                 .spawn_scoped(threads, work);
             if let Err(why) = started {
                 run.queue.remove_worker();
-                run.change_crowd(Crowd::lose_worker);
+                run.update_tuner(ThreadTuner::remove_worker);
                 if number == 0 {
                     run.break_off(&format!("no thread can be started: {why}"));
                 }
@@ -241,21 +243,21 @@ fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
             let pause_now = pause.min(every.saturating_sub(told_at.elapsed()));
             let is_over = ended.recv_timeout(pause_now) == Err(RecvTimeoutError::Disconnected);
             let mut number = 0;
-            pause = run.change_crowd(|crowd| {
-                crowd.look(Sight {
+            pause = run.update_tuner(|tuner| {
+                tuner.poll(Observation {
                     now: Instant::now(),
                     removed: removed(tallies),
-                    waits: Waits::now(),
-                    busy: run.queue.busy_workers(),
-                    is_disturbed: run.throttle.is_limiting() || run.splitting.is_tried(),
+                    sched_counts: SchedCounts::read(),
+                    busy_workers: run.queue.busy_workers(),
+                    is_disturbed: run.throttle.is_limiting() || run.splitting.has_running_trial(),
                 });
-                number = crowd.allowed();
+                number = tuner.max_active();
             });
             if !is_over && told_at.elapsed() < every {
                 continue;
             }
             told_at = Instant::now();
-            let line = counts(tallies, number, run.splitting.pays());
+            let line = counts(tallies, number, run.splitting.is_worthwhile());
             if let (Err(why), false) = (tell(&line), run.is_broken.load(Relaxed)) {
                 // Without a reader nobody could see or stop what is done here.
                 run.break_off(&format!("the counts cannot be told: {why}"));
@@ -311,13 +313,13 @@ mod tests {
     #[test]
     fn no_directory_is_split_for_a_trial_where_something_else_decides() {
         let run = Run::new(&Arguments::default(), 2);
-        let is_tried_after = |change: &dyn Fn(&mut Crowd)| {
-            run.change_crowd(change);
-            run.splitting.is_doubtful()
+        let is_tried_after = |change: &dyn Fn(&mut ThreadTuner)| {
+            run.update_tuner(change);
+            run.splitting.is_trial_due()
         };
         assert!(is_tried_after(&|_| ()));
-        assert!(!is_tried_after(&|crowd| crowd.ask(Some(1))));
-        assert!(is_tried_after(&|crowd| crowd.ask(Some(2))));
+        assert!(!is_tried_after(&|tuner| tuner.request(Some(1))));
+        assert!(is_tried_after(&|tuner| tuner.request(Some(2))));
         run.throttle.set_paused(true);
         assert!(!is_tried_after(&|_| ()));
         run.throttle.set_paused(false);
@@ -325,19 +327,19 @@ mod tests {
         run.throttle.set_rate(Some(1));
         assert!(!is_tried_after(&|_| ()));
         run.throttle.set_rate(None);
-        let sight = Sight {
+        let observation = Observation {
             now: Instant::now(),
             removed: 0,
-            waits: Waits::default(),
-            busy: 2,
+            sched_counts: SchedCounts::default(),
+            busy_workers: 2,
             is_disturbed: false,
         };
-        assert!(!is_tried_after(&|crowd| {
-            crowd.ask(None);
-            crowd.look(sight); // the first look in a while knows no rate
-            crowd.look(sight);
+        assert!(!is_tried_after(&|tuner| {
+            tuner.request(None);
+            tuner.poll(observation); // the first look in a while knows no rate
+            tuner.poll(observation);
         }));
-        assert!(run.crowd.lock().unwrap().is_trying());
+        assert!(run.tuner.lock().unwrap().has_running_trial());
     }
 
     #[test]

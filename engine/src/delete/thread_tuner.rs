@@ -1,189 +1,194 @@
-//! How many workers are at work: so many as were asked for, or so many as are fastest here.
+//! Chooses the number of active workers: fixed by `--threads`, else by measuring throughput.
 //!
-//! Which number that is is measured, again and again: a file system that locks what all
-//! directories share is slower with every worker more. Where workers wait for each other that is
-//! seen before any rate is known: they sleep, and not for a disk.
+//! The measurement is repeated: on a file system with a lock that all directories share, each
+//! further worker makes the deletion slower. Lock contention is detected before any rate is known.
 
 use std::time::{Duration, Instant};
 
-use super::ab_test::{Trial, Trust, Window};
-use super::contention::{Waiting, Waits};
+use super::ab_test::{AbTest, Backoff, Window};
+use super::contention::{ContentionDetector, SchedCounts};
 
-/// Longer than where one directory is tried: directories differ.
+/// Longer than for one directory (`dir_splitting`), because directories differ.
 const WINDOW: Window = Window {
-    time: Duration::from_millis(25),
-    removals: 4_096,
-    longest: Duration::from_secs(2),
+    min_time: Duration::from_millis(25),
+    min_removals: 4_096,
+    max_time: Duration::from_secs(2),
 };
 
-/// How often it is to be looked while another number is tried, and else.
-const TRYING: Duration = Duration::from_millis(2);
-const WATCHING: Duration = Duration::from_millis(50);
+/// Poll intervals during a trial and outside of one.
+const TRIAL_INTERVAL: Duration = Duration::from_millis(2);
+const IDLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The first looks come sooner: most directories are empty within a second.
-const BEGINNING: Duration = Duration::from_millis(2);
-const LOOKS_AT_THE_BEGINNING: u32 = 100;
+/// The first polls follow each other faster, because most directories are empty within a second.
+const INITIAL_INTERVAL: Duration = Duration::from_millis(2);
+const INITIAL_POLLS: u32 = 100;
 
-/// Who has not looked for so long was stopped, and knows no rate.
-const LONGEST_GAP: Duration = Duration::from_millis(100);
+/// After a longer gap between polls the process was stopped, and the rate is wrong.
+const MAX_POLL_GAP: Duration = Duration::from_millis(100);
 
-/// The number of workers at work.
-pub struct Crowd {
+/// The concurrency controller.
+pub struct ThreadTuner {
     workers: usize,
-    asked: Option<usize>,
-    chosen: usize,
-    /// What is tried next, or is tried now.
-    other: usize,
-    trial: Option<Trial>,
-    trust: Trust,
-    looks: u32,
-    /// Whether `chosen` is what is known of the file system, and nothing was seen here yet.
-    is_believed: bool,
-    looked_at: Instant,
-    waiting: Waiting,
+    requested: Option<usize>,
+    current: usize,
+    /// The number in the next or the running trial.
+    candidate: usize,
+    trial: Option<AbTest>,
+    backoff: Backoff,
+    polls: u32,
+    /// `current` is known from the file system and not measured yet.
+    is_prior: bool,
+    polled_at: Instant,
+    contention: ContentionDetector,
 }
 
-/// What there is to see at one moment.
+/// What one poll observes.
 #[derive(Clone, Copy)]
-pub struct Sight {
+pub struct Observation {
     pub now: Instant,
     /// Entries that all workers have removed so far.
     pub removed: u64,
-    pub waits: Waits,
-    /// Workers that have work.
-    pub busy: usize,
-    /// Something else decides how fast it goes, or is tried.
+    pub sched_counts: SchedCounts,
+    pub busy_workers: usize,
+    /// Something else limits the speed or is tested.
     pub is_disturbed: bool,
 }
 
-impl Crowd {
-    /// `asked`: `None` for so many as are fastest.
-    pub fn new(workers: usize, asked: Option<usize>) -> Self {
+impl ThreadTuner {
+    /// `requested` is a fixed number of workers; `None` to find the fastest number.
+    pub fn new(workers: usize, requested: Option<usize>) -> Self {
         Self {
             workers,
-            asked: asked.map(|number| number.clamp(1, workers)),
-            chosen: workers,
-            other: fewer(workers),
+            requested: requested.map(|number| number.clamp(1, workers)),
+            current: workers,
+            candidate: fewer(workers),
             trial: None,
-            trust: Trust::none(),
-            looks: 0,
-            is_believed: false,
-            looked_at: Instant::now(),
-            waiting: Waiting::default(),
+            backoff: Backoff::new(),
+            polls: 0,
+            is_prior: false,
+            polled_at: Instant::now(),
+            contention: ContentionDetector::default(),
         }
     }
 
-    /// Takes what is known of the file system as the first choice.
-    pub fn expect(&mut self, several_are_faster: Option<bool>) {
-        let Some(several_are_faster) = several_are_faster else {
+    /// Sets the first number by what is known of the file system.
+    pub fn set_prior(&mut self, scales: Option<bool>) {
+        let Some(scales) = scales else {
             return;
         };
-        if !several_are_faster {
-            self.chosen = 1;
-            self.other = more(1).min(self.workers);
+        if !scales {
+            self.current = 1;
+            self.candidate = more(1).min(self.workers);
         }
-        self.is_believed = true;
-        self.trust.expect();
+        self.is_prior = true;
+        self.backoff.start_prior();
     }
 
-    /// Takes the number that is asked for from now on, as far as there are so many.
-    pub fn ask(&mut self, asked: Option<usize>) {
-        self.asked = asked.map(|number| number.clamp(1, self.workers));
+    /// Fixes the number of workers from now on; `None` to find the fastest number.
+    pub fn request(&mut self, requested: Option<usize>) {
+        self.requested = requested.map(|number| number.clamp(1, self.workers));
         self.trial = None;
     }
 
-    /// One of them could not be started.
-    pub fn lose_worker(&mut self) {
+    /// Removes a worker whose thread could not be started.
+    pub fn remove_worker(&mut self) {
         self.workers = (self.workers - 1).max(1);
-        self.asked = self.asked.map(|number| number.min(self.workers));
-        self.chosen = self.chosen.min(self.workers);
-        self.other = match fewer(self.chosen) {
-            same if same == self.chosen => more(same).min(self.workers),
+        self.requested = self.requested.map(|number| number.min(self.workers));
+        self.current = self.current.min(self.workers);
+        self.candidate = match fewer(self.current) {
+            same if same == self.current => more(same).min(self.workers),
             fewer => fewer,
         };
         self.trial = None;
     }
 
-    /// How many may be at work now.
-    pub fn allowed(&self) -> usize {
+    /// Returns the limit of active workers.
+    pub fn max_active(&self) -> usize {
         match &self.trial {
-            Some(trial) if trial.is_other() => self.other,
-            _ => self.asked.unwrap_or(self.chosen),
+            Some(trial) if trial.is_candidate_active() => self.candidate,
+            _ => self.requested.unwrap_or(self.current),
         }
     }
 
-    pub fn is_trying(&self) -> bool {
+    pub fn has_running_trial(&self) -> bool {
         self.trial.is_some()
     }
 
-    /// When it is to be looked again.
-    pub fn pause(&self) -> Duration {
-        match (&self.trial, self.asked) {
-            (Some(_), _) => TRYING,
-            (None, None) if self.workers > 1 && self.looks < LOOKS_AT_THE_BEGINNING => BEGINNING,
-            (None, None) if self.workers > 1 => WATCHING,
+    /// Returns the time until the next poll.
+    pub fn poll_interval(&self) -> Duration {
+        match (&self.trial, self.requested) {
+            (Some(_), _) => TRIAL_INTERVAL,
+            (None, None) if self.workers > 1 && self.polls < INITIAL_POLLS => INITIAL_INTERVAL,
+            (None, None) if self.workers > 1 => IDLE_INTERVAL,
             (None, _) => Duration::MAX,
         }
     }
 
-    /// Looks how fast it goes, and begins, goes on with or ends a trial.
-    pub fn look(&mut self, sight: Sight) {
-        let has_stood = sight.now - self.looked_at > LONGEST_GAP;
-        self.looked_at = sight.now;
-        self.looks = self.looks.saturating_add(1);
-        let is_alone = self.allowed() < 2 || self.asked.is_some() || self.trial.is_some();
-        let (removed, waits) = (sight.removed, sight.waits);
-        let has_other_reason = sight.is_disturbed || is_alone;
-        let wait = self
-            .waiting
-            .is_for_each_other(removed, waits, has_other_reason);
-        if wait && self.is_believed {
-            self.is_believed = false; // from now on rates decide
-            self.chosen = 1;
-            self.other = more(1).min(self.workers);
-            self.trust.expect();
+    /// Starts, updates or ends a trial.
+    pub fn poll(&mut self, observation: Observation) {
+        let Observation {
+            now,
+            removed,
+            sched_counts,
+            busy_workers,
+            is_disturbed,
+        } = observation;
+        let was_stopped = now - self.polled_at > MAX_POLL_GAP;
+        self.polled_at = now;
+        self.polls = self.polls.saturating_add(1);
+        let is_fixed = self.max_active() < 2 || self.requested.is_some() || self.trial.is_some();
+        let is_contended =
+            self.contention
+                .is_lock_contention(removed, sched_counts, is_disturbed || is_fixed);
+        if is_contended && self.is_prior {
+            self.is_prior = false; // from now on only measured rates count
+            self.current = 1;
+            self.candidate = more(1).min(self.workers);
+            self.backoff.start_prior();
         }
-        // Where there is not work for all it is not their number that decides.
-        let have_work = sight.busy >= self.allowed();
+        // With too little work the number of workers does not determine the rate.
+        let has_enough_work = busy_workers >= self.max_active();
         let Some(trial) = &mut self.trial else {
-            let is_free = self.other != self.chosen && self.asked.is_none();
-            if is_free && !sight.is_disturbed && !has_stood && have_work && self.trust.is_over() {
-                self.trial = Some(Trial::begin(&WINDOW, sight.now, sight.removed));
+            let may_change = self.candidate != self.current && self.requested.is_none();
+            let is_due = self.backoff.is_expired();
+            if may_change && !is_disturbed && !was_stopped && has_enough_work && is_due {
+                self.trial = Some(AbTest::start(&WINDOW, now, removed));
             }
             return;
         };
-        if sight.is_disturbed || has_stood || (trial.is_settled() && !have_work) {
+        if is_disturbed || was_stopped || (trial.is_measuring() && !has_enough_work) {
             self.trial = None;
-            self.trust.postpone();
-        } else if let Some(other_is_faster) = trial.go_on(sight.now, sight.removed, have_work) {
+            self.backoff.postpone();
+        } else if let Some(is_candidate_faster) = trial.update(now, removed, has_enough_work) {
             self.trial = None;
-            self.decide(other_is_faster);
+            self.apply_result(is_candidate_faster);
         }
     }
 
-    fn decide(&mut self, other_is_faster: bool) {
-        self.is_believed = false;
-        let was_fewer = self.other < self.chosen;
-        if other_is_faster {
-            self.chosen = self.other;
+    fn apply_result(&mut self, is_candidate_faster: bool) {
+        self.is_prior = false;
+        let was_fewer = self.candidate < self.current;
+        if is_candidate_faster {
+            self.current = self.candidate;
         }
-        self.trust.renew(other_is_faster);
-        // What has won goes on; what has lost is turned round.
-        let (fewer, more) = (fewer(self.chosen), more(self.chosen).min(self.workers));
-        self.other = match was_fewer == other_is_faster {
-            true if fewer < self.chosen => fewer,
-            false if more > self.chosen => more,
+        self.backoff.restart(is_candidate_faster);
+        // Hill climbing: a direction that won continues, one that lost is reversed.
+        let (fewer, more) = (fewer(self.current), more(self.current).min(self.workers));
+        self.candidate = match was_fewer == is_candidate_faster {
+            true if fewer < self.current => fewer,
+            false if more > self.current => more,
             true => more,
             false => fewer,
         };
     }
 }
 
-/// The next number to try, by a third less or a half more: 8, 5, 3, 2, 1.
+/// Returns the next smaller candidate, less by a third: 8, 5, 3, 2, 1.
 fn fewer(number: usize) -> usize {
     (2 * number / 3).max(1)
 }
 
+/// Returns the next larger candidate, more by a half.
 fn more(number: usize) -> usize {
     (3 * number).div_ceil(2)
 }
@@ -192,200 +197,205 @@ fn more(number: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Plays so many milliseconds with a rate, in removals a millisecond, for each number at work.
-    struct Played {
-        crowd: Crowd,
-        sight: Sight,
+    /// A tuner on a simulated clock. A rate is removals per millisecond, by active workers.
+    struct Simulation {
+        tuner: ThreadTuner,
+        observation: Observation,
     }
 
-    impl Played {
-        fn new(workers: usize, expected: Option<bool>) -> Self {
-            let mut crowd = Crowd::new(workers, None);
-            crowd.expect(expected);
-            let sight = Sight {
-                now: crowd.looked_at,
+    impl Simulation {
+        fn new(workers: usize, prior: Option<bool>) -> Self {
+            let mut tuner = ThreadTuner::new(workers, None);
+            tuner.set_prior(prior);
+            let observation = Observation {
+                now: tuner.polled_at,
                 removed: 0,
-                waits: Waits::default(),
-                busy: 0,
+                sched_counts: SchedCounts::default(),
+                busy_workers: 0,
                 is_disturbed: false,
             };
-            Self { crowd, sight }
+            Self { tuner, observation }
         }
 
-        /// Has a trial under way.
-        fn trying() -> Self {
-            let mut played = Self::new(2, None);
-            played.play(40, |_| 200);
-            assert!(played.crowd.is_trying());
-            played
+        fn with_running_trial() -> Self {
+            let mut simulation = Self::new(2, None);
+            simulation.run(40, |_| 200);
+            assert!(simulation.tuner.has_running_trial());
+            simulation
         }
 
-        fn play(&mut self, ms: u64, rate: impl Fn(usize) -> u64) -> usize {
+        fn run(&mut self, ms: u64, rate: impl Fn(usize) -> u64) -> usize {
             for _ in 0..ms {
-                self.sight.now += Duration::from_millis(1);
-                self.sight.removed += rate(self.crowd.allowed());
-                self.sight.busy = self.crowd.allowed();
-                self.crowd.look(self.sight);
+                self.observation.now += Duration::from_millis(1);
+                self.observation.removed += rate(self.tuner.max_active());
+                self.observation.busy_workers = self.tuner.max_active();
+                self.tuner.poll(self.observation);
             }
-            self.crowd.chosen
+            self.tuner.current
         }
 
-        /// The same until a trial has come to its end; trust passes by the clock, not as played.
+        /// Runs to the end of one trial. The backoff is reset, because it uses the real clock.
         fn decide(&mut self, rate: impl Fn(usize) -> u64) -> usize {
-            self.crowd.trust = Trust::none();
-            self.play(1, &rate);
-            assert!(self.crowd.is_trying());
+            self.tuner.backoff = Backoff::new();
+            self.run(1, &rate);
+            assert!(self.tuner.has_running_trial());
             for _ in 0..10_000 {
-                if !self.crowd.is_trying() {
-                    return self.crowd.chosen;
+                if !self.tuner.has_running_trial() {
+                    return self.tuner.current;
                 }
-                self.play(1, &rate);
+                self.run(1, &rate);
             }
-            panic!("a trial must end");
+            panic!("the trial does not end");
         }
 
-        /// Sees something else a millisecond later.
-        fn see(&mut self, change: impl FnOnce(&mut Sight)) {
-            self.sight.now += Duration::from_millis(1);
-            change(&mut self.sight);
-            self.crowd.look(self.sight);
+        /// Polls a changed observation one millisecond later.
+        fn poll(&mut self, change: impl FnOnce(&mut Observation)) {
+            self.observation.now += Duration::from_millis(1);
+            change(&mut self.observation);
+            self.tuner.poll(self.observation);
         }
     }
 
     #[test]
-    fn the_fastest_number_is_found_from_wherever_it_begins() {
+    fn fastest_number_is_found_from_any_start() {
         for (workers, numbers) in [(8, vec![1, 2, 3, 5, 8]), (6, vec![1, 2, 6]), (3, vec![2])] {
             for fastest in numbers {
                 let rate = |number: usize| (400 * number.min(fastest) / number.max(fastest)) as u64;
-                for expected in [None, Some(true), Some(false)] {
-                    let mut played = Played::new(workers, expected);
+                for prior in [None, Some(true), Some(false)] {
+                    let mut simulation = Simulation::new(workers, prior);
                     for _ in 0..8 {
-                        played.decide(rate);
+                        simulation.decide(rate);
                     }
-                    assert_eq!(played.crowd.chosen, fastest, "{workers} {expected:?}");
+                    assert_eq!(simulation.tuner.current, fastest, "{workers} {prior:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn who_waits_for_each_other_is_too_many_and_is_compared_with_more_before_long() {
-        let wait = |played: &mut Played| {
+    fn contention_reduces_a_prior_to_one_worker_until_rates_decide() {
+        let contend = |simulation: &mut Simulation| {
             for _ in 0..4 {
-                played.see(|sight| {
-                    sight.removed += 1_000;
-                    sight.waits.sleeps += 500;
+                simulation.poll(|observation| {
+                    observation.removed += 1_000;
+                    observation.sched_counts.voluntary_switches += 500;
                 });
             }
-            played.crowd.allowed()
+            simulation.tuner.max_active()
         };
-        let mut played = Played::new(4, Some(true));
-        assert_eq!(wait(&mut played), 1);
-        assert!(!played.crowd.trust.is_over());
-        // and then rates decide, however often they sleep
-        assert_eq!(played.decide(|number| 100 * number as u64), 2);
-        assert_eq!(wait(&mut played), 2);
-        // as where a number was asked for, and where all is tried: a server may let all sleep
-        let mut played = Played::new(4, Some(true));
-        played.crowd.ask(Some(3));
-        assert_eq!(wait(&mut played), 3);
-        let mut played = Played::new(4, None);
-        assert_eq!(played.decide(|number| 100 * number as u64), 4);
-        assert_eq!(wait(&mut played), 4);
+        let mut simulation = Simulation::new(4, Some(true));
+        assert_eq!(contend(&mut simulation), 1);
+        assert!(!simulation.tuner.backoff.is_expired());
+        // contention no longer counts after a measurement
+        assert_eq!(simulation.decide(|number| 100 * number as u64), 2);
+        assert_eq!(contend(&mut simulation), 2);
+        // nor with a requested number, nor without a prior: all threads may sleep for a server
+        let mut simulation = Simulation::new(4, Some(true));
+        simulation.tuner.request(Some(3));
+        assert_eq!(contend(&mut simulation), 3);
+        let mut simulation = Simulation::new(4, None);
+        assert_eq!(simulation.decide(|number| 100 * number as u64), 4);
+        assert_eq!(contend(&mut simulation), 4);
     }
 
     #[test]
-    fn the_first_looks_come_sooner() {
-        let mut played = Played::new(2, Some(true));
-        assert_eq!(played.crowd.pause(), BEGINNING);
-        played.play(u64::from(LOOKS_AT_THE_BEGINNING), |_| 1);
-        assert_eq!(played.crowd.pause(), WATCHING);
-        assert_eq!(Played::new(1, None).crowd.pause(), Duration::MAX);
+    fn first_polls_have_short_intervals() {
+        let mut simulation = Simulation::new(2, Some(true));
+        assert_eq!(simulation.tuner.poll_interval(), INITIAL_INTERVAL);
+        simulation.run(u64::from(INITIAL_POLLS), |_| 1);
+        assert_eq!(simulation.tuner.poll_interval(), IDLE_INTERVAL);
+        let alone = Simulation::new(1, None);
+        assert_eq!(alone.tuner.poll_interval(), Duration::MAX);
     }
 
     #[test]
-    fn what_is_not_clearly_faster_changes_nothing() {
-        for expected in [Some(true), Some(false)] {
-            let mut played = Played::new(2, expected);
-            let before = played.crowd.chosen;
-            assert_eq!(played.decide(|number| 100 + number as u64), before);
-            assert_eq!(played.decide(|number| 103 - number as u64), before);
+    fn slightly_faster_candidate_changes_nothing() {
+        for prior in [Some(true), Some(false)] {
+            let mut simulation = Simulation::new(2, prior);
+            let before = simulation.tuner.current;
+            assert_eq!(simulation.decide(|number| 100 + number as u64), before);
+            assert_eq!(simulation.decide(|number| 103 - number as u64), before);
         }
     }
 
     #[test]
-    fn what_is_known_is_not_tried_at_once() {
-        let mut played = Played::new(2, Some(false));
-        assert_eq!(played.play(500, |number| 100 * number as u64), 1);
-        assert!(!played.crowd.is_trying());
-        assert_eq!(played.decide(|number| 100 * number as u64), 2);
+    fn prior_is_not_tested_at_once() {
+        let mut simulation = Simulation::new(2, Some(false));
+        assert_eq!(simulation.run(500, |number| 100 * number as u64), 1);
+        assert!(!simulation.tuner.has_running_trial());
+        assert_eq!(simulation.decide(|number| 100 * number as u64), 2);
     }
 
     #[test]
-    fn nothing_is_tried_where_a_number_was_asked_for() {
-        for (asked, number) in [(3, 3), (1_000, 4), (1, 1)] {
-            let mut played = Played::new(4, None);
-            played.crowd = Crowd::new(4, Some(asked));
-            played.play(100, |_| 100);
-            assert!(!played.crowd.is_trying());
-            assert_eq!(played.crowd.allowed(), number);
-            assert_eq!(played.crowd.pause(), Duration::MAX);
-            // until it is to find out itself
-            played.crowd.ask(None);
-            played.play(1, |_| 100);
-            assert!(played.crowd.is_trying());
-            played.crowd.ask(Some(asked));
-            assert_eq!(played.crowd.allowed(), number);
+    fn requested_number_is_not_tested() {
+        for (requested, number) in [(3, 3), (1_000, 4), (1, 1)] {
+            let mut simulation = Simulation::new(4, None);
+            simulation.tuner = ThreadTuner::new(4, Some(requested));
+            simulation.run(100, |_| 100);
+            assert!(!simulation.tuner.has_running_trial());
+            assert_eq!(simulation.tuner.max_active(), number);
+            assert_eq!(simulation.tuner.poll_interval(), Duration::MAX);
+            // trials start when the request is withdrawn
+            simulation.tuner.request(None);
+            simulation.run(1, |_| 100);
+            assert!(simulation.tuner.has_running_trial());
+            simulation.tuner.request(Some(requested));
+            assert_eq!(simulation.tuner.max_active(), number);
         }
     }
 
     #[test]
-    fn nothing_is_learnt_where_something_else_decides_and_it_is_not_tried_at_once_again() {
-        let changes: [fn(&mut Sight); 3] = [
-            |sight| sight.is_disturbed = true,
-            |sight| sight.now += LONGEST_GAP,
-            |sight| sight.busy = 0,
+    fn disturbed_trial_is_aborted_and_postponed() {
+        let changes: [fn(&mut Observation); 3] = [
+            |observation| observation.is_disturbed = true,
+            |observation| observation.now += MAX_POLL_GAP,
+            |observation| observation.busy_workers = 0,
         ];
         for change in changes {
-            let mut played = Played::trying();
-            while !played.crowd.trial.as_ref().is_some_and(Trial::is_settled) {
-                played.play(1, |_| 200);
+            let mut simulation = Simulation::with_running_trial();
+            while !simulation
+                .tuner
+                .trial
+                .as_ref()
+                .is_some_and(AbTest::is_measuring)
+            {
+                simulation.run(1, |_| 200);
             }
-            played.see(change);
-            assert!(!played.crowd.is_trying());
-            assert_eq!(played.crowd.allowed(), 2);
-            played.sight.is_disturbed = false;
-            played.play(50, |_| 200);
-            assert!(!played.crowd.is_trying());
+            simulation.poll(change);
+            assert!(!simulation.tuner.has_running_trial());
+            assert_eq!(simulation.tuner.max_active(), 2);
+            simulation.observation.is_disturbed = false;
+            simulation.run(50, |_| 200);
+            assert!(!simulation.tuner.has_running_trial());
         }
-        // nor is it begun there
+        // a disturbance also prevents the start of a trial
         for change in changes {
-            let mut played = Played::new(2, None);
-            played.see(change);
-            assert!(!played.crowd.is_trying());
+            let mut simulation = Simulation::new(2, None);
+            simulation.poll(change);
+            assert!(!simulation.tuner.has_running_trial());
         }
     }
 
     #[test]
-    fn who_could_not_be_started_is_not_counted_on() {
-        let mut played = Played::new(4, None);
-        played.crowd.lose_worker();
-        played.crowd.lose_worker();
-        assert_eq!(played.crowd.allowed(), 2);
-        assert_eq!(played.decide(|number| 100 / number as u64), 1);
-        // nor is what is known forgotten
-        let mut played = Played::new(4, Some(false));
-        played.crowd.lose_worker();
-        assert_eq!(played.decide(|number| 100 * number as u64), 2);
-        // nor is one compared with one
-        let mut played = Played::new(2, None);
-        played.crowd.lose_worker();
-        played.play(50, |_| 200);
-        assert!(!played.crowd.is_trying());
-        let mut crowd = Crowd::new(4, Some(4));
-        crowd.lose_worker();
-        assert_eq!(crowd.allowed(), 3);
-        crowd.ask(Some(4));
-        assert_eq!(crowd.allowed(), 3);
+    fn worker_that_failed_to_start_is_not_counted() {
+        let mut simulation = Simulation::new(4, None);
+        simulation.tuner.remove_worker();
+        simulation.tuner.remove_worker();
+        assert_eq!(simulation.tuner.max_active(), 2);
+        assert_eq!(simulation.decide(|number| 100 / number as u64), 1);
+        // the prior stays
+        let mut simulation = Simulation::new(4, Some(false));
+        simulation.tuner.remove_worker();
+        assert_eq!(simulation.decide(|number| 100 * number as u64), 2);
+        // a single worker is not compared with itself
+        let mut simulation = Simulation::new(2, None);
+        simulation.tuner.remove_worker();
+        simulation.run(50, |_| 200);
+        assert!(!simulation.tuner.has_running_trial());
+        let mut tuner = ThreadTuner::new(4, Some(4));
+        tuner.remove_worker();
+        assert_eq!(tuner.max_active(), 3);
+        tuner.request(Some(4));
+        assert_eq!(tuner.max_active(), 3);
     }
 }

@@ -100,20 +100,20 @@ impl Worker<'_> {
             return end;
         }
         let splitting = &self.run.splitting;
-        if self.trial.is_none() && splitting.is_doubtful() {
+        if self.trial.is_none() && splitting.is_trial_due() {
             let directory = Arc::clone(walk.share(index));
             let removed = directory.removed.load(Relaxed);
-            let trial = splitting.try_it(Instant::now(), removed);
+            let trial = splitting.start_trial(Instant::now(), removed);
             self.trial = Some((directory, trial));
         }
-        let mut splits = splitting.pays();
+        let mut splits = splitting.is_worthwhile();
         if let Some((directory, trial)) = &mut self.trial {
             let removed = directory.removed.load(Relaxed);
-            if trial.go_on(Instant::now(), removed, given > 0) {
-                splits = splitting.pays();
+            if trial.update(Instant::now(), removed, given > 0) {
+                splits = splitting.is_worthwhile();
                 self.trial = None;
             } else {
-                splits = trial.splits();
+                splits = trial.is_splitting();
             }
         }
         if walk.file_system.frees_inodes_aside() {
@@ -168,14 +168,14 @@ mod tests {
         };
         let mut worker = Worker::new(&run, &tally, 4);
         let mut walk = Walk::begin(Arc::clone(&directory), descriptor, 4);
-        worker.trial = Some((directory, run.splitting.try_it(Instant::now(), 0)));
+        worker.trial = Some((directory, run.splitting.start_trial(Instant::now(), 0)));
         worker.forget_other_trial(&walk);
-        assert!(run.splitting.is_tried());
+        assert!(run.splitting.has_running_trial());
         walk.add_name(c"below");
         let at = walk.next_name();
         let below = walk.open(at, &tally.calls).unwrap();
         walk.enter(at, below, &tally.calls).unwrap();
         worker.forget_other_trial(&walk);
-        assert!(!run.splitting.is_tried());
+        assert!(!run.splitting.has_running_trial());
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
 use super::deferred_evict::Keeper;
-use super::dir_splitting::SplittingTrial;
+use super::dir_splitting::SplitTrial;
 use super::dir_stack::Walk;
 use super::names::Chunk;
 use super::remover::{Failure, Hands, Stopped, Tally};
@@ -47,7 +47,7 @@ pub struct Worker<'run> {
     pub(super) most_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     chunk: Arc<Chunk>,
-    pub(super) trial: Option<(Arc<Directory>, SplittingTrial<'run>)>,
+    pub(super) trial: Option<(Arc<Directory>, SplitTrial<'run>)>,
 }
 
 pub type Outcome<T> = std::result::Result<T, Stopped>;
