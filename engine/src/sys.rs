@@ -27,7 +27,7 @@ const KCMP_FS: libc::c_int = 3;
 /// Container runtimes forbid the call to those who are not to make namespaces, too. What only says
 /// that it does (there are emulations of the kernel) is not believed: the first thread's current
 /// directory must be another one (kcmp(2)).
-pub fn own_current_directory() -> Result<()> {
+pub fn unshare_cwd() -> Result<()> {
     // SAFETY: unshare takes a number and touches no memory; the thread goes on with a copy of
     // what it has shared: its current directory, its root and its umask.
     answered(unsafe { libc::unshare(libc::CLONE_FS) })?;

@@ -201,7 +201,7 @@ impl Calls {
     }
 
     /// Opens whatever a name stands for only to have it (`PATH`): nothing else comes of it.
-    pub fn open_to_keep(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    pub fn open_path_fd(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.counted(Call::Openat, || {
             rustix::fs::openat(above, name, flags, Mode::empty())
@@ -315,13 +315,13 @@ impl Calls {
         });
     }
 
-    /// Makes a directory the calling thread's current one; see `sys::own_current_directory`.
-    pub fn stand_in(&self, directory: BorrowedFd<'_>) -> Result<()> {
+    /// Makes a directory the calling thread's current one; see `sys::unshare_cwd`.
+    pub fn fchdir(&self, directory: BorrowedFd<'_>) -> Result<()> {
         self.counted(Call::Fchdir, || rustix::process::fchdir(directory))
     }
 
     /// Makes the root the calling thread's current directory.
-    pub fn stand_in_root(&self) -> Result<()> {
+    pub fn chdir_root(&self) -> Result<()> {
         self.counted(Call::Chdir, || rustix::process::chdir(c"/"))
     }
 

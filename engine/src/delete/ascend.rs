@@ -27,9 +27,9 @@ impl Worker<'_> {
         let index = walk.levels.len() - 1;
         let is_kept = self.run.filters.are_active() || walk.top().is_spoiled;
         if is_kept || index == 0 {
-            self.hands.wait()?; // the first level of a walk waits where it is released
+            self.remover.wait()?; // the first level of a walk waits where it is released
         } else {
-            self.hands.wait_to_remove()?;
+            self.remover.wait_to_remove()?;
         }
         if index > 0 {
             if let Err(why) = walk.open_above(self.calls) {
@@ -57,9 +57,9 @@ impl Worker<'_> {
         if level.is_spoiled {
             walk.spoil(above);
         } else if !self.run.filters.are_active() {
-            self.hands.leave_directory();
+            self.remover.leave_removed_dir();
             match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
-                Ok(()) => self.hands.tally.add_directory(),
+                Ok(()) => self.remover.tally.add_directory(),
                 Err(Errno::NOENT) if self.is_gone(&descriptor) => (),
                 Err(Errno::NOENT) => self.failed_below(walk, at, "remove", Errno::STALE),
                 Err(Errno::NOTEMPTY | Errno::EXIST)
@@ -92,7 +92,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Gives up the levels above that cannot be reached any more, down from one that is open.
+    /// Gives up the levels above that cannot be progress any more, down from one that is open.
     fn lose_way(&mut self, walk: &mut Walk, why: Errno) -> Outcome<()> {
         let index = walk.levels.len() - 2;
         self.run.failures.tell("open", &walk.path(index), why);
@@ -140,7 +140,7 @@ impl Worker<'_> {
             if directory.is_spoiled() {
                 above.spoil();
             } else if !self.run.filters.are_active() {
-                self.hands.wait_to_remove()?;
+                self.remover.wait_to_remove()?;
                 let opened = match &descriptor {
                     Some(descriptor) => self.open_above(descriptor.as_fd(), &above),
                     None => Err(Errno::STALE),
@@ -151,11 +151,11 @@ impl Worker<'_> {
                         above.spoil();
                     }
                     Ok(opened) => {
-                        self.hands.leave_directory();
+                        self.remover.leave_removed_dir();
                         let result = self.calls.rmdir(opened.as_fd(), name);
                         let has_name = |one: &OwnedFd| self.has_name(one, opened.as_fd(), name);
                         match result {
-                            Ok(()) => self.hands.tally.add_directory(),
+                            Ok(()) => self.remover.tally.add_directory(),
                             Err(Errno::NOENT)
                                 if descriptor.as_ref().map_or(true, |one| self.is_gone(one)) => {}
                             Err(Errno::NOTEMPTY | Errno::EXIST)
@@ -196,15 +196,15 @@ impl Worker<'_> {
         let held = target.take_holder();
         let result = match &held {
             Some(holder) => {
-                self.hands.wait_to_remove()?;
+                self.remover.wait_to_remove()?;
                 let name = target.name.as_c_str();
                 self.calls.stat(holder.as_fd(), name).and_then(|status| {
                     if Identity::of(&status) != directory.known.identity {
                         return Err(Errno::STALE); // another one stands in its place
                     }
-                    self.hands.leave_directory();
+                    self.remover.leave_removed_dir();
                     let result = self.calls.rmdir(holder.as_fd(), name);
-                    result.map(|()| self.hands.tally.add_directory())
+                    result.map(|()| self.remover.tally.add_directory())
                 })
             }
             None if self.run.filters.are_active() => Ok(()),

@@ -1,8 +1,8 @@
-//! Two in one directory where names can be removed only one after the other: one removes them, the
-//! other one frees their inodes.
+//! Deferred eviction, for file systems that serialize the removals in one directory.
 //!
-//! What has no name any more is freed when nobody has it open. So the other one opens names ahead
-//! of the first, and closes what the first has removed.
+//! The kernel evicts the inode of an unlinked file when its last descriptor is closed. One worker
+//! removes names. A helper opens names ahead of it (`O_PATH`) and closes them once they are
+//! removed, so the eviction happens in the helper's close(), outside the directory lock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
@@ -12,125 +12,128 @@ use std::time::Duration;
 use rustix::fd::{AsFd, OwnedFd};
 
 use super::dir_stack::Walk;
-use super::names::Chunk;
+use super::names::NameBatch;
 use super::shared_dir::Directory;
 use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
 
-/// More are not kept at the same time; more were no faster.
-const MOST_KEPT: usize = 256;
+/// Descriptors of one helper. More were no faster.
+const MAX_EVICT_FDS: usize = 256;
 
-/// So many are opened, or closed, in a row.
-const BURST: usize = 64;
+/// Names that the helper opens, or closes, in a row.
+const BATCH_SIZE: usize = 64;
 
-/// Whoever is caught up with begins so far ahead that the two do not meet in between.
-const AHEAD: usize = 32;
+/// When overtaken, the helper restarts this many names ahead.
+const LEAD: usize = 32;
 
-/// Looks for something to do before a sleep.
-const LOOKS: u32 = 200;
-const SLEEP: Duration = Duration::from_micros(50);
+/// The helper spins this often without work, then sleeps.
+const MAX_SPINS: u32 = 200;
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// What the two know of each other.
-pub struct Keeping {
-    chunk: Arc<Chunk>,
-    /// The place in the chunk's files that the one who removes has reached.
-    reached: AtomicUsize,
-    is_over: AtomicBool,
+/// The state that the remover and its helper share.
+pub struct DeferredEvict {
+    batch: Arc<NameBatch>,
+    /// The index in the batch's files that the remover has progress.
+    progress: AtomicUsize,
+    is_finished: AtomicBool,
 }
 
-/// The one who keeps, as the one who removes knows it; gone with this.
-pub struct Keeper(Option<Arc<Keeping>>);
+/// The remover's handle of its helper. Dropping it stops the helper.
+pub struct EvictHelper(Option<Arc<DeferredEvict>>);
 
-impl Keeper {
+impl EvictHelper {
     pub fn none() -> Self {
         Self(None)
     }
 
-    pub fn reached(&self) -> Option<&AtomicUsize> {
-        self.0.as_ref().map(|keeping| &keeping.reached)
+    pub fn progress(&self) -> Option<&AtomicUsize> {
+        self.0.as_ref().map(|evict| &evict.progress)
     }
 }
 
-impl Drop for Keeper {
+impl Drop for EvictHelper {
     fn drop(&mut self) {
-        if let Some(keeping) = &self.0 {
-            keeping.is_over.store(true, Relaxed);
+        if let Some(evict) = &self.0 {
+            evict.is_finished.store(true, Relaxed);
         }
     }
 }
 
 impl Worker<'_> {
-    /// Has somebody keep what this worker is about to remove.
-    pub(super) fn give_keeping(
+    /// Queues a helper for the names that this worker is about to remove.
+    pub(super) fn request_evict_helper(
         &self,
         walk: &mut Walk,
-        chunk: &Arc<Chunk>,
+        batch: &Arc<NameBatch>,
         begin: usize,
-        keeper: &mut Keeper,
+        evict_helper: &mut EvictHelper,
     ) {
         let Ok(descriptor) = self.calls.duplicate(walk.descriptor()) else {
             return;
         };
         let directory = Arc::clone(walk.share(walk.levels.len() - 1));
         directory.begin();
-        let keeping = Arc::new(Keeping {
-            chunk: Arc::clone(chunk),
-            reached: AtomicUsize::new(begin),
-            is_over: AtomicBool::new(false),
+        let evict = Arc::new(DeferredEvict {
+            batch: Arc::clone(batch),
+            progress: AtomicUsize::new(begin),
+            is_finished: AtomicBool::new(false),
         });
-        *keeper = Keeper(Some(Arc::clone(&keeping)));
+        *evict_helper = EvictHelper(Some(Arc::clone(&evict)));
         self.run
             .queue
-            .push(Task::Evict(directory, descriptor, keeping));
+            .push(Task::Evict(directory, descriptor, evict));
     }
 
-    /// Keeps what another one removes, and frees it, until that one is done or somebody is to wait.
-    pub(super) fn keep(
+    /// Runs as a helper until the remover is done or the throttle limits any worker.
+    pub(super) fn evict_inodes(
         &mut self,
         directory: Arc<Directory>,
         descriptor: OwnedFd,
-        keeping: &Keeping,
+        evict: &DeferredEvict,
     ) -> Outcome<()> {
-        // It works for the one who removes, in whose place it is: that one must never wait for it.
-        self.run.throttle.release_slot(&mut self.hands.slot);
-        let footing = self.hands.stand_in(descriptor.as_fd());
-        let here = self.hands.place(descriptor.as_fd(), footing);
-        let files = &keeping.chunk.files;
-        let most = self.most_open.min(MOST_KEPT);
-        let burst = BURST.min(most / 2);
-        let mut kept: VecDeque<(usize, OwnedFd)> = VecDeque::new();
-        let (mut next, mut looks) = (0, 0);
-        while !keeping.is_over.load(Relaxed) && self.hands.is_unhindered() {
-            let reached = keeping.reached.load(Acquire);
-            next = next.max(reached + AHEAD);
-            looks += 1;
-            if kept.get(burst - 1).is_some_and(|(at, _)| *at < reached) {
-                // the last first: the kernel lists what is to be freed, the newest at its head
-                for (_, one) in kept.drain(..burst).rev() {
-                    self.calls.close(one);
+        // The helper runs without a slot, so that the remover never waits for it.
+        self.run.throttle.release_slot(&mut self.remover.slot);
+        let cwd = self.remover.enter_dir(descriptor.as_fd());
+        let dirfd = self.remover.dirfd(descriptor.as_fd(), cwd);
+        let files = &evict.batch.files;
+        let max_fds = self.max_open.min(MAX_EVICT_FDS);
+        let batch_size = BATCH_SIZE.min(max_fds / 2);
+        let mut pinned: VecDeque<(usize, OwnedFd)> = VecDeque::new();
+        let (mut next, mut spins) = (0, 0);
+        while !evict.is_finished.load(Relaxed) && self.remover.is_unrestricted() {
+            let progress = evict.progress.load(Acquire);
+            next = next.max(progress + LEAD);
+            spins += 1;
+            if pinned
+                .get(batch_size - 1)
+                .is_some_and(|(at, _)| *at < progress)
+            {
+                // Newest first, in the order of the kernel's orphan list.
+                for (_, path_fd) in pinned.drain(..batch_size).rev() {
+                    self.calls.close(path_fd);
                 }
-            } else if next < files.len() && kept.len() + burst <= most {
-                let end = (next + burst).min(files.len());
+            } else if next < files.len() && pinned.len() + batch_size <= max_fds {
+                let end = (next + batch_size).min(files.len());
                 while next < end {
-                    let (at, name) = (next, keeping.chunk.name(files[next]));
+                    let (at, name) = (next, evict.batch.name(files[next]));
                     next += 1;
-                    let Ok(one) = self.calls.open_to_keep(here, name) else {
-                        break; // probably the other one was faster
+                    let Ok(path_fd) = self.calls.open_path_fd(dirfd, name) else {
+                        break; // the remover was probably faster
                     };
-                    kept.push_back((at, one));
+                    pinned.push_back((at, path_fd));
                 }
-            } else if looks < LOOKS {
+            } else if spins < MAX_SPINS {
                 std::hint::spin_loop();
                 continue;
             } else {
-                std::thread::sleep(SLEEP);
+                std::thread::sleep(POLL_INTERVAL);
             }
-            looks = 0;
+            spins = 0;
         }
-        for (_, one) in kept.drain(..).rev() {
-            self.calls.close(one);
+        for (_, path_fd) in pinned.drain(..).rev() {
+            self.calls.close(path_fd);
         }
-        self.run.throttle.acquire_slot(&mut self.hands.slot);
+        self.run.throttle.acquire_slot(&mut self.remover.slot);
         self.release(directory, Some(descriptor))
     }
 }
@@ -146,75 +149,75 @@ mod tests {
 
     const FILES: usize = 2_000;
 
-    /// Has somebody keep the files of a directory for whoever does what is asked.
-    fn kept_while(most_open: usize, act: impl FnOnce(&Run, &Keeping, &Calls)) {
+    /// Runs a helper on a directory of files while `act` plays the remover.
+    fn run_helper(max_open: usize, act: impl FnOnce(&Run, &DeferredEvict, &Calls)) {
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().canonicalize().unwrap().join("target");
         std::fs::create_dir(&target).unwrap();
-        let mut chunk = Chunk::default();
+        let mut batch = NameBatch::default();
         for number in 0..FILES {
             let name = std::ffi::CString::new(number.to_string()).unwrap();
             std::fs::write(target.join(name.to_str().unwrap()), "").unwrap();
-            chunk.add_file(&name, 0);
+            batch.add_file(&name, 0);
         }
         let asked = Arguments {
             targets: vec![target.clone().into()],
             ..Arguments::default()
         };
         let run = Run::new(&asked, 2);
-        let (way, tally) = (Calls::new(false), Tally::new(Calls::new(false)));
-        let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &way) else {
-            panic!("a target is begun as a whole");
+        let (open_calls, tally) = (Calls::new(false), Tally::new(Calls::new(false)));
+        let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &open_calls) else {
+            panic!("a target is one task");
         };
         directory.begin();
-        let keeper = Keeper(Some(Arc::new(Keeping {
-            chunk: Arc::new(chunk),
-            reached: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
+        let evict_helper = EvictHelper(Some(Arc::new(DeferredEvict {
+            batch: Arc::new(batch),
+            progress: AtomicUsize::new(0),
+            is_finished: AtomicBool::new(false),
         })));
-        let keeping = Arc::clone(keeper.0.as_ref().unwrap());
+        let evict = Arc::clone(evict_helper.0.as_ref().unwrap());
         scope(|threads| {
-            let keep = threads.spawn(|| {
-                let mut worker = Worker::new(&run, &tally, most_open);
-                run.throttle.acquire_slot(&mut worker.hands.slot);
-                assert!(worker.keep(directory, descriptor, &keeping).is_ok());
-                run.throttle.release_slot(&mut worker.hands.slot);
+            let helper = threads.spawn(|| {
+                let mut worker = Worker::new(&run, &tally, max_open);
+                run.throttle.acquire_slot(&mut worker.remover.slot);
+                assert!(worker.evict_inodes(directory, descriptor, &evict).is_ok());
+                run.throttle.release_slot(&mut worker.remover.slot);
             });
-            act(&run, &keeping, &tally.calls);
-            drop(keeper);
-            keep.join().unwrap();
+            act(&run, &evict, &tally.calls);
+            drop(evict_helper);
+            helper.join().unwrap();
         });
-        let made = |call| tally.calls.count(call).calls;
-        assert_eq!(made(Call::Close), made(Call::Openat) + 1); // and the directory
-        assert_eq!(made(Call::Unlinkat), 0);
+        let count = |call| tally.calls.count(call).calls;
+        assert_eq!(count(Call::Close), count(Call::Openat) + 1); // and the directory
+        assert_eq!(count(Call::Unlinkat), 0);
         assert_eq!(std::fs::read_dir(&target).unwrap().count(), FILES);
     }
 
-    fn wait_for(mut is_so: impl FnMut() -> bool) {
-        while !is_so() {
+    fn wait_for(mut condition: impl FnMut() -> bool) {
+        while !condition() {
             yield_now();
         }
     }
 
     #[test]
-    fn no_more_are_kept_than_may_be_and_those_are_closed_that_the_other_has_passed() {
-        for (most_open, most) in [(4, 4), (63, 62), (2_048, MOST_KEPT as u64)] {
-            kept_while(most_open, |_, keeping, calls| {
-                let made = |call| calls.count(call).calls;
-                wait_for(|| made(Call::Openat) == most);
-                assert_eq!(made(Call::Close), 0);
-                // it begins a little ahead, and closes what is behind the other
-                keeping.reached.store(AHEAD + most as usize, Relaxed);
-                wait_for(|| made(Call::Openat) == 2 * most && made(Call::Close) == most);
+    fn helper_limits_its_descriptors_and_closes_removed_names() {
+        for (max_open, max_fds) in [(4, 4), (63, 62), (2_048, MAX_EVICT_FDS as u64)] {
+            run_helper(max_open, |_, evict, calls| {
+                let count = |call| calls.count(call).calls;
+                wait_for(|| count(Call::Openat) == max_fds);
+                assert_eq!(count(Call::Close), 0);
+                // it opens ahead of the remover, and closes what the remover has passed
+                evict.progress.store(LEAD + max_fds as usize, Relaxed);
+                wait_for(|| count(Call::Openat) == 2 * max_fds && count(Call::Close) == max_fds);
             });
         }
     }
 
     #[test]
-    fn whoever_keeps_is_in_nobodys_way() {
-        kept_while(64, |run, _, calls| {
+    fn helper_takes_no_concurrency_slot() {
+        run_helper(64, |run, _, calls| {
             wait_for(|| calls.count(Call::Openat).calls > 0);
-            // There is a place for one: whoever removes has it
+            // the remover gets the only slot
             run.throttle.set_max_active(1);
             let mut slot = crate::delete::throttle::Slot::default();
             run.throttle.acquire_slot(&mut slot);
@@ -224,16 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_while_somebody_has_to_wait() {
+    fn helper_closes_all_descriptors_when_throttled() {
         for change in [
             |run: &Run| run.throttle.set_paused(true),
             |run: &Run| run.throttle.set_rate(Some(1)),
             |run: &Run| run.throttle.set_gentle(true),
         ] {
-            kept_while(64, |run, _, calls| {
+            run_helper(64, |run, _, calls| {
                 wait_for(|| calls.count(Call::Openat).calls > 0);
                 change(run);
-                // and the directory, though nobody has said that it is over
+                // and the directory, though the remover is not done
                 wait_for(|| calls.count(Call::Close).calls == calls.count(Call::Openat).calls + 1);
             });
         }

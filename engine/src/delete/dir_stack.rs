@@ -50,7 +50,7 @@ pub struct Walk {
     /// Where reading goes on, for levels not read to their end.
     cookies: Vec<(usize, u64)>,
     open: usize,
-    most_open: usize,
+    max_open: usize,
     /// No level above this one has a descriptor, the first level aside.
     first_open: usize,
     /// No level above this one has names that wait.
@@ -59,7 +59,7 @@ pub struct Walk {
 
 impl Walk {
     /// Begins in a directory.
-    pub fn begin(directory: Arc<Directory>, descriptor: OwnedFd, most_open: usize) -> Self {
+    pub fn begin(directory: Arc<Directory>, descriptor: OwnedFd, max_open: usize) -> Self {
         Self {
             levels: vec![Level::new(&directory.known, 0, 0, descriptor)],
             names: NameStack::default(),
@@ -68,7 +68,7 @@ impl Walk {
             shared: vec![directory],
             cookies: Vec::new(),
             open: 1,
-            most_open,
+            max_open,
             first_open: 1,
             first_waiting: 0,
         }
@@ -133,7 +133,7 @@ impl Walk {
             calls.close(descriptor);
             return Err(Errno::XDEV);
         }
-        if self.open >= self.most_open {
+        if self.open >= self.max_open {
             self.close_oldest(calls);
         }
         self.add_level(at, &known, descriptor);
@@ -162,7 +162,7 @@ impl Walk {
 
     /// Leaves the level it stands in for the one above, which is open afterwards.
     ///
-    /// Where that cannot be reached by `..` any more, nothing has changed.
+    /// Where that cannot be progress by `..` any more, nothing has changed.
     pub fn open_above(&mut self, calls: &Calls) -> Result<()> {
         let index = self.levels.len() - 2;
         if self.levels[index].descriptor.is_some() {

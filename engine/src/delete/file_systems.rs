@@ -56,7 +56,7 @@ impl FileSystem {
 
     /// Whether a lease knows everybody who has a file open; elsewhere somebody may have it by
     /// another inode, or on another machine.
-    pub fn knows_who_has_a_file(self) -> bool {
+    pub fn has_reliable_leases(self) -> bool {
         matches!(self.0, EXT | XFS | BTRFS | F2FS | TMPFS)
     }
 
@@ -73,7 +73,7 @@ impl FileSystem {
 
     /// Whether a file's inode is freed beside other removals once nobody has it any more, where
     /// the removals themselves are one after the other: then it pays to have somebody else free it.
-    pub fn frees_inodes_aside(self) -> bool {
+    pub fn benefits_from_deferred_evict(self) -> bool {
         self.0 == EXT
     }
 
@@ -106,7 +106,10 @@ mod tests {
             assert_eq!(FileSystem(number).gains_by_splitting(), splitting);
             assert_eq!(FileSystem(number).gains_by_threads(), threads);
             assert_eq!(FileSystem(number).has_parts(), has_parts);
-            assert_eq!(FileSystem(number).frees_inodes_aside(), number == EXT);
+            assert_eq!(
+                FileSystem(number).benefits_from_deferred_evict(),
+                number == EXT
+            );
         }
     }
 }

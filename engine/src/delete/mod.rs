@@ -161,8 +161,8 @@ pub fn run(asked: Arguments) -> ExitCode {
     for task in tasks {
         run.queue.push(task);
     }
-    let most_open = (descriptors as usize / 2 / workers).max(4);
-    work(&run, &tallies, most_open, asked.every.unwrap_or(EVERY));
+    let max_open = (descriptors as usize / 2 / workers).max(4);
+    work(&run, &tallies, max_open, asked.every.unwrap_or(EVERY));
     if run.throttle.is_cancelled() && !run.is_broken.load(Relaxed) {
         ExitCode::from(CANCELLED)
     } else if run.failures.number() > 0 {
@@ -212,13 +212,13 @@ fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Result<Vec
 }
 
 /// Lets all workers work to their end, obeys, and tells the counts meanwhile.
-fn work(run: &Arc<Run>, tallies: &[Tally], most_open: usize, every: Duration) {
+fn work(run: &Arc<Run>, tallies: &[Tally], max_open: usize, every: Duration) {
     std::thread::scope(|threads| {
         let (working, ended) = channel::<()>();
         for (number, tally) in tallies.iter().enumerate() {
             let (run, working) = (&**run, working.clone());
             let work = move || {
-                Worker::new(run, tally, most_open).work();
+                Worker::new(run, tally, max_open).work();
                 drop(working);
             };
             let started = std::thread::Builder::new()

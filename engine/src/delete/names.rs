@@ -77,9 +77,9 @@ fn place(at: usize) -> u32 {
     u32::try_from(at).expect("less than 4 GiB of names are held")
 }
 
-/// A name of a chunk: its inode's number, and where it stands.
+/// A name of a batch: its inode's number, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Named {
+pub struct NameRef {
     pub inode: u64,
     at: u32,
 }
@@ -89,18 +89,18 @@ const SORT_FROM: usize = 256;
 
 /// Names that were read of one directory: those of directories, and all others.
 #[derive(Default)]
-pub struct Chunk {
+pub struct NameBatch {
     names: Vec<u8>,
-    pub files: Vec<Named>,
-    pub directories: Vec<Named>,
+    pub files: Vec<NameRef>,
+    pub directories: Vec<NameRef>,
     /// What they are is not known yet.
-    pub unknown: Vec<Named>,
+    pub unknown: Vec<NameRef>,
     counted: Option<(Arc<AtomicUsize>, usize)>,
 }
 
-impl Chunk {
+impl NameBatch {
     pub fn clear(&mut self) {
-        self.forget_count();
+        self.release_memory_count();
         self.names.clear();
         self.files.clear();
         self.directories.clear();
@@ -108,39 +108,40 @@ impl Chunk {
     }
 
     pub fn add_file(&mut self, name: &CStr, inode: u64) {
-        let named = self.keep(name, inode);
-        self.files.push(named);
+        let name_ref = self.keep(name, inode);
+        self.files.push(name_ref);
     }
 
     pub fn add_directory(&mut self, name: &CStr, inode: u64) {
-        let named = self.keep(name, inode);
-        self.directories.push(named);
+        let name_ref = self.keep(name, inode);
+        self.directories.push(name_ref);
     }
 
     pub fn add_unknown(&mut self, name: &CStr, inode: u64) {
-        let named = self.keep(name, inode);
-        self.unknown.push(named);
+        let name_ref = self.keep(name, inode);
+        self.unknown.push(name_ref);
     }
 
-    fn forget_count(&mut self) {
+    fn release_memory_count(&mut self) {
         if let Some((held, number)) = self.counted.take() {
             held.fetch_sub(number, Relaxed);
         }
     }
 
-    fn keep(&mut self, name: &CStr, inode: u64) -> Named {
+    fn keep(&mut self, name: &CStr, inode: u64) -> NameRef {
         let at = place(self.names.len());
         self.names.extend_from_slice(name.to_bytes_with_nul());
-        Named { inode, at }
+        NameRef { inode, at }
     }
 
-    pub fn name(&self, named: Named) -> &CStr {
-        CStr::from_bytes_until_nul(&self.names[named.at as usize..]).expect("kept from a C string")
+    pub fn name(&self, name_ref: NameRef) -> &CStr {
+        CStr::from_bytes_until_nul(&self.names[name_ref.at as usize..])
+            .expect("kept from a C string")
     }
 
     /// Adds the bytes that came since the last time to the number of all that are held, from
-    /// which they are taken when the chunk goes.
-    pub fn count_in(&mut self, held: &Arc<AtomicUsize>) {
+    /// which they are taken when the batch goes.
+    pub fn update_memory_count(&mut self, held: &Arc<AtomicUsize>) {
         let now = self.bytes();
         let (held, before) = self.counted.get_or_insert_with(|| (Arc::clone(held), 0));
         held.fetch_add(now - *before, Relaxed);
@@ -154,7 +155,7 @@ impl Chunk {
 
     /// What it takes, about.
     pub fn bytes(&self) -> usize {
-        self.names.len() + self.len() * std::mem::size_of::<Named>()
+        self.names.len() + self.len() * std::mem::size_of::<NameRef>()
     }
 
     /// Puts directories in the order of their inodes: a file system that has parts, each with a
@@ -168,9 +169,9 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for NameBatch {
     fn drop(&mut self) {
-        self.forget_count();
+        self.release_memory_count();
     }
 }
 
@@ -221,14 +222,14 @@ mod tests {
 
         #[test]
         fn a_chunk_keeps_every_name(names in names()) {
-            let mut chunk = Chunk::default();
+            let mut batch = NameBatch::default();
             for (number, name) in names.iter().enumerate() {
-                chunk.add_file(name, 1_000 - number as u64);
+                batch.add_file(name, 1_000 - number as u64);
             }
-            chunk.sort();
-            prop_assert_eq!(chunk.len(), names.len());
-            for (named, name) in chunk.files.iter().zip(&names) {
-                prop_assert_eq!(chunk.name(*named), name.as_c_str());
+            batch.sort();
+            prop_assert_eq!(batch.len(), names.len());
+            for (name_ref, name) in batch.files.iter().zip(&names) {
+                prop_assert_eq!(batch.name(*name_ref), name.as_c_str());
             }
         }
     }
@@ -236,16 +237,16 @@ mod tests {
     #[test]
     fn directories_are_in_the_order_of_their_inodes_and_many_files_too() {
         for (number, files_are) in [(SORT_FROM, true), (SORT_FROM - 1, false)] {
-            let mut chunk = Chunk::default();
+            let mut batch = NameBatch::default();
             for inode in (0..number as u64).rev() {
-                chunk.add_file(c"file", inode);
+                batch.add_file(c"file", inode);
                 if inode < 3 {
-                    chunk.add_directory(c"directory", inode);
+                    batch.add_directory(c"directory", inode);
                 }
             }
-            chunk.sort();
-            assert!(chunk.directories.windows(2).all(|two| two[0] < two[1]));
-            assert_eq!(chunk.files.windows(2).all(|two| two[0] < two[1]), files_are);
+            batch.sort();
+            assert!(batch.directories.windows(2).all(|two| two[0] < two[1]));
+            assert_eq!(batch.files.windows(2).all(|two| two[0] < two[1]), files_are);
         }
     }
 }

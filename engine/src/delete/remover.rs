@@ -1,4 +1,4 @@
-//! Removing names, one after the other, as the options and the throttle permit.
+//! Removes the names of a directory, subject to the filters and the throttle.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
@@ -8,28 +8,28 @@ use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::CWD;
 use rustix::io::Errno;
 
-use super::names::{Chunk, Named};
+use super::names::{NameBatch, NameRef};
 use super::throttle::{Admission, Slot, Throttle};
 use crate::filters::Filters;
 use crate::syscalls::Calls;
 
-/// Everything is to end: the job was cancelled.
+/// The job was cancelled; the worker returns.
 #[derive(Debug)]
-pub struct Stopped;
+pub struct Cancelled;
 
-/// A name that could not be removed, what was tried, and why not.
+/// A failed operation on a name.
 pub struct Failure {
-    pub named: Named,
+    pub name_ref: NameRef,
     pub operation: &'static str,
     pub error: Errno,
 }
 
-/// After so long a name is looked at again before what it stands for is removed.
-const LONGEST_TRUST: Duration = Duration::from_millis(50);
+/// A file whose status is older is checked again before its removal.
+const MAX_STAT_AGE: Duration = Duration::from_millis(50);
 
 /// One worker's counts.
-// No cache line of two workers: each adds to its own all the time. What a removal adds to lies in
-// one: after each of them the processor's caches are full of what the kernel has looked at.
+// Aligned so that no two workers share a cache line. The counters of a removal are in one line,
+// because the kernel evicts most lines from the processor's caches during a removal.
 #[repr(C, align(128))]
 pub struct Tally {
     pub files: AtomicU64,
@@ -55,134 +55,136 @@ fn add(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed); // only its owner writes
 }
 
-/// What a worker removes names with.
-pub struct Hands<'run> {
+/// One worker's unlinker, with its concurrency slot and its counters.
+pub struct Remover<'run> {
     throttle: &'run Throttle,
     filters: &'run Filters,
     pub tally: &'run Tally,
     pub slot: Slot,
-    has_own_current_directory: bool,
-    stood: u64,
-    stands: bool,
-    /// A directory was removed since it stands where it does: probably that one.
-    has_left: bool,
+    has_private_cwd: bool,
+    /// Changes with every change of the current directory; invalidates older tokens.
+    generation: u64,
+    /// The current directory is inside a target.
+    is_inside: bool,
+    /// A directory was removed since the last fchdir, probably the current one.
+    is_cwd_removed: bool,
 }
 
-/// That the thread has made a directory its current one: the kernel need not look a descriptor
-/// up, and refer to what it stands for, for each name removed there. Nothing is, unless it was
-/// possible; and not for longer than until the thread stands elsewhere.
+/// Proof that this thread's current directory is a certain directory, so that unlinkat(AT_FDCWD)
+/// saves the kernel the descriptor lookup and a reference for each name.
+///
+/// It is empty if the thread has no private current directory or fchdir failed, and it is invalid
+/// after the next change of the current directory.
 #[derive(Clone, Copy)]
-pub struct Footing(Option<(u64, RawFd)>);
+pub struct CwdToken(Option<(u64, RawFd)>);
 
-impl<'run> Hands<'run> {
-    /// Made in the thread that uses them.
+impl<'run> Remover<'run> {
+    /// Must be called in the thread that uses it, because it gives this thread a private current
+    /// directory.
     pub fn new(throttle: &'run Throttle, filters: &'run Filters, tally: &'run Tally) -> Self {
         Self {
             throttle,
             filters,
             tally,
             slot: Slot::default(),
-            has_own_current_directory: crate::sys::own_current_directory().is_ok(),
-            stood: 0,
-            stands: false,
-            has_left: false,
+            has_private_cwd: crate::sys::unshare_cwd().is_ok(),
+            generation: 0,
+            is_inside: false,
+            is_cwd_removed: false,
         }
     }
 
-    /// Makes a directory the current one, to remove names of it.
-    pub fn stand_in(&mut self, directory: BorrowedFd<'_>) -> Footing {
-        self.stood += 1;
-        let stands = self.has_own_current_directory && self.tally.calls.stand_in(directory).is_ok();
-        self.stands |= stands;
-        self.has_left = false;
-        Footing(stands.then_some((self.stood, directory.as_raw_fd())))
+    /// Changes the current directory to one whose names are removed next.
+    pub fn enter_dir(&mut self, directory: BorrowedFd<'_>) -> CwdToken {
+        self.generation += 1;
+        let is_inside = self.has_private_cwd && self.tally.calls.fchdir(directory).is_ok();
+        self.is_inside |= is_inside;
+        self.is_cwd_removed = false;
+        CwdToken(is_inside.then_some((self.generation, directory.as_raw_fd())))
     }
 
-    /// Stands in no directory of a tree any more: one that is gone would keep its space, and its
-    /// file system in use, until the thread stands elsewhere.
-    pub fn step_out(&mut self) {
-        self.stood += 1;
-        self.has_left = false;
-        if self.stands {
-            self.stands = self.tally.calls.stand_in_root().is_err(); // then it stays until the end
+    /// Changes the current directory to `/`. A removed current directory would keep its space, and
+    /// its file system in use.
+    pub fn leave_dir(&mut self) {
+        self.generation += 1;
+        self.is_cwd_removed = false;
+        if self.is_inside {
+            self.is_inside = self.tally.calls.chdir_root().is_err(); // then it stays to the end
         }
     }
 
-    /// Makes ready for the removal of a directory.
+    /// Leaves a removed current directory before the next directory is removed.
     ///
-    /// The thread stands in one that is gone if this is not the first since it stands there. That
-    /// one keeps all that were above it, gone too by now, and the kernel would look at each of them
-    /// with each further one (`shrink_dcache_parent`): in a deep chain that is most of its work.
-    pub fn leave_directory(&mut self) {
-        if std::mem::replace(&mut self.has_left, self.stands) {
-            self.step_out();
+    /// The current directory is removed if this is the second call since the last fchdir. It holds
+    /// all removed directories above it, and the kernel would visit each of them for each further
+    /// rmdir (`shrink_dcache_parent`), which is most of its work in a deep chain.
+    pub fn leave_removed_dir(&mut self) {
+        if std::mem::replace(&mut self.is_cwd_removed, self.is_inside) {
+            self.leave_dir();
         }
     }
 
-    /// How a directory is named to the kernel.
-    pub fn place<'here>(
-        &self,
-        directory: BorrowedFd<'here>,
-        footing: Footing,
-    ) -> BorrowedFd<'here> {
-        match footing {
-            Footing(Some(here)) if here == (self.stood, directory.as_raw_fd()) => CWD,
+    /// Returns the dirfd for calls in a directory: `AT_FDCWD` if the token is valid.
+    pub fn dirfd<'fd>(&self, directory: BorrowedFd<'fd>, cwd: CwdToken) -> BorrowedFd<'fd> {
+        match cwd {
+            CwdToken(Some(token)) if token == (self.generation, directory.as_raw_fd()) => CWD,
             _ => directory,
         }
     }
 
-    /// Whether names are removed one straight after the other: nothing is to be waited for or to be
-    /// looked at before.
+    /// Returns whether names are removed without a check between them: no filter by status, no
+    /// throttle.
     #[inline]
-    pub fn is_unhindered(&self) -> bool {
+    pub fn is_unrestricted(&self) -> bool {
         !self.filters.need_status() && self.throttle.is_open() && !self.throttle.is_gentle()
     }
 
-    /// Waits as long as there is a reason to.
-    pub fn wait(&mut self) -> std::result::Result<(), Stopped> {
+    /// Waits for admission.
+    pub fn wait(&mut self) -> std::result::Result<(), Cancelled> {
         let is_admitted = self.throttle.admit(&mut self.slot);
-        is_admitted.then_some(()).ok_or(Stopped)
+        is_admitted.then_some(()).ok_or(Cancelled)
     }
 
-    /// The same before a removal; tells whether time has passed.
-    pub fn wait_to_remove(&mut self) -> std::result::Result<bool, Stopped> {
+    /// Waits for admission of a removal; returns whether it was delayed.
+    pub fn wait_to_remove(&mut self) -> std::result::Result<bool, Cancelled> {
         match self.throttle.admit_removal(&mut self.slot) {
             Admission::Immediate => Ok(false),
             Admission::Delayed => Ok(true),
-            Admission::Cancelled => Err(Stopped),
+            Admission::Cancelled => Err(Cancelled),
         }
     }
 
-    /// Removes names of one directory; returns how many it has removed.
+    /// Removes a range of names of one directory; returns the number of removed names.
     ///
-    /// `footing` is what `stand_in` has returned for it; `reached` is told how far it has come.
-    pub fn remove(
+    /// `cwd` is the token of `enter_dir` for this directory. `progress` receives the index of each
+    /// name before its removal.
+    pub fn remove_names(
         &mut self,
         directory: BorrowedFd<'_>,
-        footing: Footing,
-        chunk: &Chunk,
+        cwd: CwdToken,
+        batch: &NameBatch,
         range: Range<usize>,
-        reached: Option<&AtomicUsize>,
+        progress: Option<&AtomicUsize>,
         failures: &mut Vec<Failure>,
-    ) -> std::result::Result<u64, Stopped> {
-        let directory = self.place(directory, footing);
+    ) -> std::result::Result<u64, Cancelled> {
+        let directory = self.dirfd(directory, cwd);
         let mut removed = 0;
         let mut unlinks = self.tally.calls.unlinks();
         for at in range {
-            if let Some(reached) = reached {
-                reached.store(at, Release);
+            if let Some(progress) = progress {
+                progress.store(at, Release);
             }
-            let named = chunk.files[at];
-            let name = chunk.name(named);
-            let result = if self.is_unhindered() {
+            let name_ref = batch.files[at];
+            let name = batch.name(name_ref);
+            let result = if self.is_unrestricted() {
                 unlinks.unlink(directory, name)
             } else {
                 unlinks.interrupt();
-                if !self.wait_for_selected(directory, chunk, named, failures)? {
+                if !self.wait_until_selected(directory, batch, name_ref, failures)? {
                     continue;
                 }
                 if self.throttle.is_gentle() {
-                    self.remove_gently(directory, name)
+                    self.unlink_truncating(directory, name)
                 } else {
                     self.tally.calls.unlink(directory, name)
                 }
@@ -192,14 +194,14 @@ impl<'run> Hands<'run> {
                     removed += 1;
                     add(&self.tally.files);
                 }
-                Err(Errno::NOENT) => (), // somebody else has removed it
-                // A directory stands in its place: it is found when the one above turns out not
-                // to be empty, unless that is kept anyway.
+                Err(Errno::NOENT) => (), // another process removed it
+                // The name is a directory now. The rmdir of its parent fails with ENOTEMPTY, and the
+                // parent is read again. With filters no rmdir follows, so it is a failure.
                 Err(Errno::ISDIR) if !self.filters.are_active() => (),
                 Err(error) => {
                     let operation = "remove";
                     failures.push(Failure {
-                        named,
+                        name_ref,
                         operation,
                         error,
                     });
@@ -209,44 +211,43 @@ impl<'run> Hands<'run> {
         Ok(removed)
     }
 
-    /// Waits until a name may be removed; tells whether the filters select it then.
-    fn wait_for_selected(
+    /// Waits for admission of a removal; returns whether the filters select the name then.
+    fn wait_until_selected(
         &mut self,
         directory: BorrowedFd<'_>,
-        chunk: &Chunk,
-        named: Named,
+        batch: &NameBatch,
+        name_ref: NameRef,
         failures: &mut Vec<Failure>,
-    ) -> std::result::Result<bool, Stopped> {
+    ) -> std::result::Result<bool, Cancelled> {
         self.wait()?;
-        let looked_at = self.filters.need_status().then(Instant::now);
-        if !self.is_selected(directory, chunk, named, failures) {
+        let checked_at = self.filters.need_status().then(Instant::now);
+        if !self.is_selected(directory, batch, name_ref, failures) {
             return Ok(false);
         }
-        // What was true before a pause need not be true after it; one by SIGSTOP is noticed by
-        // the time it took.
-        let has_waited = self.wait_to_remove()?;
-        let is_old = has_waited || looked_at.is_some_and(|at| at.elapsed() > LONGEST_TRUST);
-        Ok(!is_old || self.is_selected(directory, chunk, named, failures))
+        // A pause may outdate the status. A pause by SIGSTOP shows only in the clock.
+        let was_delayed = self.wait_to_remove()?;
+        let is_old = was_delayed || checked_at.is_some_and(|at| at.elapsed() > MAX_STAT_AGE);
+        Ok(!is_old || self.is_selected(directory, batch, name_ref, failures))
     }
 
-    /// Tells whether the filters select what a name stands for now; its name was looked at.
+    /// Returns whether the filters select a name by its status. The name itself has matched.
     fn is_selected(
         &self,
         directory: BorrowedFd<'_>,
-        chunk: &Chunk,
-        named: Named,
+        batch: &NameBatch,
+        name_ref: NameRef,
         failures: &mut Vec<Failure>,
     ) -> bool {
         if !self.filters.need_status() {
             return true;
         }
-        match self.tally.calls.stat(directory, chunk.name(named)) {
+        match self.tally.calls.stat(directory, batch.name(name_ref)) {
             Ok(status) => self.filters.match_stat(&status),
             Err(Errno::NOENT) => false,
             Err(error) => {
                 let operation = "stat";
                 failures.push(Failure {
-                    named,
+                    name_ref,
                     operation,
                     error,
                 });
@@ -269,15 +270,15 @@ mod tests {
     const PAUSE: Duration = Duration::from_millis(300);
 
     #[test]
-    fn names_are_removed_where_they_were_read_wherever_one_stands_by_now() {
+    fn names_are_removed_from_their_own_directory_after_any_chdir() {
         let filters = Filters::default();
         let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
-        let mut chunk = Chunk::default();
-        chunk.add_file(c"name", 0);
-        let ways = [(0, true), (1, true), (2, true), (3, true), (0, false)];
-        for (then, may_stand) in ways {
+        let mut batch = NameBatch::default();
+        batch.add_file(c"name", 0);
+        let cases = [(0, true), (1, true), (2, true), (3, true), (0, false)];
+        for (chdir, may_have_private_cwd) in cases {
             let scratch = tempfile::tempdir().unwrap();
-            let [here, other] = ["here", "other"].map(|name| {
+            let [target, other_dir] = ["target", "other"].map(|name| {
                 let path = scratch.path().join(name);
                 std::fs::create_dir(&path).unwrap();
                 std::fs::write(path.join("name"), "").unwrap();
@@ -285,91 +286,103 @@ mod tests {
             });
             scope(|threads| {
                 threads.spawn(|| {
-                    let mut hands = Hands::new(&throttle, &filters, &tally);
-                    hands.has_own_current_directory &= may_stand;
-                    hands.stand_in(other.as_fd());
-                    let footing = hands.stand_in(here.as_fd());
-                    let footing = match then {
+                    let mut remover = Remover::new(&throttle, &filters, &tally);
+                    remover.has_private_cwd &= may_have_private_cwd;
+                    remover.enter_dir(other_dir.as_fd());
+                    let cwd = remover.enter_dir(target.as_fd());
+                    let cwd = match chdir {
                         1 => {
-                            hands.stand_in(other.as_fd());
-                            footing
+                            remover.enter_dir(other_dir.as_fd());
+                            cwd
                         }
                         2 => {
-                            hands.step_out();
-                            footing
+                            remover.leave_dir();
+                            cwd
                         }
-                        3 => hands.stand_in(other.as_fd()), // which is not that of this directory
-                        _ => footing,
+                        3 => remover.enter_dir(other_dir.as_fd()), // a token of another directory
+                        _ => cwd,
                     };
-                    let removed =
-                        hands.remove(here.as_fd(), footing, &chunk, 0..1, None, &mut Vec::new());
+                    let removed = remover.remove_names(
+                        target.as_fd(),
+                        cwd,
+                        &batch,
+                        0..1,
+                        None,
+                        &mut Vec::new(),
+                    );
                     assert_eq!(removed.unwrap(), 1);
                 });
             });
-            assert!(!scratch.path().join("here/name").exists());
+            assert!(!scratch.path().join("target/name").exists());
             assert!(scratch.path().join("other/name").exists());
         }
     }
 
     #[test]
-    fn where_one_stands_is_nobody_elses_current_directory() {
+    fn current_directory_of_other_threads_does_not_change() {
         let filters = Filters::default();
         let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
         let scratch = tempfile::tempdir().unwrap();
         let directory = File::open(scratch.path()).unwrap();
         let before = std::env::current_dir().unwrap();
-        let stood = scope(|threads| {
-            let stand = || {
-                let mut hands = Hands::new(&throttle, &filters, &tally);
-                let footing = hands.stand_in(directory.as_fd());
-                let there = std::env::current_dir().unwrap();
-                hands.step_out();
-                (footing.0.is_some(), there, std::env::current_dir().unwrap())
+        let observed = scope(|threads| {
+            let change = || {
+                let mut remover = Remover::new(&throttle, &filters, &tally);
+                let cwd = remover.enter_dir(directory.as_fd());
+                let inside = std::env::current_dir().unwrap();
+                remover.leave_dir();
+                (cwd.0.is_some(), inside, std::env::current_dir().unwrap())
             };
-            threads.spawn(stand).join().unwrap()
+            threads.spawn(change).join().unwrap()
         });
-        let there = scratch.path().canonicalize().unwrap();
-        let not_at_all = (false, before.clone(), before.clone());
-        assert!(stood == (true, there, "/".into()) || stood == not_at_all);
+        let inside = scratch.path().canonicalize().unwrap();
+        let unchanged = (false, before.clone(), before.clone());
+        assert!(observed == (true, inside, "/".into()) || observed == unchanged);
         assert_eq!(std::env::current_dir().unwrap(), before);
     }
 
     #[test]
-    fn a_pause_is_no_time_of_a_call() {
+    fn pause_does_not_count_as_time_of_a_call() {
         let scratch = tempfile::tempdir().unwrap();
         let directory = File::open(scratch.path()).unwrap();
-        let mut chunk = Chunk::default();
+        let mut batch = NameBatch::default();
         for _ in 0..NAMES {
-            chunk.add_file(c"gone already", 0);
+            batch.add_file(c"gone already", 0);
         }
         let was_paused_midway = (0..20).any(|_| {
             let filters = Filters::default();
             let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
-            let made = || tally.calls.count(Call::Unlinkat);
+            let count = || tally.calls.count(Call::Unlinkat);
             let began = Instant::now();
             let is_midway = scope(|threads| {
                 threads.spawn(|| {
-                    let mut hands = Hands::new(&throttle, &filters, &tally);
-                    throttle.acquire_slot(&mut hands.slot);
-                    let footing = hands.stand_in(directory.as_fd());
+                    let mut remover = Remover::new(&throttle, &filters, &tally);
+                    throttle.acquire_slot(&mut remover.slot);
+                    let cwd = remover.enter_dir(directory.as_fd());
                     let (all, mut failures) = (0..NAMES, Vec::new());
-                    let removed =
-                        hands.remove(directory.as_fd(), footing, &chunk, all, None, &mut failures);
+                    let removed = remover.remove_names(
+                        directory.as_fd(),
+                        cwd,
+                        &batch,
+                        all,
+                        None,
+                        &mut failures,
+                    );
                     assert_eq!(removed.unwrap(), 0);
                 });
-                while made().calls == 0 {
+                while count().calls == 0 {
                     yield_now();
                 }
                 throttle.set_paused(true);
                 sleep(PAUSE / 10);
-                let before = made().calls;
+                let before = count().calls;
                 sleep(PAUSE);
-                let is_midway = before < NAMES as u64 && made().calls == before;
+                let is_midway = before < NAMES as u64 && count().calls == before;
                 throttle.set_paused(false);
                 is_midway
             });
             let worked = began.elapsed() - PAUSE;
-            assert!(!is_midway || u128::from(made().nanoseconds) < worked.as_nanos());
+            assert!(!is_midway || u128::from(count().nanoseconds) < worked.as_nanos());
             is_midway
         });
         assert!(was_paused_midway);

@@ -1,4 +1,4 @@
-//! Removing large files so that others need not wait: their blocks are given back in steps.
+//! Gentle removal of large files: their blocks are freed in steps, so that others can use the disk.
 
 use std::ffi::CStr;
 
@@ -7,14 +7,19 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Result;
 
 use super::file_systems::FileSystem;
-use super::remover::Hands;
+use super::remover::Remover;
 
-/// So much of a large file is given back at once where others are not to wait.
+/// Size of a step. Smaller files are removed as usual.
 const STEP_BYTES: u64 = 256 << 20;
 
-impl Hands<'_> {
-    /// Removes a name; the blocks of a large file that nobody else uses are given back in steps.
-    pub(super) fn remove_gently(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+impl Remover<'_> {
+    /// Removes a name. If it was the last one of a large file that is not open, truncates the file
+    /// in steps.
+    pub(super) fn unlink_truncating(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<()> {
         let calls = &self.tally.calls;
         let is_large = calls
             .stat(directory, name)
@@ -30,32 +35,32 @@ impl Hands<'_> {
         let before = calls.fstat(file.as_fd());
         let result = calls.unlink(directory, name);
         if let (Ok(before), Ok(())) = (before, result) {
-            self.give_back(file.as_fd(), &before);
+            self.truncate_in_steps(file.as_fd(), &before);
         }
         self.tally.calls.close(file);
         result
     }
 
-    /// Cuts a file that was just unlinked, step by step, as long as it is nobody's: without a
-    /// name, and open nowhere else. A reader who still had it would see it shrink.
-    fn give_back(&mut self, file: BorrowedFd<'_>, before: &Stat) {
+    /// Truncates an unlinked file in steps while it has no name and no other open descriptor. A
+    /// process that reads the file would see it shrink.
+    fn truncate_in_steps(&mut self, file: BorrowedFd<'_>, before: &Stat) {
         let calls = &self.tally.calls;
-        let is_known = FileSystem::of(file, calls).is_ok_and(FileSystem::knows_who_has_a_file);
+        let is_reliable = FileSystem::of(file, calls).is_ok_and(FileSystem::has_reliable_leases);
         let is_nameless = calls
             .fstat(file)
             .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);
-        if !is_known || before.st_nlink != 1 || !is_nameless || !calls.lease(file) {
+        if !is_reliable || before.st_nlink != 1 || !is_nameless || !calls.lease(file) {
             return;
         }
         let mut length = before.st_size as u64;
-        // Of a sparse file the blocks count, not the length.
+        // The cost of a step depends on blocks, and a sparse file has few for its length.
         let steps = allocated_bytes(before).div_ceil(STEP_BYTES).max(1);
         let step = length.div_ceil(steps).max(1);
         while length > step && self.tally.calls.is_leased(file) {
             length -= step;
-            let is_cut = self.tally.calls.truncate(file, length).is_ok();
-            if !is_cut || self.wait().is_err() {
-                break; // closing gives the rest back at once
+            let is_truncated = self.tally.calls.truncate(file, length).is_ok();
+            if !is_truncated || self.wait().is_err() {
+                break; // close() frees the rest
             }
         }
     }

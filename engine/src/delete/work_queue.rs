@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::fd::OwnedFd;
 
-use super::deferred_evict::Keeping;
-use super::names::Chunk;
+use super::deferred_evict::DeferredEvict;
+use super::names::NameBatch;
 use super::shared_dir::Directory;
 
 /// A part of the work. Each task owns a descriptor of its directory.
@@ -18,9 +18,9 @@ pub enum Task {
     /// Some subdirectories of a directory (see `NameStack::copy`), and their number.
     Subdirs(Arc<Directory>, OwnedFd, Box<[u8]>, u32),
     /// Some names in a directory that are not directories.
-    Names(Arc<Directory>, OwnedFd, Arc<Chunk>, Range<usize>),
+    Names(Arc<Directory>, OwnedFd, Arc<NameBatch>, Range<usize>),
     /// Eviction of the inodes whose names another worker removes.
-    Evict(Arc<Directory>, OwnedFd, Arc<Keeping>),
+    Evict(Arc<Directory>, OwnedFd, Arc<DeferredEvict>),
 }
 
 struct State {

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use rustix::fd::AsFd;
 
-use super::deferred_evict::Keeper;
+use super::deferred_evict::EvictHelper;
 use super::dir_stack::Walk;
-use super::names::Chunk;
+use super::names::NameBatch;
 use super::work_queue::Task;
 use super::worker::Worker;
 
@@ -82,13 +82,13 @@ impl Worker<'_> {
     pub(super) fn give_names(
         &mut self,
         walk: &mut Walk,
-        chunk: &Arc<Chunk>,
+        batch: &Arc<NameBatch>,
         begin: usize,
         end: usize,
-        keeper: &mut Keeper,
+        evict_helper: &mut EvictHelper,
     ) -> usize {
         if self.run.queue.is_over_limit() {
-            *keeper = Keeper::none();
+            *evict_helper = EvictHelper::none();
         }
         let workers = self.run.queue.workers();
         let index = walk.levels.len() - 1;
@@ -116,11 +116,11 @@ impl Worker<'_> {
                 splits = trial.is_splitting();
             }
         }
-        if walk.file_system.frees_inodes_aside() {
+        if walk.file_system.benefits_from_deferred_evict() {
             if !splits {
-                *keeper = Keeper::none();
-            } else if given == 0 && self.hands.is_unhindered() {
-                self.give_keeping(walk, chunk, begin, keeper);
+                *evict_helper = EvictHelper::none();
+            } else if given == 0 && self.remover.is_unrestricted() {
+                self.request_evict_helper(walk, batch, begin, evict_helper);
             }
             return end;
         }
@@ -138,7 +138,7 @@ impl Worker<'_> {
         self.run.queue.push(Task::Names(
             directory,
             descriptor,
-            Arc::clone(chunk),
+            Arc::clone(batch),
             rest..end,
         ));
         rest
@@ -164,7 +164,7 @@ mod tests {
         let run = Run::new(&asked, 2);
         let tally = Tally::new(Calls::new(false));
         let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &tally.calls) else {
-            panic!("a target is begun as a whole");
+            panic!("a target is one task");
         };
         let mut worker = Worker::new(&run, &tally, 4);
         let mut walk = Walk::begin(Arc::clone(&directory), descriptor, 4);

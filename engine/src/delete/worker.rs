@@ -10,11 +10,11 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-use super::deferred_evict::Keeper;
+use super::deferred_evict::EvictHelper;
 use super::dir_splitting::SplitTrial;
 use super::dir_stack::Walk;
-use super::names::Chunk;
-use super::remover::{Failure, Hands, Stopped, Tally};
+use super::names::NameBatch;
+use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::Directory;
 use super::work_queue::Task;
 use super::Run;
@@ -42,25 +42,25 @@ const BATCH: usize = 64;
 /// A worker, for the life of its thread.
 pub struct Worker<'run> {
     pub(super) run: &'run Run,
-    pub(super) hands: Hands<'run>,
+    pub(super) remover: Remover<'run>,
     pub(super) calls: &'run Calls,
-    pub(super) most_open: usize,
+    pub(super) max_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
-    chunk: Arc<Chunk>,
+    batch: Arc<NameBatch>,
     pub(super) trial: Option<(Arc<Directory>, SplitTrial<'run>)>,
 }
 
-pub type Outcome<T> = std::result::Result<T, Stopped>;
+pub type Outcome<T> = std::result::Result<T, Cancelled>;
 
 impl<'run> Worker<'run> {
-    pub fn new(run: &'run Run, tally: &'run Tally, most_open: usize) -> Self {
+    pub fn new(run: &'run Run, tally: &'run Tally, max_open: usize) -> Self {
         Self {
             run,
-            hands: Hands::new(&run.throttle, &run.filters, tally),
+            remover: Remover::new(&run.throttle, &run.filters, tally),
             calls: &tally.calls,
-            most_open,
+            max_open,
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
-            chunk: Arc::default(),
+            batch: Arc::default(),
             trial: None,
         }
     }
@@ -76,39 +76,39 @@ impl<'run> Worker<'run> {
                     let Some(task) = queue.pop() else {
                         return;
                     };
-                    throttle.acquire_slot(&mut self.hands.slot);
+                    throttle.acquire_slot(&mut self.remover.slot);
                     task
                 }
             };
             let outcome = match task {
                 Task::Tree(directory, descriptor) => {
-                    self.walk(Walk::begin(directory, descriptor, self.most_open))
+                    self.walk(Walk::begin(directory, descriptor, self.max_open))
                 }
                 Task::Subdirs(directory, descriptor, names, number) => {
-                    let mut walk = Walk::begin(directory, descriptor, self.most_open);
+                    let mut walk = Walk::begin(directory, descriptor, self.max_open);
                     walk.names.append(&names);
                     walk.top().waiting = number;
                     walk.top().has_more = false;
                     self.walk(walk)
                 }
-                Task::Names(directory, descriptor, chunk, range) => {
-                    self.remove_slice(directory, descriptor, &chunk, range)
+                Task::Names(directory, descriptor, batch, range) => {
+                    self.remove_slice(directory, descriptor, &batch, range)
                 }
-                Task::Evict(directory, descriptor, keeping) => {
-                    self.keep(directory, descriptor, &keeping)
+                Task::Evict(directory, descriptor, evict) => {
+                    self.evict_inodes(directory, descriptor, &evict)
                 }
             };
             self.trial = None;
             next = match outcome {
                 Ok(()) => queue.try_pop(),
-                Err(Stopped) => {
-                    throttle.release_slot(&mut self.hands.slot);
+                Err(Cancelled) => {
+                    throttle.release_slot(&mut self.remover.slot);
                     return;
                 }
             };
             if next.is_none() {
-                self.hands.step_out();
-                throttle.release_slot(&mut self.hands.slot);
+                self.remover.leave_dir();
+                throttle.release_slot(&mut self.remover.slot);
                 queue.mark_idle();
             }
         }
@@ -132,7 +132,7 @@ impl<'run> Worker<'run> {
 
     /// Opens the next directory that waits, to be read next; or removes what stands there.
     fn go_down(&mut self, walk: &mut Walk) -> Outcome<()> {
-        self.hands.wait()?;
+        self.remover.wait()?;
         let at = walk.next_name();
         let opened = walk
             .open(at, self.calls)
@@ -145,19 +145,19 @@ impl<'run> Worker<'run> {
             Errno::NOENT => (),
             // It was a directory when its name was read.
             Errno::NOTDIR | Errno::LOOP => {
-                let mut chunk = Chunk::default();
+                let mut batch = NameBatch::default();
                 if self.run.filters.match_name(walk.names.name(at)) {
-                    chunk.add_file(walk.names.name(at), 0);
+                    batch.add_file(walk.names.name(at), 0);
                 }
-                self.remove_all(walk, &Arc::new(chunk))?;
+                self.remove_all(walk, &Arc::new(batch))?;
             }
             Errno::XDEV => self.failed_below(walk, at, "open", why),
             _ if self.run.filters.are_active() => self.failed_below(walk, at, "open", why),
             // One that may not be read may be empty all the same.
             _ => {
-                self.hands.wait_to_remove()?;
+                self.remover.wait_to_remove()?;
                 match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
-                    Ok(()) => self.hands.tally.add_directory(),
+                    Ok(()) => self.remover.tally.add_directory(),
                     Err(Errno::NOENT) => (),
                     Err(_) => self.failed_below(walk, at, "open", why),
                 }
@@ -169,30 +169,30 @@ impl<'run> Worker<'run> {
 
     /// Reads names of the level it stands in, and removes those that are not directories'.
     fn read(&mut self, walk: &mut Walk) -> Outcome<()> {
-        let cookie = self.read_chunk(walk)?;
+        let cookie = self.read_batch(walk)?;
         walk.note_read(cookie);
         walk.begin_names();
-        for &named in self.chunk.directories.iter().rev() {
-            walk.add_name(self.chunk.name(named));
+        for &name_ref in self.batch.directories.iter().rev() {
+            walk.add_name(self.batch.name(name_ref));
         }
-        if self.chunk.files.is_empty() {
+        if self.batch.files.is_empty() {
             return Ok(());
         }
-        let chunk = Arc::clone(&self.chunk);
-        self.remove_all(walk, &chunk)
+        let batch = Arc::clone(&self.batch);
+        self.remove_all(walk, &batch)
     }
 
     /// Reads as many names as may be held; returns where the next ones begin, if there are more.
-    fn read_chunk(&mut self, walk: &mut Walk) -> Outcome<Option<u64>> {
+    fn read_batch(&mut self, walk: &mut Walk) -> Outcome<Option<u64>> {
         let (index, run) = (walk.levels.len() - 1, self.run);
-        let chunk = empty(&mut self.chunk);
+        let batch = empty(&mut self.batch);
         let mut cookie = None;
         loop {
-            self.hands.wait()?;
+            self.remover.wait()?;
             let held = run.bytes_in_memory.load(Relaxed) + walk.names.bytes();
             let is_crowded = held >= CROWDED_BYTES;
             let is_enough = if is_crowded { 1 } else { BYTES_OF_EACH };
-            if chunk.bytes() >= is_enough && held >= MOST_BYTES {
+            if batch.bytes() >= is_enough && held >= MOST_BYTES {
                 break;
             }
             let room = if is_crowded {
@@ -202,9 +202,9 @@ impl<'run> Worker<'run> {
             };
             let buffer = &mut self.buffer[..room];
             let take = |name: &CStr, kind, inode| match kind {
-                FileType::Directory => chunk.add_directory(name, inode),
-                FileType::Unknown => chunk.add_unknown(name, inode),
-                _ if run.filters.match_name(name) => chunk.add_file(name, inode),
+                FileType::Directory => batch.add_directory(name, inode),
+                FileType::Unknown => batch.add_unknown(name, inode),
+                _ if run.filters.match_name(name) => batch.add_file(name, inode),
                 _ => (),
             };
             match self.calls.read_names(walk.descriptor(), buffer, take) {
@@ -216,17 +216,17 @@ impl<'run> Worker<'run> {
                     cookie = None;
                 }
             }
-            chunk.count_in(&run.bytes_in_memory);
+            batch.update_memory_count(&run.bytes_in_memory);
             if cookie.is_none() {
                 break;
             }
         }
-        for named in std::mem::take(&mut chunk.unknown) {
-            self.hands.wait()?;
-            let name = chunk.name(named);
+        for name_ref in std::mem::take(&mut batch.unknown) {
+            self.remover.wait()?;
+            let name = batch.name(name_ref);
             match kind_of(self.calls, walk.descriptor(), name) {
-                Ok(FileType::Directory) => chunk.directories.push(named),
-                Ok(_) if run.filters.match_name(name) => chunk.files.push(named),
+                Ok(FileType::Directory) => batch.directories.push(name_ref),
+                Ok(_) if run.filters.match_name(name) => batch.files.push(name_ref),
                 Ok(_) | Err(Errno::NOENT) => (),
                 Err(why) => {
                     let path = below(walk.path(index), name);
@@ -236,26 +236,26 @@ impl<'run> Worker<'run> {
             }
         }
         if !walk.file_system.is_in_memory() {
-            chunk.sort();
+            batch.sort();
         }
         Ok(cookie)
     }
 
-    /// Removes the names of a chunk in the level it stands in; others may help.
-    fn remove_all(&mut self, walk: &mut Walk, chunk: &Arc<Chunk>) -> Outcome<()> {
+    /// Removes the names of a batch in the level it stands in; others may help.
+    fn remove_all(&mut self, walk: &mut Walk, batch: &Arc<NameBatch>) -> Outcome<()> {
         let index = walk.levels.len() - 1;
         let mut failures = Vec::new();
-        let (mut begin, mut end) = (0, chunk.files.len());
-        let mut keeper = Keeper::none();
-        let footing = self.hands.stand_in(walk.descriptor());
+        let (mut begin, mut end) = (0, batch.files.len());
+        let mut evict_helper = EvictHelper::none();
+        let cwd = self.remover.enter_dir(walk.descriptor());
         while begin < end {
-            let batch = begin..(begin + BATCH).min(end);
-            let next = batch.end;
-            let hands = &mut self.hands;
-            let (here, reached) = (walk.descriptor(), keeper.reached());
-            let removed = hands.remove(here, footing, chunk, batch, reached, &mut failures);
+            let part = begin..(begin + BATCH).min(end);
+            let next = part.end;
+            let remover = &mut self.remover;
+            let (here, progress) = (walk.descriptor(), evict_helper.progress());
+            let removed = remover.remove_names(here, cwd, batch, part, progress, &mut failures);
             if !failures.is_empty() {
-                self.tell_all(&mut failures, chunk, &walk.path(index));
+                self.tell_all(&mut failures, batch, &walk.path(index));
                 walk.spoil(index);
             }
             let removed = removed?;
@@ -264,7 +264,7 @@ impl<'run> Worker<'run> {
             }
             begin = next;
             self.give_directories(walk);
-            end = self.give_names(walk, chunk, begin, end, &mut keeper);
+            end = self.give_names(walk, batch, begin, end, &mut evict_helper);
         }
         Ok(())
     }
@@ -273,18 +273,18 @@ impl<'run> Worker<'run> {
         &mut self,
         directory: Arc<Directory>,
         descriptor: OwnedFd,
-        chunk: &Arc<Chunk>,
+        batch: &Arc<NameBatch>,
         range: Range<usize>,
     ) -> Outcome<()> {
         let mut failures = Vec::new();
-        let footing = self.hands.stand_in(descriptor.as_fd());
+        let cwd = self.remover.enter_dir(descriptor.as_fd());
         for begin in range.clone().step_by(BATCH) {
-            let batch = begin..(begin + BATCH).min(range.end);
-            let hands = &mut self.hands;
+            let part = begin..(begin + BATCH).min(range.end);
+            let remover = &mut self.remover;
             let here = descriptor.as_fd();
-            let removed = hands.remove(here, footing, chunk, batch, None, &mut failures);
+            let removed = remover.remove_names(here, cwd, batch, part, None, &mut failures);
             if !failures.is_empty() {
-                self.tell_all(&mut failures, chunk, &directory.path());
+                self.tell_all(&mut failures, batch, &directory.path());
                 directory.spoil();
             }
             directory.removed.fetch_add(removed?, Relaxed);
@@ -300,9 +300,9 @@ impl<'run> Worker<'run> {
         walk.spoil(index);
     }
 
-    fn tell_all(&self, failures: &mut Vec<Failure>, chunk: &Chunk, path: &[u8]) {
+    fn tell_all(&self, failures: &mut Vec<Failure>, batch: &NameBatch, path: &[u8]) {
         for failure in failures.drain(..) {
-            let path = below(path.to_vec(), chunk.name(failure.named));
+            let path = below(path.to_vec(), batch.name(failure.name_ref));
             self.run
                 .failures
                 .tell(failure.operation, &path, failure.error);
@@ -310,15 +310,15 @@ impl<'run> Worker<'run> {
     }
 }
 
-/// An empty chunk in this place: the old one if nobody else has it and it is small.
-fn empty(chunk: &mut Arc<Chunk>) -> &mut Chunk {
-    let is_reusable = Arc::get_mut(chunk).is_some_and(|one| one.bytes() < BYTES_OF_EACH);
+/// An empty batch in this place: the old one if nobody else has it and it is small.
+fn empty(batch: &mut Arc<NameBatch>) -> &mut NameBatch {
+    let is_reusable = Arc::get_mut(batch).is_some_and(|one| one.bytes() < BYTES_OF_EACH);
     if !is_reusable {
-        *chunk = Arc::default();
+        *batch = Arc::default();
     }
-    let chunk = Arc::get_mut(chunk).expect("nobody else has it");
-    chunk.clear();
-    chunk
+    let batch = Arc::get_mut(batch).expect("nobody else has it");
+    batch.clear();
+    batch
 }
 
 fn kind_of(calls: &Calls, directory: BorrowedFd<'_>, name: &CStr) -> Result<FileType> {
