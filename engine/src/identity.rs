@@ -1,23 +1,23 @@
-//! Which directory something is.
+//! Identities of directories.
 
 use rustix::fs::{Stat, Statx, StatxFlags};
 
 /// Device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
+pub struct DevIno {
     pub device: u64,
     pub inode: u64,
 }
 
-/// Which directory something is, also after its inode number was given to another one.
+/// The identity of a directory, which stays distinct when its inode number is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    pub identity: Identity,
-    /// When it was made, in nanoseconds; 0 where nobody knows.
-    pub birth: u64,
+pub struct DirIdentity {
+    pub dev_ino: DevIno,
+    /// Birth time in nanoseconds since the epoch; 0 if unknown.
+    pub birth_ns: u64,
 }
 
-impl std::str::FromStr for Identity {
+impl std::str::FromStr for DevIno {
     type Err = String;
 
     /// Reads `DEV:INO`, as options write it.
@@ -32,23 +32,23 @@ impl std::str::FromStr for Identity {
     }
 }
 
-impl std::str::FromStr for Known {
+impl std::str::FromStr for DirIdentity {
     type Err = String;
 
     /// Reads `DEV:INO:BIRTH`, as options write it.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let parts = text.rsplit_once(':').and_then(|(identity, birth)| {
+        let parts = text.rsplit_once(':').and_then(|(dev_ino, birth_ns)| {
             Some(Self {
-                identity: identity.parse().ok()?,
-                birth: birth.parse().ok()?,
+                dev_ino: dev_ino.parse().ok()?,
+                birth_ns: birth_ns.parse().ok()?,
             })
         });
         parts.ok_or_else(|| format!("{text:?} is not DEV:INO:BIRTH"))
     }
 }
 
-impl Identity {
-    pub fn of(status: &Stat) -> Self {
+impl DevIno {
+    pub fn from_stat(status: &Stat) -> Self {
         Self {
             device: status.st_dev,
             inode: status.st_ino,
@@ -56,17 +56,17 @@ impl Identity {
     }
 }
 
-impl Known {
-    pub fn of(status: &Statx) -> Self {
+impl DirIdentity {
+    pub fn from_statx(status: &Statx) -> Self {
         let seconds = status.stx_btime.tv_sec as u64;
         let nanoseconds = u64::from(status.stx_btime.tv_nsec);
-        let is_told = status.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let has_birth = status.stx_mask & StatxFlags::BTIME.bits() != 0;
         Self {
-            identity: Identity {
+            dev_ino: DevIno {
                 device: rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor),
                 inode: status.stx_ino,
             },
-            birth: match is_told {
+            birth_ns: match has_birth {
                 true => seconds
                     .wrapping_mul(1_000_000_000)
                     .wrapping_add(nanoseconds),
@@ -75,14 +75,14 @@ impl Known {
         }
     }
 
-    /// Whether this directory is the one that was pinned; a pin without a birth fits any.
+    /// Returns whether this directory is the pinned one. A pin without a birth time fits any.
     pub fn matches_pin(&self, pin: &Self) -> bool {
-        self.identity == pin.identity && (pin.birth == 0 || pin.birth == self.birth)
+        self.dev_ino == pin.dev_ino && (pin.birth_ns == 0 || pin.birth_ns == self.birth_ns)
     }
 
-    /// Tells whether both are the same one; where no births are told, whether they may be.
-    pub fn is(&self, other: &Self) -> bool {
-        self.identity == other.identity && self.birth == other.birth
+    /// Returns whether both are the same directory, as far as birth times are known.
+    pub fn is_same_dir(&self, other: &Self) -> bool {
+        self.dev_ino == other.dev_ino && self.birth_ns == other.birth_ns
     }
 }
 
@@ -91,19 +91,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_another_birth_or_has_lost_its_own_is_another() {
-        let identity = Identity {
+    fn directory_with_other_or_missing_birth_time_differs() {
+        let dev_ino = DevIno {
             device: 1,
             inode: 2,
         };
-        let born = |birth| Known { identity, birth };
-        assert!(born(3).is(&born(3)) && born(0).is(&born(0)));
-        assert!(!born(3).is(&born(4)) && !born(3).is(&born(0)) && !born(0).is(&born(3)));
+        let born = |birth_ns| DirIdentity { dev_ino, birth_ns };
+        assert!(born(3).is_same_dir(&born(3)) && born(0).is_same_dir(&born(0)));
+        assert!(
+            !born(3).is_same_dir(&born(4))
+                && !born(3).is_same_dir(&born(0))
+                && !born(0).is_same_dir(&born(3))
+        );
     }
 
     #[test]
-    fn a_pin_with_another_inode_or_birth_does_not_match() {
-        let pin = |text: &str| text.parse::<Known>().unwrap();
+    fn pin_with_other_inode_or_birth_time_does_not_match() {
+        let pin = |text: &str| text.parse::<DirIdentity>().unwrap();
         let directory = pin("1:2:3");
         assert!(directory.matches_pin(&pin("1:2:3")) && directory.matches_pin(&pin("1:2:0")));
         for other in ["1:2:4", "1:3:3", "2:2:3", "1:3:0"] {
@@ -111,7 +115,7 @@ mod tests {
         }
         assert!(!pin("1:2:0").matches_pin(&directory));
         for wrong in ["1:2", "1:2:", "1:2:3:4", "a:2:3", "1:2:-3"] {
-            assert!(wrong.parse::<Known>().is_err(), "{wrong}");
+            assert!(wrong.parse::<DirIdentity>().is_err(), "{wrong}");
         }
     }
 }

@@ -15,7 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result};
 
-use crate::identity::{Identity, Known};
+use crate::identity::{DevIno, DirIdentity};
 
 mod unlink_batch;
 pub use unlink_batch::Unlinks;
@@ -181,7 +181,7 @@ impl Calls {
     }
 
     /// Opens the directory above one, as `..`; the caller compares what it is.
-    pub fn open_above(&self, below: BorrowedFd<'_>) -> Result<OwnedFd> {
+    pub fn open_parent(&self, below: BorrowedFd<'_>) -> Result<OwnedFd> {
         self.open_plainly(below, c"..")
     }
 
@@ -230,13 +230,13 @@ impl Calls {
     }
 
     /// Which directory a descriptor stands for.
-    pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<Known> {
+    pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<DirIdentity> {
         self.identify_root(descriptor).map(|(known, _)| known)
     }
 
     /// Which directory a descriptor stands for, and whether it is the root of a mount; `false`
     /// also where the kernel does not report that (before 5.8, or without statx).
-    pub fn identify_root(&self, descriptor: BorrowedFd<'_>) -> Result<(Known, bool)> {
+    pub fn identify_root(&self, descriptor: BorrowedFd<'_>) -> Result<(DirIdentity, bool)> {
         if !self.without_statx.load(Relaxed) {
             match self.statx_of(descriptor, StatxFlags::INO | StatxFlags::BTIME) {
                 // Before 4.11, or a filter that does not know it, as with openat2.
@@ -244,15 +244,15 @@ impl Calls {
                 other => {
                     return other.map(|status| {
                         let is_root = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
-                        (Known::of(&status), is_root)
+                        (DirIdentity::from_statx(&status), is_root)
                     })
                 }
             }
         }
         let status = self.fstat(descriptor)?;
-        let known = Known {
-            identity: Identity::of(&status),
-            birth: 0,
+        let known = DirIdentity {
+            dev_ino: DevIno::from_stat(&status),
+            birth_ns: 0,
         };
         Ok((known, false))
     }

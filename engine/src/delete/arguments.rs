@@ -7,7 +7,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 use crate::filters::Filters;
-use crate::identity::Known;
+use crate::identity::DirIdentity;
 
 /// What is asked.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Arguments {
     /// Paths in their plain form, or the one `.`.
     pub targets: Vec<OsString>,
     /// What the targets must be, in their order.
-    pub pins: Vec<Known>,
+    pub pins: Vec<DirIdentity>,
     pub keep_root: bool,
     /// `None`: it finds out itself.
     pub threads: Option<usize>,

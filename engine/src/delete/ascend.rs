@@ -1,4 +1,4 @@
-//! Leaving directories that are done with, and removing them from those above.
+//! Leaving finished directories, and removing them from their parents.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -7,102 +7,101 @@ use std::sync::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
-use super::dir_stack::Walk;
-use super::shared_dir::{Directory, Place};
+use super::dir_stack::DirStack;
+use super::shared_dir::{DirLocation, SharedDir};
 use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
-use crate::identity::Identity;
+use crate::identity::DevIno;
 use crate::syscalls::Calls;
 
-/// A directory that is not empty though all in it was removed is read so many times more:
-/// somebody may have put something into it, or a file system may have skipped a name.
-const REREADS: usize = 3;
+/// Retries after ENOTEMPTY. Another process may have added entries, or readdir skipped some.
+const MAX_REREADS: usize = 3;
 
-/// Room for the longest name there is, several times.
-const LAST_LOOK_BYTES: usize = 8 << 10;
+/// Larger than any entry of getdents64.
+const CHECK_BUFFER_BYTES: usize = 8 << 10;
 
 impl Worker<'_> {
-    /// Leaves a directory that is done with, and removes it from the one above.
-    pub(super) fn go_up(&mut self, walk: &mut Walk) -> Outcome<()> {
-        let index = walk.levels.len() - 1;
-        let is_kept = self.run.filters.are_active() || walk.top().is_spoiled;
-        if is_kept || index == 0 {
-            self.remover.wait()?; // the first level of a walk waits where it is released
+    /// Leaves the current directory, which is finished, and removes it from its parent.
+    pub(super) fn ascend(&mut self, stack: &mut DirStack) -> Outcome<()> {
+        let index = stack.levels.len() - 1;
+        let is_retained = self.run.filters.are_active() || stack.top().is_incomplete;
+        if is_retained || index == 0 {
+            self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
         } else {
             self.remover.wait_to_remove()?;
         }
         if index > 0 {
-            if let Err(why) = walk.open_above(self.calls) {
-                return self.lose_way(walk, why);
+            if let Err(error) = stack.reopen_parent(self.calls) {
+                return self.abandon_path(stack, error);
             }
         }
-        let (mut level, shared) = walk.leave();
+        let (mut level, shared) = stack.pop();
         let at = level.name_at;
         let descriptor = level.descriptor.take().expect("the last level is open");
-        let above = match (&shared, index.checked_sub(1)) {
+        let parent = match (&shared, index.checked_sub(1)) {
             (Some(directory), None) => {
-                return self.release(Arc::clone(directory), Some(descriptor));
+                return self.finish_shared_dir(Arc::clone(directory), Some(descriptor));
             }
-            (Some(directory), Some(above)) => {
-                if !directory.end() {
-                    self.calls.close(descriptor); // whoever is the last in it removes it
-                    walk.forget_level(&level);
+            (Some(directory), Some(parent)) => {
+                if !directory.finish_pending() {
+                    self.calls.close(descriptor); // the last worker in it removes it
+                    stack.drop_level_names(&level);
                     return Ok(());
                 }
-                level.is_spoiled = directory.is_spoiled();
-                above
+                level.is_incomplete = directory.is_incomplete();
+                parent
             }
-            (None, above) => above.expect("the first level of a walk is shared"),
+            (None, parent) => parent.expect("the first level of a walk is shared"),
         };
-        if level.is_spoiled {
-            walk.spoil(above);
+        if level.is_incomplete {
+            stack.mark_incomplete(parent);
         } else if !self.run.filters.are_active() {
             self.remover.leave_removed_dir();
-            match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
+            match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
                 Ok(()) => self.remover.tally.add_directory(),
-                Err(Errno::NOENT) if self.is_gone(&descriptor) => (),
-                Err(Errno::NOENT) => self.failed_below(walk, at, "remove", Errno::STALE),
+                Err(Errno::NOENT) if self.is_removed(&descriptor) => (),
+                Err(Errno::NOENT) => self.report_failure(stack, at, "remove", Errno::STALE),
                 Err(Errno::NOTEMPTY | Errno::EXIST)
-                    if !self.has_name(&descriptor, walk.descriptor(), walk.names.name(at)) =>
+                    if !self.has_name(&descriptor, stack.descriptor(), stack.names.name(at)) =>
                 {
-                    self.failed_below(walk, at, "remove", Errno::STALE);
+                    self.report_failure(stack, at, "remove", Errno::STALE);
                 }
                 Err(Errno::NOTEMPTY | Errno::EXIST)
-                    if usize::from(level.rereads) < REREADS
+                    if usize::from(level.rereads) < MAX_REREADS
                         && self.calls.seek(descriptor.as_fd(), 0).is_ok() =>
                 {
                     level.rereads += 1;
                     level.has_more = true;
                     level.descriptor = Some(descriptor);
-                    walk.put_back(level);
+                    stack.restore(level);
                     if let Some(directory) = shared {
-                        directory.begin();
-                        walk.shared.push(directory);
+                        directory.add_pending();
+                        stack.shared.push(directory);
                     }
                     return Ok(());
                 }
-                Err(why) => self.failed_below(walk, at, "remove", why),
+                Err(error) => self.report_failure(stack, at, "remove", error),
             }
         }
         if shared.is_some() {
-            walk.shared[above].end(); // not the last: this worker is in it
+            stack.shared[parent].finish_pending(); // never the last, because this worker is in it
         }
         self.calls.close(descriptor);
-        walk.forget_level(&level);
+        stack.drop_level_names(&level);
         Ok(())
     }
 
-    /// Gives up the levels above that cannot be progress any more, down from one that is open.
-    fn lose_way(&mut self, walk: &mut Walk, why: Errno) -> Outcome<()> {
-        let index = walk.levels.len() - 2;
-        self.run.failures.tell("open", &walk.path(index), why);
+    /// Abandons the levels whose parent cannot be opened any more, up to one with an open descriptor.
+    fn abandon_path(&mut self, stack: &mut DirStack, error: Errno) -> Outcome<()> {
+        let index = stack.levels.len() - 2;
+        self.run.failures.tell("open", &stack.path(index), error);
         loop {
-            let (mut level, shared) = walk.leave();
+            let (mut level, shared) = stack.pop();
             let descriptor = level.descriptor.take();
             match shared {
                 Some(directory) => {
-                    directory.spoil();
-                    self.release(directory, descriptor)?;
+                    directory.mark_incomplete();
+                    self.finish_shared_dir(directory, descriptor)?;
                 }
                 None => {
                     if let Some(descriptor) = descriptor {
@@ -110,171 +109,173 @@ impl Worker<'_> {
                     }
                 }
             }
-            walk.forget_level(&level);
-            let Some(above) = walk.levels.len().checked_sub(1) else {
+            stack.drop_level_names(&level);
+            let Some(parent) = stack.levels.len().checked_sub(1) else {
                 return Ok(());
             };
-            walk.spoil(above);
-            if walk.levels[above].descriptor.is_some() {
+            stack.mark_incomplete(parent);
+            if stack.levels[parent].descriptor.is_some() {
                 return Ok(());
             }
         }
     }
 
-    /// Ends one's work in a directory; the last one removes it, and so on upwards.
-    pub(super) fn release(
+    /// Finishes a part of a directory. The last part removes the directory, and so on upwards.
+    pub(super) fn finish_shared_dir(
         &mut self,
-        mut directory: Arc<Directory>,
+        mut directory: Arc<SharedDir>,
         mut descriptor: Option<OwnedFd>,
     ) -> Outcome<()> {
         loop {
-            if !directory.end() {
+            if !directory.finish_pending() {
                 self.close(descriptor);
                 return Ok(());
             }
-            let (above, name) = match &directory.place {
-                Place::Target(_) => return self.release_target(&directory, descriptor),
-                Place::Below { above, name } => (Arc::clone(above), name.as_c_str()),
+            let (parent, name) = match &directory.location {
+                DirLocation::Target(_) => return self.finish_target(&directory, descriptor),
+                DirLocation::Child { parent, name } => (Arc::clone(parent), name.as_c_str()),
             };
-            let mut descriptor_above = None;
-            if directory.is_spoiled() {
-                above.spoil();
+            let mut parent_descriptor = None;
+            if directory.is_incomplete() {
+                parent.mark_incomplete();
             } else if !self.run.filters.are_active() {
                 self.remover.wait_to_remove()?;
                 let opened = match &descriptor {
-                    Some(descriptor) => self.open_above(descriptor.as_fd(), &above),
+                    Some(descriptor) => self.open_parent(descriptor.as_fd(), &parent),
                     None => Err(Errno::STALE),
                 };
                 match opened {
-                    Err(why) => {
-                        self.run.failures.tell("remove", &directory.path(), why);
-                        above.spoil();
+                    Err(error) => {
+                        self.run.failures.tell("remove", &directory.path(), error);
+                        parent.mark_incomplete();
                     }
                     Ok(opened) => {
                         self.remover.leave_removed_dir();
                         let result = self.calls.rmdir(opened.as_fd(), name);
-                        let has_name = |one: &OwnedFd| self.has_name(one, opened.as_fd(), name);
+                        let has_name =
+                            |directory: &OwnedFd| self.has_name(directory, opened.as_fd(), name);
                         match result {
                             Ok(()) => self.remover.tally.add_directory(),
                             Err(Errno::NOENT)
-                                if descriptor.as_ref().map_or(true, |one| self.is_gone(one)) => {}
+                                if descriptor.as_ref().map_or(true, |fd| self.is_removed(fd)) => {}
                             Err(Errno::NOTEMPTY | Errno::EXIST)
                                 if descriptor.as_ref().is_some_and(has_name)
-                                    && directory.may_be_read_again(REREADS) =>
+                                    && directory.try_reread(MAX_REREADS) =>
                             {
                                 self.calls.close(opened);
-                                return self.read_again(directory, descriptor);
+                                return self.reread(directory, descriptor);
                             }
-                            Err(why) => {
-                                let is_moved = why == Errno::NOENT;
-                                let why = if is_moved { Errno::STALE } else { why };
-                                self.run.failures.tell("remove", &directory.path(), why);
-                                above.spoil();
+                            Err(error) => {
+                                let is_moved = error == Errno::NOENT;
+                                let error = if is_moved { Errno::STALE } else { error };
+                                self.run.failures.tell("remove", &directory.path(), error);
+                                parent.mark_incomplete();
                             }
                         }
-                        descriptor_above = Some(opened);
+                        parent_descriptor = Some(opened);
                     }
                 }
             }
             self.close(descriptor);
-            descriptor = descriptor_above;
-            directory = above;
+            descriptor = parent_descriptor;
+            directory = parent;
         }
     }
 
-    fn release_target(
+    fn finish_target(
         &mut self,
-        directory: &Arc<Directory>,
+        directory: &Arc<SharedDir>,
         descriptor: Option<OwnedFd>,
     ) -> Outcome<()> {
         let target = directory.target();
-        let (Some(opened), false) = (&descriptor, directory.is_spoiled()) else {
-            self.close(target.take_holder());
+        let (Some(opened), false) = (&descriptor, directory.is_incomplete()) else {
+            self.close(target.take_parent_fd());
             self.close(descriptor);
-            return Ok(()); // what spoiled it was told
+            return Ok(()); // the failure is reported already
         };
-        let held = target.take_holder();
-        let result = match &held {
-            Some(holder) => {
+        let parent_fd = target.take_parent_fd();
+        let result = match &parent_fd {
+            Some(parent_fd) => {
                 self.remover.wait_to_remove()?;
                 let name = target.name.as_c_str();
-                self.calls.stat(holder.as_fd(), name).and_then(|status| {
-                    if Identity::of(&status) != directory.known.identity {
-                        return Err(Errno::STALE); // another one stands in its place
+                self.calls.stat(parent_fd.as_fd(), name).and_then(|status| {
+                    if DevIno::from_stat(&status) != directory.identity.dev_ino {
+                        return Err(Errno::STALE); // another directory has its name now
                     }
                     self.remover.leave_removed_dir();
-                    let result = self.calls.rmdir(holder.as_fd(), name);
+                    let result = self.calls.rmdir(parent_fd.as_fd(), name);
                     result.map(|()| self.remover.tally.add_directory())
                 })
             }
             None if self.run.filters.are_active() => Ok(()),
-            None => is_empty(self.calls, opened.as_fd()),
+            None => check_empty(self.calls, opened.as_fd()),
         };
         match result {
             Ok(()) => (),
-            Err(Errno::NOTEMPTY | Errno::EXIST) if directory.may_be_read_again(REREADS) => {
-                target.keep_holder(held);
-                return self.read_again(Arc::clone(directory), descriptor);
+            Err(Errno::NOTEMPTY | Errno::EXIST) if directory.try_reread(MAX_REREADS) => {
+                target.restore_parent_fd(parent_fd);
+                return self.reread(Arc::clone(directory), descriptor);
             }
-            Err(why) => {
-                let operation = if held.is_some() { "remove" } else { "empty" };
-                self.run.failures.tell(operation, &target.path, why);
-                directory.spoil();
+            Err(error) => {
+                let operation = if parent_fd.is_some() {
+                    "remove"
+                } else {
+                    "empty"
+                };
+                self.run.failures.tell(operation, &target.path, error);
+                directory.mark_incomplete();
             }
         }
-        self.close(held);
+        self.close(parent_fd);
         self.close(descriptor);
         Ok(())
     }
 
-    fn read_again(
-        &mut self,
-        directory: Arc<Directory>,
-        descriptor: Option<OwnedFd>,
-    ) -> Outcome<()> {
-        directory.begin();
-        let again = match &descriptor {
+    fn reread(&mut self, directory: Arc<SharedDir>, descriptor: Option<OwnedFd>) -> Outcome<()> {
+        directory.add_pending();
+        let seek = match &descriptor {
             Some(descriptor) => self.calls.seek(descriptor.as_fd(), 0),
             None => Err(Errno::STALE),
         };
-        match (again, descriptor) {
+        match (seek, descriptor) {
             (Ok(()), Some(descriptor)) => {
                 self.run.queue.push(Task::Tree(directory, descriptor));
                 Ok(())
             }
             (result, descriptor) => {
-                let why = result.err().unwrap_or(Errno::STALE);
-                self.run.failures.tell("read", &directory.path(), why);
-                directory.spoil();
-                self.release(directory, descriptor)
+                let error = result.err().unwrap_or(Errno::STALE);
+                self.run.failures.tell("read", &directory.path(), error);
+                directory.mark_incomplete();
+                self.finish_shared_dir(directory, descriptor)
             }
         }
     }
 
-    fn open_above(&self, below: BorrowedFd<'_>, above: &Directory) -> Result<OwnedFd> {
-        let opened = self.calls.open_above(below)?;
-        let file_system = above.target().file_system;
+    fn open_parent(&self, child: BorrowedFd<'_>, parent: &SharedDir) -> Result<OwnedFd> {
+        let opened = self.calls.open_parent(child)?;
+        let file_system = parent.target().file_system;
         match file_system.identify(opened.as_fd(), self.calls) {
-            Ok(found) if found.is(&above.known) => Ok(opened),
-            other => {
+            Ok(identity) if identity.is_same_dir(&parent.identity) => Ok(opened),
+            result => {
                 self.calls.close(opened);
-                Err(other.err().unwrap_or(Errno::STALE))
+                Err(result.err().unwrap_or(Errno::STALE))
             }
         }
     }
 
-    /// Tells whether a directory that has no name any more is removed, and not moved away.
-    fn is_gone(&self, directory: &OwnedFd) -> bool {
+    /// Returns whether a directory without its name was removed, and not moved.
+    fn is_removed(&self, directory: &OwnedFd) -> bool {
         let status = self.calls.fstat(directory.as_fd());
         status.map_or(true, |status| status.st_nlink == 0)
     }
 
-    /// Tells whether a name still stands for a directory. If another one was put in its place, what
-    /// is put into the first one now is not in the tree any more.
-    fn has_name(&self, directory: &OwnedFd, above: BorrowedFd<'_>, name: &CStr) -> bool {
-        let there = self.calls.stat(above, name);
-        let here = self.calls.fstat(directory.as_fd());
-        matches!((there, here), (Ok(there), Ok(here)) if Identity::of(&there) == Identity::of(&here))
+    /// Returns whether a name still refers to a directory.
+    ///
+    /// If not, the directory was moved and replaced, and new entries in it are outside the tree.
+    fn has_name(&self, directory: &OwnedFd, parent: BorrowedFd<'_>, name: &CStr) -> bool {
+        let named = self.calls.stat(parent, name);
+        let open = self.calls.fstat(directory.as_fd());
+        matches!((named, open), (Ok(named), Ok(open)) if DevIno::from_stat(&named) == DevIno::from_stat(&open))
     }
 
     fn close(&self, descriptor: Option<OwnedFd>) {
@@ -284,9 +285,9 @@ impl Worker<'_> {
     }
 }
 
-/// Looks once more whether a directory that is kept is empty: nobody's rmdir will tell.
-fn is_empty(calls: &Calls, directory: BorrowedFd<'_>) -> Result<()> {
-    let mut buffer = [MaybeUninit::uninit(); LAST_LOOK_BYTES];
+/// Fails with ENOTEMPTY if a directory has entries. A kept directory has no rmdir that would fail.
+fn check_empty(calls: &Calls, directory: BorrowedFd<'_>) -> Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); CHECK_BUFFER_BYTES];
     let mut has_names = false;
     calls.seek(directory, 0)?;
     while !has_names {

@@ -21,14 +21,14 @@ pub fn listen(run: &Run) {
             Ok(()) => "null".to_owned(),
             Err(why) => format!("\"{why}\""),
         };
-        let known: String = line
+        let command: String = line
             .unwrap_or_default()
             .chars()
             .filter(|letter| letter.is_ascii_alphanumeric() || *letter == ' ')
             .take(40)
             .collect();
         let answer =
-            format!("{{\"type\":\"answer\",\"command\":\"{known}\",\"problem\":{problem}}}");
+            format!("{{\"type\":\"answer\",\"command\":\"{command}\",\"problem\":{problem}}}");
         if tell(&answer).is_err() {
             return; // the counts cannot be told either: whoever writes those ends the work
         }

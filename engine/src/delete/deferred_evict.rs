@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::fd::{AsFd, OwnedFd};
 
-use super::dir_stack::Walk;
+use super::dir_stack::DirStack;
 use super::names::NameBatch;
-use super::shared_dir::Directory;
+use super::shared_dir::SharedDir;
 use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
 
@@ -63,16 +63,16 @@ impl Worker<'_> {
     /// Queues a helper for the names that this worker is about to remove.
     pub(super) fn request_evict_helper(
         &self,
-        walk: &mut Walk,
+        stack: &mut DirStack,
         batch: &Arc<NameBatch>,
         begin: usize,
         evict_helper: &mut EvictHelper,
     ) {
-        let Ok(descriptor) = self.calls.duplicate(walk.descriptor()) else {
+        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
             return;
         };
-        let directory = Arc::clone(walk.share(walk.levels.len() - 1));
-        directory.begin();
+        let directory = Arc::clone(stack.share(stack.levels.len() - 1));
+        directory.add_pending();
         let evict = Arc::new(DeferredEvict {
             batch: Arc::clone(batch),
             progress: AtomicUsize::new(begin),
@@ -87,7 +87,7 @@ impl Worker<'_> {
     /// Runs as a helper until the remover is done or the throttle limits any worker.
     pub(super) fn evict_inodes(
         &mut self,
-        directory: Arc<Directory>,
+        directory: Arc<SharedDir>,
         descriptor: OwnedFd,
         evict: &DeferredEvict,
     ) -> Outcome<()> {
@@ -134,7 +134,7 @@ impl Worker<'_> {
             self.calls.close(path_fd);
         }
         self.run.throttle.acquire_slot(&mut self.remover.slot);
-        self.release(directory, Some(descriptor))
+        self.finish_shared_dir(directory, Some(descriptor))
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &open_calls) else {
             panic!("a target is one task");
         };
-        directory.begin();
+        directory.add_pending();
         let evict_helper = EvictHelper(Some(Arc::new(DeferredEvict {
             batch: Arc::new(batch),
             progress: AtomicUsize::new(0),

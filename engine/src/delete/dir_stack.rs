@@ -1,7 +1,7 @@
-//! Where a worker stands in a tree: the directories from where it began down to the one it is in.
+//! The directories from the start of a worker's walk down to its current one.
 //!
-//! A level takes 40 bytes and its name. Only the last so many keep their descriptor; the way back
-//! up is `..`, compared with what was there on the way down. So a tree of any depth needs a
+//! A level takes 40 bytes and its name. Only the lowest levels have open descriptors. The way back up
+//! is `..`, and the identity is compared with that on the way down, so a tree of any depth needs a
 //! bounded number of descriptors.
 
 use std::ffi::CStr;
@@ -12,65 +12,63 @@ use rustix::io::{Errno, Result};
 
 use super::file_systems::FileSystem;
 use super::names::NameStack;
-use super::shared_dir::{Directory, Place};
-use crate::identity::{Identity, Known};
+use super::shared_dir::{DirLocation, SharedDir};
+use crate::identity::{DevIno, DirIdentity};
 use crate::syscalls::Calls;
 
-/// A directory that is being emptied.
 pub struct Level {
     pub inode: u64,
-    birth: u64,
-    /// Its own name in the stack of names.
+    birth_ns: u64,
+    /// Offset of its own name in the stack of names.
     pub name_at: u32,
-    /// The first of the names of directories in it that wait to be emptied.
-    pub first: u32,
-    /// How many these are.
-    pub waiting: u32,
-    /// Where its names begin in the stack, if it has any.
+    /// Offset of the name of the first pending subdirectory.
+    pub first_name: u32,
+    /// Pending subdirectories.
+    pub pending: u32,
+    /// Offset at which the names of its subdirectories start.
     base: u32,
     pub descriptor: Option<OwnedFd>,
-    /// Something in it could not be removed.
-    pub is_spoiled: bool,
-    /// It has not been read to its end.
+    /// An entry could not be removed.
+    pub is_incomplete: bool,
+    /// The directory was not read to its end.
     pub has_more: bool,
-    /// How often it was read anew because it was not empty.
+    /// Repeated reads because it was not empty.
     pub rereads: u8,
-    /// The next name is the first that waits, and not the last.
+    /// `take_name` takes the first pending name next, not the last.
     is_first_next: bool,
 }
 
-/// The levels of one walk.
-pub struct Walk {
+/// The levels of one walk; the last one is the current directory.
+pub struct DirStack {
     pub levels: Vec<Level>,
     pub names: NameStack,
-    /// The first of the levels as directories that others know too.
-    pub shared: Vec<Arc<Directory>>,
+    /// The highest levels, which are shared with other workers.
+    pub shared: Vec<Arc<SharedDir>>,
     device: u64,
     pub file_system: FileSystem,
-    /// Where reading goes on, for levels not read to their end.
+    /// The offset (getdents64) of each level that was not read to its end.
     cookies: Vec<(usize, u64)>,
     open: usize,
     max_open: usize,
-    /// No level above this one has a descriptor, the first level aside.
+    /// No level above this one has a descriptor, except level 0.
     first_open: usize,
-    /// No level above this one has names that wait.
-    pub first_waiting: usize,
+    /// No level above this one has pending names.
+    pub first_pending: usize,
 }
 
-impl Walk {
-    /// Begins in a directory.
-    pub fn begin(directory: Arc<Directory>, descriptor: OwnedFd, max_open: usize) -> Self {
+impl DirStack {
+    pub fn new(directory: Arc<SharedDir>, descriptor: OwnedFd, max_open: usize) -> Self {
         Self {
-            levels: vec![Level::new(&directory.known, 0, 0, descriptor)],
+            levels: vec![Level::new(&directory.identity, 0, 0, descriptor)],
             names: NameStack::default(),
-            device: directory.known.identity.device,
+            device: directory.identity.dev_ino.device,
             file_system: directory.target().file_system,
             shared: vec![directory],
             cookies: Vec::new(),
             open: 1,
             max_open,
             first_open: 1,
-            first_waiting: 0,
+            first_pending: 0,
         }
     }
 
@@ -80,7 +78,7 @@ impl Walk {
             .expect("a walk ends with its last level")
     }
 
-    /// The descriptor of the level it stands in, which is always open.
+    /// Returns the descriptor of the current directory, which is always open.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         let level = self.levels.last().expect("a walk ends with its last level");
         level
@@ -90,59 +88,60 @@ impl Walk {
             .as_fd()
     }
 
-    /// Takes a name that waits in the level it stands in: the last one, or where parts of the
-    /// file system have locks of their own, the last and the first by turns. So what is left lies
-    /// in the middle, and whoever is given the half of it works in another part to the end.
-    pub fn next_name(&mut self) -> u32 {
-        let has_parts = self.file_system.has_parts();
+    /// Takes a pending name of the current directory: the last one, or with allocation groups the last
+    /// and the first alternately.
+    ///
+    /// The rest is then in the middle, and a worker that gets half of it works in other groups.
+    pub fn take_name(&mut self) -> u32 {
+        let has_allocation_groups = self.file_system.has_allocation_groups();
         let level = self
             .levels
             .last_mut()
             .expect("a walk ends with its last level");
-        level.waiting -= 1;
+        level.pending -= 1;
         if level.is_first_next {
             level.is_first_next = false;
-            let at = level.first;
-            level.first = self.names.behind(at);
+            let at = level.first_name;
+            level.first_name = self.names.next_after(at);
             return at;
         }
-        level.is_first_next = has_parts;
-        self.names.last().expect("it is counted as waiting")
+        level.is_first_next = has_allocation_groups;
+        self.names.last().expect("it is counted as pending")
     }
 
-    /// Opens a directory by the name at this place in the level it stands in.
-    pub fn open(&mut self, at: u32, calls: &Calls) -> Result<OwnedFd> {
+    /// Opens a subdirectory of the current directory by the name at this offset.
+    pub fn open_child(&mut self, at: u32, calls: &Calls) -> Result<OwnedFd> {
         loop {
             match calls.open_directory(self.descriptor(), self.names.name(at)) {
                 Err(Errno::MFILE | Errno::NFILE) if self.close_oldest(calls) => (),
-                other => return other,
+                result => return result,
             }
         }
     }
 
-    /// Goes down into a directory that was opened; refuses another file system.
-    pub fn enter(&mut self, at: u32, descriptor: OwnedFd, calls: &Calls) -> Result<()> {
-        let known = match self.file_system.identify(descriptor.as_fd(), calls) {
-            Ok(known) => known,
-            Err(why) => {
+    /// Makes an open subdirectory the current directory. Fails with XDEV on another file system.
+    pub fn push(&mut self, at: u32, descriptor: OwnedFd, calls: &Calls) -> Result<()> {
+        let identity = match self.file_system.identify(descriptor.as_fd(), calls) {
+            Ok(identity) => identity,
+            Err(error) => {
                 calls.close(descriptor);
-                return Err(why);
+                return Err(error);
             }
         };
-        if known.identity.device != self.device {
+        if identity.dev_ino.device != self.device {
             calls.close(descriptor);
             return Err(Errno::XDEV);
         }
         if self.open >= self.max_open {
             self.close_oldest(calls);
         }
-        self.add_level(at, &known, descriptor);
+        self.add_level(at, &identity, descriptor);
         Ok(())
     }
 
-    fn add_level(&mut self, at: u32, known: &Known, descriptor: OwnedFd) {
+    fn add_level(&mut self, at: u32, identity: &DirIdentity, descriptor: OwnedFd) {
         let base = self.names.end();
-        self.levels.push(Level::new(known, at, base, descriptor));
+        self.levels.push(Level::new(identity, at, base, descriptor));
         self.open += 1;
     }
 
@@ -160,19 +159,17 @@ impl Walk {
         false
     }
 
-    /// Leaves the level it stands in for the one above, which is open afterwards.
-    ///
-    /// Where that cannot be progress by `..` any more, nothing has changed.
-    pub fn open_above(&mut self, calls: &Calls) -> Result<()> {
+    /// Opens the parent of the current directory by `..` if it is closed. Changes nothing on failure.
+    pub fn reopen_parent(&mut self, calls: &Calls) -> Result<()> {
         let index = self.levels.len() - 2;
         if self.levels[index].descriptor.is_some() {
             return Ok(());
         }
-        let descriptor = calls.open_above(self.descriptor())?;
-        let expected = self.known(index);
-        let found = self.file_system.identify(descriptor.as_fd(), calls);
-        let checked = found.and_then(|found| {
-            if !found.is(&expected) {
+        let descriptor = calls.open_parent(self.descriptor())?;
+        let expected = self.identity(index);
+        let identity = self.file_system.identify(descriptor.as_fd(), calls);
+        let checked = identity.and_then(|identity| {
+            if !identity.is_same_dir(&expected) {
                 return Err(Errno::STALE); // moved while it was being emptied
             }
             match self.cookie(index) {
@@ -182,9 +179,9 @@ impl Walk {
                 _ => Ok(()),
             }
         });
-        if let Err(why) = checked {
+        if let Err(error) = checked {
             calls.close(descriptor);
-            return Err(why);
+            return Err(error);
         }
         self.levels[index].descriptor = Some(descriptor);
         self.open += 1;
@@ -192,8 +189,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Takes the level it stands in away; its name stays until `forget_name`.
-    pub fn leave(&mut self) -> (Level, Option<Arc<Directory>>) {
+    /// Removes the current directory from the stack. Its name stays until `drop_name`.
+    pub fn pop(&mut self) -> (Level, Option<Arc<SharedDir>>) {
         let level = self.levels.pop().expect("a walk ends with its last level");
         let index = self.levels.len();
         if level.descriptor.is_some() {
@@ -202,48 +199,49 @@ impl Walk {
         if self.cookie(index).is_some() {
             self.cookies.pop();
         }
-        self.first_waiting = self.first_waiting.min(index.saturating_sub(1));
+        self.first_pending = self.first_pending.min(index.saturating_sub(1));
         self.first_open = self.first_open.min(index.max(1));
         let is_shared = index < self.shared.len();
         (level, if is_shared { self.shared.pop() } else { None })
     }
 
-    /// Puts a level back that was left, to read it once more.
-    pub fn put_back(&mut self, level: Level) {
+    /// Pushes a level again that `pop` has returned, to read it once more.
+    pub fn restore(&mut self, level: Level) {
         self.levels.push(level);
         self.open += 1;
     }
 
-    /// Forgets the name of a level that was left, and all that were in it.
-    pub fn forget_level(&mut self, level: &Level) {
-        self.names.cut(level.base);
-        self.forget_name(level.name_at);
+    /// Drops the name of a level that `pop` has returned, and all names in it.
+    pub fn drop_level_names(&mut self, level: &Level) {
+        self.names.truncate(level.base);
+        self.drop_name(level.name_at);
     }
 
-    /// Forgets a name that `next_name` has returned; one of the first ones goes with its level's.
-    pub fn forget_name(&mut self, at: u32) {
+    /// Drops a name that `take_name` has returned. A name that is not the last one is dropped with the
+    /// names of its level.
+    pub fn drop_name(&mut self, at: u32) {
         if self.names.last() == Some(at) {
-            self.names.cut(at);
+            self.names.truncate(at);
         }
     }
 
-    /// Makes room for names of the level it stands in, which has none left.
-    pub fn begin_names(&mut self) {
+    /// Drops the names of the current directory, which has no pending one.
+    pub fn clear_names(&mut self) {
         let index = self.levels.len() - 1;
         let base = self.levels[index].base;
-        self.names.cut(base);
-        self.levels[index].first = base;
-        self.levels[index].waiting = 0;
-        self.first_waiting = self.first_waiting.min(index);
+        self.names.truncate(base);
+        self.levels[index].first_name = base;
+        self.levels[index].pending = 0;
+        self.first_pending = self.first_pending.min(index);
     }
 
     pub fn add_name(&mut self, name: &CStr) {
         self.names.push(name);
-        self.top().waiting += 1;
+        self.top().pending += 1;
     }
 
-    /// Notes how far the level it stands in has been read; `None`: to its end.
-    pub fn note_read(&mut self, cookie: Option<u64>) {
+    /// Sets the offset at which reading continues; `None` at the end of the directory.
+    pub fn set_cookie(&mut self, cookie: Option<u64>) {
         let index = self.levels.len() - 1;
         if self.cookie(index).is_some() {
             self.cookies.pop();
@@ -259,48 +257,49 @@ impl Walk {
         (level == index).then_some(cookie)
     }
 
-    fn known(&self, index: usize) -> Known {
+    fn identity(&self, index: usize) -> DirIdentity {
         let level = &self.levels[index];
-        Known {
-            identity: Identity {
+        DirIdentity {
+            dev_ino: DevIno {
                 device: self.device,
                 inode: level.inode,
             },
-            birth: level.birth,
+            birth_ns: level.birth_ns,
         }
     }
 
-    /// The level as a directory that others know too.
-    pub fn share(&mut self, index: usize) -> &Arc<Directory> {
+    /// Returns a level as a shared directory.
+    pub fn share(&mut self, index: usize) -> &Arc<SharedDir> {
         while self.shared.len() <= index {
-            let above = Arc::clone(&self.shared[self.shared.len() - 1]);
-            above.begin();
+            let parent = Arc::clone(&self.shared[self.shared.len() - 1]);
+            parent.add_pending();
             let level = &self.levels[self.shared.len()];
             let name = self.names.name(level.name_at).to_owned();
-            let directory =
-                Directory::new(Place::Below { above, name }, self.known(self.shared.len()));
-            if level.is_spoiled {
-                directory.spoil();
+            let directory = SharedDir::new(
+                DirLocation::Child { parent, name },
+                self.identity(self.shared.len()),
+            );
+            if level.is_incomplete {
+                directory.mark_incomplete();
             }
             self.shared.push(directory);
         }
         &self.shared[index]
     }
 
-    /// Notes that something in a level could not be removed.
-    pub fn spoil(&mut self, index: usize) {
+    /// Marks a level in which an entry could not be removed.
+    pub fn mark_incomplete(&mut self, index: usize) {
         match self.shared.get(index) {
-            Some(directory) => directory.spoil(),
-            None => self.levels[index].is_spoiled = true,
+            Some(directory) => directory.mark_incomplete(),
+            None => self.levels[index].is_incomplete = true,
         }
     }
 
-    /// Levels below the target.
+    /// Returns the number of levels below the target.
     pub fn depth(&self, index: usize) -> usize {
         self.shared[0].depth as usize + index
     }
 
-    /// The path of a level.
     pub fn path(&self, index: usize) -> Vec<u8> {
         let mut path = self.shared[0].path();
         for level in &self.levels[1..=index] {
@@ -312,16 +311,16 @@ impl Walk {
 }
 
 impl Level {
-    fn new(known: &Known, name_at: u32, base: u32, descriptor: OwnedFd) -> Self {
+    fn new(identity: &DirIdentity, name_at: u32, base: u32, descriptor: OwnedFd) -> Self {
         Self {
-            inode: known.identity.inode,
-            birth: known.birth,
+            inode: identity.dev_ino.inode,
+            birth_ns: identity.birth_ns,
             name_at,
-            first: base,
-            waiting: 0,
+            first_name: base,
+            pending: 0,
             base,
             descriptor: Some(descriptor),
-            is_spoiled: false,
+            is_incomplete: false,
             has_more: true,
             rereads: 0,
             is_first_next: false,

@@ -1,9 +1,9 @@
-//! File systems by the number that statfs(2) tells, and what is known of them.
+//! File systems by their number (statfs(2)), and their measured properties.
 
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 
-use crate::identity::Known;
+use crate::identity::DirIdentity;
 use crate::syscalls::Calls;
 
 const EXT: u64 = 0xef53;
@@ -14,7 +14,6 @@ const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 const OVERLAYFS: u64 = 0x794c_7630;
 
-/// What a descriptor's file system is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem(u64);
 
@@ -28,42 +27,45 @@ impl FileSystem {
         calls.kind_of_file_system(descriptor).map(Self)
     }
 
-    /// Which directory a descriptor stands for.
-    pub fn identify(self, descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<Known> {
-        let known = calls.identify(descriptor)?;
-        Ok(self.without_unstable_birth(known))
+    /// Returns the identity of an open directory.
+    pub fn identify(self, descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<DirIdentity> {
+        let identity = calls.identify(descriptor)?;
+        Ok(self.without_unstable_birth(identity))
     }
 
-    /// On overlayfs the birth time of a directory changes when an entry in it is deleted, because
-    /// the directory is copied up.
-    pub fn without_unstable_birth(self, known: Known) -> Known {
+    /// Drops a birth time that is not stable: on overlayfs, deleting an entry copies the directory up and
+    /// changes its birth time.
+    pub fn without_unstable_birth(self, identity: DirIdentity) -> DirIdentity {
         match self.0 {
-            OVERLAYFS => Known { birth: 0, ..known },
-            _ => known,
+            OVERLAYFS => DirIdentity {
+                birth_ns: 0,
+                ..identity
+            },
+            _ => identity,
         }
     }
 
-    /// Whether the order of inodes is of no use here.
+    /// Returns whether the order of inodes does not matter.
     pub fn is_in_memory(self) -> bool {
         matches!(self.0, TMPFS | RAMFS)
     }
 
-    /// Whether two get into each other's way less where directories lie apart: xfs locks the inodes
-    /// of a group, and spreads directories over the groups.
-    pub fn has_parts(self) -> bool {
+    /// Returns whether inodes are locked by allocation group. xfs spreads directories over its groups.
+    pub fn has_allocation_groups(self) -> bool {
         self.0 == XFS
     }
 
-    /// Whether a lease knows everybody who has a file open; elsewhere somebody may have it by
-    /// another inode, or on another machine.
+    /// Returns whether a lease detects every open descriptor. Elsewhere a file may be open by another
+    /// inode, or on another machine.
     pub fn has_reliable_leases(self) -> bool {
         matches!(self.0, EXT | XFS | BTRFS | F2FS | TMPFS)
     }
 
-    /// Whether two are faster than one in one directory, where that was measured (Linux 6.18): ext
-    /// and tmpfs free inodes beside other removals; xfs locks the list of unlinked inodes that all
-    /// files of a directory share; btrfs keeps all names in one tree, whose root both want.
-    pub fn gains_by_splitting(self) -> Option<bool> {
+    /// Returns whether two workers in one directory are faster than one, as measured (Linux 6.18).
+    ///
+    /// ext4 and tmpfs evict inodes in parallel with other removals. xfs locks the list of unlinked
+    /// inodes, which the files of a directory share. btrfs has all names in one tree and locks its root.
+    pub fn scales_within_dir(self) -> Option<bool> {
         match self.0 {
             EXT | TMPFS => Some(true),
             XFS | BTRFS => Some(false),
@@ -71,15 +73,15 @@ impl FileSystem {
         }
     }
 
-    /// Whether a file's inode is freed beside other removals once nobody has it any more, where
-    /// the removals themselves are one after the other: then it pays to have somebody else free it.
+    /// Returns whether evictions run in parallel with removals while removals in one directory are
+    /// serialized.
     pub fn benefits_from_deferred_evict(self) -> bool {
         self.0 == EXT
     }
 
-    /// Whether two are faster than one in different directories, where that was measured (Linux
-    /// 6.18): not on btrfs, for the same reason.
-    pub fn gains_by_threads(self) -> Option<bool> {
+    /// Returns whether two workers in different directories are faster than one, as measured (Linux
+    /// 6.18).
+    pub fn scales_across_dirs(self) -> Option<bool> {
         match self.0 {
             EXT | TMPFS | XFS => Some(true),
             BTRFS => Some(false),
@@ -93,8 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_is_known_and_nothing_else() {
-        let known = [
+    fn properties_match_measurements() {
+        let measured = [
             (EXT, Some(true), Some(true), false),
             (TMPFS, Some(true), Some(true), false),
             (XFS, Some(false), Some(true), true),
@@ -102,10 +104,13 @@ mod tests {
             (F2FS, None, None, false),
             (RAMFS, None, None, false),
         ];
-        for (number, splitting, threads, has_parts) in known {
-            assert_eq!(FileSystem(number).gains_by_splitting(), splitting);
-            assert_eq!(FileSystem(number).gains_by_threads(), threads);
-            assert_eq!(FileSystem(number).has_parts(), has_parts);
+        for (number, within_dir, across_dirs, has_allocation_groups) in measured {
+            assert_eq!(FileSystem(number).scales_within_dir(), within_dir);
+            assert_eq!(FileSystem(number).scales_across_dirs(), across_dirs);
+            assert_eq!(
+                FileSystem(number).has_allocation_groups(),
+                has_allocation_groups
+            );
             assert_eq!(
                 FileSystem(number).benefits_from_deferred_evict(),
                 number == EXT

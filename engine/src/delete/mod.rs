@@ -67,7 +67,7 @@ const READ_ONLY_VARIABLE: &str = "TUI_FS_READ_ONLY";
 const EVERY: Duration = Duration::from_millis(250);
 
 /// What a worker may need who lets go of as many directories, each inside the next, as are given
-/// away: of each a few words (see `work_sharing::DEEPEST_GIVEN`).
+/// away: of each a few words (see `work_sharing::MAX_SHARED_DEPTH`).
 const STACK_BYTES: usize = 512 << 10;
 
 /// Descriptors all walks together may keep, if the process may have twice as many.
@@ -154,10 +154,10 @@ pub fn run(asked: Arguments) -> ExitCode {
         Ok(tasks) => tasks,
         Err(code) => return code,
     };
-    let known = |what: fn(FileSystem) -> Option<bool>| known_of_all(&tasks, what);
+    let common = |property: fn(FileSystem) -> Option<bool>| common_property(&tasks, property);
     run.splitting
-        .set_prior(known(FileSystem::gains_by_splitting));
-    run.update_tuner(|tuner| tuner.set_prior(known(FileSystem::gains_by_threads)));
+        .set_prior(common(FileSystem::scales_within_dir));
+    run.update_tuner(|tuner| tuner.set_prior(common(FileSystem::scales_across_dirs)));
     for task in tasks {
         run.queue.push(task);
     }
@@ -173,14 +173,14 @@ pub fn run(asked: Arguments) -> ExitCode {
 }
 
 /// Returns what is known of the file systems of all targets; `None` where they differ.
-fn known_of_all(tasks: &[Task], what: fn(FileSystem) -> Option<bool>) -> Option<bool> {
-    agreed(tasks.iter().map(|task| match task {
-        Task::Tree(target, _) => what(target.target().file_system),
+fn common_property(tasks: &[Task], property: fn(FileSystem) -> Option<bool>) -> Option<bool> {
+    all_equal(tasks.iter().map(|task| match task {
+        Task::Tree(target, _) => property(target.target().file_system),
         _ => None, // a target is begun as a whole
     }))
 }
 
-fn agreed(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+fn all_equal(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let first = answers.next()?;
     answers.all(|other| other == first).then_some(first)?
 }
@@ -270,7 +270,7 @@ fn work(run: &Arc<Run>, tallies: &[Tally], max_open: usize, every: Duration) {
     drop(run.answering.lock());
 }
 
-/// How many workers may share so many descriptors: each needs some for its walk, some more for what
+/// How many workers may share so many descriptors: each needs some for its stack, some more for what
 /// it gives away, and one for what it was given.
 fn most_workers(descriptors: u64) -> usize {
     (descriptors / DESCRIPTORS_OF_EACH).clamp(1, 256) as usize
@@ -353,7 +353,7 @@ mod tests {
             (vec![None, yes], None),
             (vec![no, None], None),
         ] {
-            assert_eq!(agreed(answers.into_iter()), all);
+            assert_eq!(all_equal(answers.into_iter()), all);
         }
     }
 }

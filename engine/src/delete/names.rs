@@ -1,20 +1,19 @@
-//! Names in little room: a stack of directories' names, and what was read of one directory.
+//! Compact storage of names: a stack of directory names, and a batch of names of one directory.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Names one behind the other, taken from the end; a name is stored as its length, its bytes, a
-/// NUL and its length again. NAME_MAX (255) does not bind every file system, so a length has two
-/// bytes.
+/// A stack of names in one buffer. A name is stored as its length, its bytes, a NUL and its length
+/// again. A length has two bytes, because some file systems have names longer than NAME_MAX (255).
 #[derive(Default)]
 pub struct NameStack {
     bytes: Vec<u8>,
 }
 
-/// The bytes a length takes, and those that a name takes besides its own.
-const LENGTH: usize = 2;
-const FRAME: usize = 2 * LENGTH + 1;
+/// Bytes of a length, and bytes of a name besides its own.
+const LENGTH_BYTES: usize = 2;
+const OVERHEAD_BYTES: usize = 2 * LENGTH_BYTES + 1;
 
 impl NameStack {
     pub fn push(&mut self, name: &CStr) {
@@ -25,21 +24,21 @@ impl NameStack {
         self.bytes.extend_from_slice(&length.to_ne_bytes());
     }
 
-    /// Where the last name stands.
+    /// Returns the offset of the last name.
     pub fn last(&self) -> Option<u32> {
-        let end = self.bytes.len().checked_sub(LENGTH)?;
-        Some(place(self.bytes.len() - self.length(end) - FRAME))
+        let end = self.bytes.len().checked_sub(LENGTH_BYTES)?;
+        Some(offset(self.bytes.len() - self.length(end) - OVERHEAD_BYTES))
     }
 
     pub fn name(&self, at: u32) -> &CStr {
-        let begin = at as usize + LENGTH;
-        let end = begin + self.length(at as usize) + 1;
-        CStr::from_bytes_with_nul(&self.bytes[begin..end]).expect("pushed from a C string")
+        let start = at as usize + LENGTH_BYTES;
+        let end = start + self.length(at as usize) + 1;
+        CStr::from_bytes_with_nul(&self.bytes[start..end]).expect("pushed from a C string")
     }
 
-    /// Where the name behind this one stands, or would stand.
-    pub fn behind(&self, at: u32) -> u32 {
-        place(at as usize + self.length(at as usize) + FRAME)
+    /// Returns the offset of the name after this one.
+    pub fn next_after(&self, at: u32) -> u32 {
+        offset(at as usize + self.length(at as usize) + OVERHEAD_BYTES)
     }
 
     fn length(&self, at: usize) -> usize {
@@ -50,52 +49,51 @@ impl NameStack {
         self.bytes.len()
     }
 
-    /// Where the next name will stand.
+    /// Returns the offset of the next name to be pushed.
     pub fn end(&self) -> u32 {
-        place(self.bytes.len())
+        offset(self.bytes.len())
     }
 
-    /// Forgets the name at this place and all behind it.
-    pub fn cut(&mut self, at: u32) {
+    /// Drops the name at this offset and all names after it.
+    pub fn truncate(&mut self, at: u32) {
         self.bytes.truncate(at as usize);
     }
 
-    /// Copies the names between two places.
+    /// Copies the names between two offsets.
     pub fn copy(&self, from: u32, to: u32) -> Box<[u8]> {
         self.bytes[from as usize..to as usize].into()
     }
 
-    /// Appends what `copy` has returned.
+    /// Appends the result of `copy`.
     pub fn append(&mut self, copied: &[u8]) {
         self.bytes.extend_from_slice(copied);
     }
 }
 
-/// A place in so many bytes that four hold it: an overflow must end the program before it names
-/// something else.
-fn place(at: usize) -> u32 {
-    u32::try_from(at).expect("less than 4 GiB of names are held")
+/// Offsets have four bytes. An overflow must panic, because a wrapped offset is another name.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).expect("less than 4 GiB of names")
 }
 
-/// A name of a batch: its inode's number, and where it stands.
+/// A name of a batch: its inode number and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NameRef {
     pub inode: u64,
     at: u32,
 }
 
-/// Fewer files are removed as they come: their inodes share few blocks whatever the order.
-const SORT_FROM: usize = 256;
+/// Fewer files are removed in directory order, because their inodes share few blocks in any order.
+const MIN_SORTED_FILES: usize = 256;
 
-/// Names that were read of one directory: those of directories, and all others.
+/// Names read from one directory, by type.
 #[derive(Default)]
 pub struct NameBatch {
     names: Vec<u8>,
     pub files: Vec<NameRef>,
     pub directories: Vec<NameRef>,
-    /// What they are is not known yet.
+    /// Names whose type the file system does not report.
     pub unknown: Vec<NameRef>,
-    counted: Option<(Arc<AtomicUsize>, usize)>,
+    accounted: Option<(Arc<AtomicUsize>, usize)>,
 }
 
 impl NameBatch {
@@ -108,62 +106,63 @@ impl NameBatch {
     }
 
     pub fn add_file(&mut self, name: &CStr, inode: u64) {
-        let name_ref = self.keep(name, inode);
+        let name_ref = self.store(name, inode);
         self.files.push(name_ref);
     }
 
     pub fn add_directory(&mut self, name: &CStr, inode: u64) {
-        let name_ref = self.keep(name, inode);
+        let name_ref = self.store(name, inode);
         self.directories.push(name_ref);
     }
 
     pub fn add_unknown(&mut self, name: &CStr, inode: u64) {
-        let name_ref = self.keep(name, inode);
+        let name_ref = self.store(name, inode);
         self.unknown.push(name_ref);
     }
 
     fn release_memory_count(&mut self) {
-        if let Some((held, number)) = self.counted.take() {
-            held.fetch_sub(number, Relaxed);
+        if let Some((total_bytes, number)) = self.accounted.take() {
+            total_bytes.fetch_sub(number, Relaxed);
         }
     }
 
-    fn keep(&mut self, name: &CStr, inode: u64) -> NameRef {
-        let at = place(self.names.len());
+    fn store(&mut self, name: &CStr, inode: u64) -> NameRef {
+        let at = offset(self.names.len());
         self.names.extend_from_slice(name.to_bytes_with_nul());
         NameRef { inode, at }
     }
 
     pub fn name(&self, name_ref: NameRef) -> &CStr {
         CStr::from_bytes_until_nul(&self.names[name_ref.at as usize..])
-            .expect("kept from a C string")
+            .expect("stored from a C string")
     }
 
-    /// Adds the bytes that came since the last time to the number of all that are held, from
-    /// which they are taken when the batch goes.
-    pub fn update_memory_count(&mut self, held: &Arc<AtomicUsize>) {
+    /// Adds the growth since the last call to the total of all batches. The drop subtracts it.
+    pub fn update_memory_count(&mut self, total_bytes: &Arc<AtomicUsize>) {
         let now = self.bytes();
-        let (held, before) = self.counted.get_or_insert_with(|| (Arc::clone(held), 0));
-        held.fetch_add(now - *before, Relaxed);
+        let (total_bytes, before) = self
+            .accounted
+            .get_or_insert_with(|| (Arc::clone(total_bytes), 0));
+        total_bytes.fetch_add(now - *before, Relaxed);
         *before = now;
     }
 
-    /// Names in it.
     pub fn len(&self) -> usize {
         self.files.len() + self.directories.len() + self.unknown.len()
     }
 
-    /// What it takes, about.
+    /// Returns the approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         self.names.len() + self.len() * std::mem::size_of::<NameRef>()
     }
 
-    /// Puts directories in the order of their inodes: a file system that has parts, each with a
-    /// lock of its own, has neighbours in the same one, so that whoever is given the half of them
-    /// works in other parts. Files too if there are many.
+    /// Sorts directories by inode number, and files if there are many.
+    ///
+    /// In a file system with allocation groups, neighbours are then in the same group, and the worker
+    /// that gets half of them works in other groups.
     pub fn sort(&mut self) {
         self.directories.sort_unstable();
-        if self.files.len() >= SORT_FROM {
+        if self.files.len() >= MIN_SORTED_FILES {
             self.files.sort_unstable();
         }
     }
@@ -188,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stack_gives_names_back_from_the_end(names in names()) {
+        fn name_stack_pops_in_reverse_order(names in names()) {
             let mut stack = NameStack::default();
             for name in &names {
                 stack.push(name);
@@ -196,32 +195,32 @@ mod tests {
             for name in names.iter().rev() {
                 let at = stack.last().unwrap();
                 prop_assert_eq!(stack.name(at), name.as_c_str());
-                prop_assert_eq!(stack.behind(at), stack.end());
-                stack.cut(at);
+                prop_assert_eq!(stack.next_after(at), stack.end());
+                stack.truncate(at);
             }
             prop_assert_eq!(stack.last(), None);
         }
 
         #[test]
-        fn copied_names_are_the_same_in_another_stack(names in names()) {
+        fn copied_names_are_equal_in_another_stack(names in names()) {
             let mut stack = NameStack::default();
             stack.push(c"above");
-            let begin = stack.end();
+            let start = stack.end();
             for name in &names {
                 stack.push(name);
             }
-            let mut other = NameStack::default();
-            other.append(&stack.copy(begin, stack.end()));
+            let mut copy = NameStack::default();
+            copy.append(&stack.copy(start, stack.end()));
             let mut at = 0;
             for name in &names {
-                prop_assert_eq!(other.name(at), name.as_c_str());
-                at = other.behind(at);
+                prop_assert_eq!(copy.name(at), name.as_c_str());
+                at = copy.next_after(at);
             }
-            prop_assert_eq!(at, other.end());
+            prop_assert_eq!(at, copy.end());
         }
 
         #[test]
-        fn a_chunk_keeps_every_name(names in names()) {
+        fn name_batch_stores_every_name(names in names()) {
             let mut batch = NameBatch::default();
             for (number, name) in names.iter().enumerate() {
                 batch.add_file(name, 1_000 - number as u64);
@@ -235,8 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_in_the_order_of_their_inodes_and_many_files_too() {
-        for (number, files_are) in [(SORT_FROM, true), (SORT_FROM - 1, false)] {
+    fn directories_and_many_files_are_sorted_by_inode() {
+        for (number, are_files_sorted) in [(MIN_SORTED_FILES, true), (MIN_SORTED_FILES - 1, false)]
+        {
             let mut batch = NameBatch::default();
             for inode in (0..number as u64).rev() {
                 batch.add_file(c"file", inode);
@@ -245,8 +245,11 @@ mod tests {
                 }
             }
             batch.sort();
-            assert!(batch.directories.windows(2).all(|two| two[0] < two[1]));
-            assert_eq!(batch.files.windows(2).all(|two| two[0] < two[1]), files_are);
+            assert!(batch.directories.windows(2).all(|pair| pair[0] < pair[1]));
+            assert_eq!(
+                batch.files.windows(2).all(|pair| pair[0] < pair[1]),
+                are_files_sorted
+            );
         }
     }
 }

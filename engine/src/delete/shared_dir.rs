@@ -1,4 +1,4 @@
-//! A directory on which several workers may be at work, and the way from it up to its target.
+//! Directories that several workers share, up to their target.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -7,108 +7,107 @@ use std::sync::{Arc, Mutex};
 use rustix::fd::OwnedFd;
 
 use super::file_systems::FileSystem;
-use crate::identity::Known;
+use crate::identity::DirIdentity;
 
-/// What was named on the command line.
+/// A directory that the command line names.
 pub struct Target {
-    /// As messages name it.
+    /// Path in messages.
     pub path: Vec<u8>,
-    /// Its name in the directory that holds it; empty where the target itself is kept.
+    /// Its name in its parent; empty if the target itself is kept.
     pub name: CString,
-    /// That directory, until the target is removed from it.
-    pub holder: Mutex<Option<OwnedFd>>,
+    /// Its parent, for the removal of the target; `None` if the target is kept.
+    pub parent_fd: Mutex<Option<OwnedFd>>,
     pub file_system: FileSystem,
 }
 
 impl Target {
-    /// The directory that holds it, for the one who removes the target from it.
-    pub fn take_holder(&self) -> Option<OwnedFd> {
-        self.holder.lock().expect("nobody panics with it").take()
+    /// Takes the descriptor of the parent, to remove the target there.
+    pub fn take_parent_fd(&self) -> Option<OwnedFd> {
+        self.parent_fd.lock().expect("no worker panics").take()
     }
 
-    /// Gives it back, to be taken once more.
-    pub fn keep_holder(&self, holder: Option<OwnedFd>) {
-        *self.holder.lock().expect("nobody panics with it") = holder;
+    /// Stores the descriptor of the parent for a second removal.
+    pub fn restore_parent_fd(&self, parent_fd: Option<OwnedFd>) {
+        *self.parent_fd.lock().expect("no worker panics") = parent_fd;
     }
 }
 
-/// Where a directory lies.
-pub enum Place {
+pub enum DirLocation {
     Target(Target),
-    Below {
-        above: Arc<Directory>,
+    Child {
+        parent: Arc<SharedDir>,
         name: CString,
     },
 }
 
-/// A directory of which parts were given to several workers.
-pub struct Directory {
-    pub place: Place,
-    pub known: Known,
+/// A directory with parts that several workers empty.
+pub struct SharedDir {
+    pub location: DirLocation,
+    pub identity: DirIdentity,
     /// Levels below the target.
     pub depth: u32,
-    /// Workers in it, parts of it that wait for a worker, and such directories below it.
+    /// Workers in it, queued parts of it, and shared subdirectories. The last one to finish removes the
+    /// directory.
     pending: AtomicUsize,
-    /// Something in it could not be removed, so it cannot be empty.
-    is_spoiled: AtomicBool,
-    /// How often it was read because it was not empty.
+    /// An entry could not be removed, so the directory cannot be empty.
+    is_incomplete: AtomicBool,
+    /// Repeated reads because it was not empty.
     rereads: AtomicUsize,
-    /// Entries removed in it, without those below; only counted where several may do so.
+    /// Entries removed in it, without those below; counted only while it is shared.
     pub removed: AtomicU64,
 }
 
-impl Directory {
-    /// A directory with one who is at work in it.
-    pub fn new(place: Place, known: Known) -> Arc<Self> {
-        let depth = match &place {
-            Place::Target(_) => 0,
-            Place::Below { above, .. } => above.depth + 1,
+impl SharedDir {
+    /// Creates a directory with one worker in it.
+    pub fn new(location: DirLocation, identity: DirIdentity) -> Arc<Self> {
+        let depth = match &location {
+            DirLocation::Target(_) => 0,
+            DirLocation::Child { parent, .. } => parent.depth + 1,
         };
         Arc::new(Self {
-            place,
-            known,
+            location,
+            identity,
             depth,
             pending: AtomicUsize::new(1),
-            is_spoiled: AtomicBool::new(false),
+            is_incomplete: AtomicBool::new(false),
             rereads: AtomicUsize::new(0),
             removed: AtomicU64::new(0),
         })
     }
 
-    /// One more is at work in it.
-    pub fn begin(&self) {
+    pub fn add_pending(&self) {
         self.pending.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less is; tells whether it was the last.
-    pub fn end(&self) -> bool {
+    /// Returns whether no worker or part is pending any more.
+    pub fn finish_pending(&self) -> bool {
         self.pending.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Parts that others work on, or will.
-    pub fn parts_given(&self) -> usize {
+    /// Returns the parts besides the caller's.
+    pub fn pending_parts(&self) -> usize {
         self.pending.load(Ordering::Relaxed).saturating_sub(1)
     }
 
-    pub fn spoil(&self) {
-        self.is_spoiled.store(true, Ordering::Relaxed);
+    pub fn mark_incomplete(&self) {
+        self.is_incomplete.store(true, Ordering::Relaxed);
     }
 
-    pub fn is_spoiled(&self) -> bool {
-        self.is_spoiled.load(Ordering::Relaxed)
+    pub fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Relaxed)
     }
 
-    /// Tells whether it may be read once more, at most `most` times.
-    pub fn may_be_read_again(&self, most: usize) -> bool {
-        self.rereads.fetch_add(1, Ordering::Relaxed) < most
+    /// Returns whether the directory may be read again, which is `max` times.
+    pub fn try_reread(&self, max: usize) -> bool {
+        self.rereads.fetch_add(1, Ordering::Relaxed) < max
     }
 
     pub fn target(&self) -> &Target {
         let mut directory = self;
         loop {
-            match &directory.place {
-                Place::Target(target) => return target,
-                Place::Below { above, .. } => directory = above,
+            match &directory.location {
+                DirLocation::Target(target) => return target,
+                DirLocation::Child { parent, .. } => directory = parent,
             }
         }
     }
@@ -117,11 +116,11 @@ impl Directory {
         let mut names = Vec::new();
         let mut directory = self;
         let mut path = loop {
-            match &directory.place {
-                Place::Target(target) => break target.path.clone(),
-                Place::Below { above, name } => {
+            match &directory.location {
+                DirLocation::Target(target) => break target.path.clone(),
+                DirLocation::Child { parent, name } => {
                     names.push(name.as_bytes());
-                    directory = above;
+                    directory = parent;
                 }
             }
         };

@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result};
 
 use super::arguments::Arguments;
 use super::file_systems::FileSystem;
-use super::shared_dir::{Directory, Place, Target};
+use super::shared_dir::{DirLocation, SharedDir, Target};
 use super::work_queue::Task;
 use crate::syscalls::Calls;
 
@@ -33,45 +33,45 @@ impl From<Errno> for Refusal {
 /// Returns the task of emptying one of the targets.
 pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Result<Task, Refusal> {
     let path = asked.targets[number].as_bytes();
-    let keeps_it = asked.keep_root || asked.filters.are_active() || path == b".";
+    let keeps_target = asked.keep_root || asked.filters.are_active() || path == b".";
     let mut held = None;
     let descriptor = if path == b"." {
         calls.open_on_the_way(CWD, c".", OFlags::RDONLY)?
     } else {
-        let (holder, name) = open_holder(path, calls)?;
-        let descriptor = calls.open_on_the_way(&holder, &name, OFlags::RDONLY)?;
-        if keeps_it {
-            calls.close(holder);
+        let (parent_fd, name) = open_parent(path, calls)?;
+        let descriptor = calls.open_on_the_way(&parent_fd, &name, OFlags::RDONLY)?;
+        if keeps_target {
+            calls.close(parent_fd);
         } else {
-            held = Some((holder, name));
+            held = Some((parent_fd, name));
         }
         descriptor
     };
     let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
-    let (known, is_mount_root) = calls.identify_root(descriptor.as_fd())?;
-    let known = file_system.without_unstable_birth(known);
+    let (identity, is_mount_root) = calls.identify_root(descriptor.as_fd())?;
+    let identity = file_system.without_unstable_birth(identity);
     if asked
         .pins
         .get(number)
-        .is_some_and(|pin| !known.matches_pin(pin))
+        .is_some_and(|pin| !identity.matches_pin(pin))
     {
         return Err(Refusal::Another);
     }
     if is_mount_root {
         return Err(Refusal::MountRoot);
     }
-    let (holder, name) = held.unzip();
+    let (parent_fd, name) = held.unzip();
     let target = Target {
         path: path.to_vec(),
         name: name.unwrap_or_default(),
-        holder: Mutex::new(holder),
+        parent_fd: Mutex::new(parent_fd),
         file_system,
     };
-    let directory: Arc<Directory> = Directory::new(Place::Target(target), known);
+    let directory: Arc<SharedDir> = SharedDir::new(DirLocation::Target(target), identity);
     Ok(Task::Tree(directory, descriptor))
 }
 
-fn open_holder(path: &[u8], calls: &Calls) -> Result<(OwnedFd, CString)> {
+fn open_parent(path: &[u8], calls: &Calls) -> Result<(OwnedFd, CString)> {
     let below = path.strip_prefix(b"/");
     let mut names: Vec<CString> = below
         .unwrap_or(path)
@@ -80,11 +80,11 @@ fn open_holder(path: &[u8], calls: &Calls) -> Result<(OwnedFd, CString)> {
         .collect::<Result<_>>()?;
     let last = names.pop().ok_or(Errno::INVAL)?;
     let begin = if below.is_some() { c"/" } else { c"." };
-    let mut holder = calls.open_on_the_way(CWD, begin, OFlags::PATH)?;
+    let mut parent_fd = calls.open_on_the_way(CWD, begin, OFlags::PATH)?;
     for name in &names {
-        let above = holder;
-        holder = calls.open_on_the_way(&above, name, OFlags::PATH)?;
+        let above = parent_fd;
+        parent_fd = calls.open_on_the_way(&above, name, OFlags::PATH)?;
         calls.close(above);
     }
-    Ok((holder, last))
+    Ok((parent_fd, last))
 }

@@ -9,18 +9,18 @@ use rustix::fd::OwnedFd;
 
 use super::deferred_evict::DeferredEvict;
 use super::names::NameBatch;
-use super::shared_dir::Directory;
+use super::shared_dir::SharedDir;
 
 /// A part of the work. Each task owns a descriptor of its directory.
 pub enum Task {
     /// A directory with everything in it.
-    Tree(Arc<Directory>, OwnedFd),
+    Tree(Arc<SharedDir>, OwnedFd),
     /// Some subdirectories of a directory (see `NameStack::copy`), and their number.
-    Subdirs(Arc<Directory>, OwnedFd, Box<[u8]>, u32),
+    Subdirs(Arc<SharedDir>, OwnedFd, Box<[u8]>, u32),
     /// Some names in a directory that are not directories.
-    Names(Arc<Directory>, OwnedFd, Arc<NameBatch>, Range<usize>),
+    Names(Arc<SharedDir>, OwnedFd, Arc<NameBatch>, Range<usize>),
     /// Eviction of the inodes whose names another worker removes.
-    Evict(Arc<Directory>, OwnedFd, Arc<DeferredEvict>),
+    Evict(Arc<SharedDir>, OwnedFd, Arc<DeferredEvict>),
 }
 
 struct State {

@@ -1,4 +1,4 @@
-//! Giving work away to whoever has nothing to do.
+//! Work sharing: pending directories and names for idle workers.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -7,81 +7,80 @@ use std::time::Instant;
 use rustix::fd::AsFd;
 
 use super::deferred_evict::EvictHelper;
-use super::dir_stack::Walk;
+use super::dir_stack::DirStack;
 use super::names::NameBatch;
 use super::work_queue::Task;
 use super::worker::Worker;
 
-/// Names of one directory that several workers remove are given away so many at once.
-const SLICE: usize = 512;
+/// Names of one directory that one task contains.
+const SHARED_NAMES: usize = 512;
 
-/// While it is tried whether that pays: what was given must not be long under way afterwards.
-const TRIED_SLICE: usize = 64;
+/// The same during a trial, whose next window needs the task to be finished soon.
+const TRIAL_SHARED_NAMES: usize = 64;
 
-/// Each part that waits has a descriptor.
-const MOST_WAITING: usize = 2;
+/// Queued parts of a directory per worker. Each of them has a descriptor.
+const MAX_QUEUED_PER_WORKER: usize = 2;
 
-/// Levels below a target from which on nothing is given away: what others know of a directory
-/// takes more room than a level of a walk.
-const DEEPEST_GIVEN: usize = 4_096;
+/// Deeper directories are not shared, because a `SharedDir` takes more memory than a level.
+const MAX_SHARED_DEPTH: usize = 4_096;
 
 impl Worker<'_> {
-    /// Gives directories that wait to whoever has nothing to do: the half of those highest up.
-    pub(super) fn give_directories(&mut self, walk: &mut Walk) {
+    /// Shares half of the highest pending directories if a worker is idle.
+    pub(super) fn share_subdirs(&mut self, stack: &mut DirStack) {
         if !self.run.queue.has_idle_worker() {
             return;
         }
-        let last = walk.levels.len() - 1;
-        while walk.first_waiting < last && walk.levels[walk.first_waiting].waiting == 0 {
-            walk.first_waiting += 1;
+        let last = stack.levels.len() - 1;
+        while stack.first_pending < last && stack.levels[stack.first_pending].pending == 0 {
+            stack.first_pending += 1;
         }
-        let index = walk.first_waiting;
-        let waiting = walk.levels[index].waiting;
-        // The last of all work is not worth giving away: another one would be without then.
-        let given = if index == last {
-            waiting / 2
+        let index = stack.first_pending;
+        let pending = stack.levels[index].pending;
+        // The last pending directory stays: sharing it would only move the work to another worker.
+        let shared = if index == last {
+            pending / 2
         } else {
-            waiting.div_ceil(2)
+            pending.div_ceil(2)
         };
-        if given == 0 || walk.depth(index) > DEEPEST_GIVEN {
+        if shared == 0 || stack.depth(index) > MAX_SHARED_DEPTH {
             return;
         }
-        let Some(descriptor) = &walk.levels[index].descriptor else {
+        let Some(descriptor) = &stack.levels[index].descriptor else {
             return;
         };
         let Ok(descriptor) = self.calls.duplicate(descriptor.as_fd()) else {
-            return; // no descriptor is left for it: it waits for this worker
+            return; // without a descriptor the directories wait for this worker
         };
-        let from = walk.levels[index].first;
-        let to = (0..given).fold(from, |at, _| walk.names.behind(at));
-        let names = walk.names.copy(from, to);
-        let level = &mut walk.levels[index];
-        level.first = to;
-        level.waiting -= given;
-        let directory = Arc::clone(walk.share(index));
-        directory.begin();
+        let from = stack.levels[index].first_name;
+        let to = (0..shared).fold(from, |at, _| stack.names.next_after(at));
+        let names = stack.names.copy(from, to);
+        let level = &mut stack.levels[index];
+        level.first_name = to;
+        level.pending -= shared;
+        let directory = Arc::clone(stack.share(index));
+        directory.add_pending();
         self.run
             .queue
-            .push(Task::Subdirs(directory, descriptor, names, given));
+            .push(Task::Subdirs(directory, descriptor, names, shared));
     }
 
-    /// Ends a trial that was not finished in its directory, where it has gone elsewhere.
-    pub(super) fn forget_other_trial(&mut self, walk: &Walk) {
+    /// Aborts a trial whose directory is not the current one any more.
+    pub(super) fn abort_foreign_trial(&mut self, stack: &DirStack) {
         if let Some((directory, _)) = &self.trial {
-            let here = walk.shared.get(walk.levels.len() - 1);
-            if !here.is_some_and(|here| Arc::ptr_eq(here, directory)) {
+            let current = stack.shared.get(stack.levels.len() - 1);
+            if !current.is_some_and(|current| Arc::ptr_eq(current, directory)) {
                 self.trial = None;
             }
         }
     }
 
-    /// Gives the last of the names away if somebody has nothing to do and two are faster here; or
-    /// has them all kept, where one removes and the other one frees.
+    /// Shares the last names of the current directory with an idle worker if that is faster here, or
+    /// queues an evict helper for all of them.
     ///
-    /// Returns where those end that are left.
-    pub(super) fn give_names(
+    /// Returns the end of the names that are left for this worker.
+    pub(super) fn share_names(
         &mut self,
-        walk: &mut Walk,
+        stack: &mut DirStack,
         batch: &Arc<NameBatch>,
         begin: usize,
         end: usize,
@@ -91,50 +90,59 @@ impl Worker<'_> {
             *evict_helper = EvictHelper::none();
         }
         let workers = self.run.queue.workers();
-        let index = walk.levels.len() - 1;
-        if workers < 2 || end - begin <= 2 * SLICE || walk.depth(index) > DEEPEST_GIVEN {
+        let index = stack.levels.len() - 1;
+        if workers < 2 || end - begin <= 2 * SHARED_NAMES || stack.depth(index) > MAX_SHARED_DEPTH {
             return end;
         }
-        let given = walk.shared.get(index).map_or(0, |one| one.parts_given());
-        if given == 0 && !self.run.queue.has_idle_worker() {
+        let shared = stack
+            .shared
+            .get(index)
+            .map_or(0, |directory| directory.pending_parts());
+        if shared == 0 && !self.run.queue.has_idle_worker() {
             return end;
         }
         let splitting = &self.run.splitting;
         if self.trial.is_none() && splitting.is_trial_due() {
-            let directory = Arc::clone(walk.share(index));
+            let directory = Arc::clone(stack.share(index));
             let removed = directory.removed.load(Relaxed);
             let trial = splitting.start_trial(Instant::now(), removed);
             self.trial = Some((directory, trial));
         }
-        let mut splits = splitting.is_worthwhile();
+        let mut is_splitting = splitting.is_worthwhile();
         if let Some((directory, trial)) = &mut self.trial {
             let removed = directory.removed.load(Relaxed);
-            if trial.update(Instant::now(), removed, given > 0) {
-                splits = splitting.is_worthwhile();
+            if trial.update(Instant::now(), removed, shared > 0) {
+                is_splitting = splitting.is_worthwhile();
                 self.trial = None;
             } else {
-                splits = trial.is_splitting();
+                is_splitting = trial.is_splitting();
             }
         }
-        if walk.file_system.benefits_from_deferred_evict() {
-            if !splits {
+        if stack.file_system.benefits_from_deferred_evict() {
+            if !is_splitting {
                 *evict_helper = EvictHelper::none();
-            } else if given == 0 && self.remover.is_unrestricted() {
-                self.request_evict_helper(walk, batch, begin, evict_helper);
+            } else if shared == 0 && self.remover.is_unrestricted() {
+                self.request_evict_helper(stack, batch, begin, evict_helper);
             }
             return end;
         }
-        let waiting = self.run.queue.queued_tasks();
-        if !splits || given >= 2 * (workers - 1) || waiting >= MOST_WAITING * workers {
+        let queued = self.run.queue.queued_tasks();
+        if !is_splitting || shared >= 2 * (workers - 1) || queued >= MAX_QUEUED_PER_WORKER * workers
+        {
             return end;
         }
-        let Ok(descriptor) = self.calls.duplicate(walk.descriptor()) else {
+        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
             return end;
         };
-        let directory = Arc::clone(walk.share(index));
-        directory.begin();
+        let directory = Arc::clone(stack.share(index));
+        directory.add_pending();
         let is_trial = self.trial.is_some();
-        let rest = end - if is_trial { TRIED_SLICE } else { SLICE };
+        let rest = end
+            - if is_trial {
+                TRIAL_SHARED_NAMES
+            } else {
+                SHARED_NAMES
+            };
         self.run.queue.push(Task::Names(
             directory,
             descriptor,
@@ -153,10 +161,10 @@ mod tests {
     use crate::syscalls::Calls;
 
     #[test]
-    fn a_trial_ends_when_its_worker_goes_to_another_directory() {
+    fn trial_is_aborted_when_worker_enters_another_directory() {
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().canonicalize().unwrap().join("target");
-        std::fs::create_dir_all(target.join("below")).unwrap();
+        std::fs::create_dir_all(target.join("child")).unwrap();
         let asked = Arguments {
             targets: vec![target.into()],
             ..Arguments::default()
@@ -167,15 +175,15 @@ mod tests {
             panic!("a target is one task");
         };
         let mut worker = Worker::new(&run, &tally, 4);
-        let mut walk = Walk::begin(Arc::clone(&directory), descriptor, 4);
+        let mut stack = DirStack::new(Arc::clone(&directory), descriptor, 4);
         worker.trial = Some((directory, run.splitting.start_trial(Instant::now(), 0)));
-        worker.forget_other_trial(&walk);
+        worker.abort_foreign_trial(&stack);
         assert!(run.splitting.has_running_trial());
-        walk.add_name(c"below");
-        let at = walk.next_name();
-        let below = walk.open(at, &tally.calls).unwrap();
-        walk.enter(at, below, &tally.calls).unwrap();
-        worker.forget_other_trial(&walk);
+        stack.add_name(c"child");
+        let at = stack.take_name();
+        let child = stack.open_child(at, &tally.calls).unwrap();
+        stack.push(at, child, &tally.calls).unwrap();
+        worker.abort_foreign_trial(&stack);
         assert!(!run.splitting.has_running_trial());
     }
 }

@@ -1,4 +1,4 @@
-//! One worker: empties directories, gives away what others can do, removes what is empty.
+//! A worker: empties directories, shares pending work, and removes empty directories.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -12,34 +12,32 @@ use rustix::io::{Errno, Result};
 
 use super::deferred_evict::EvictHelper;
 use super::dir_splitting::SplitTrial;
-use super::dir_stack::Walk;
+use super::dir_stack::DirStack;
 use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
-use super::shared_dir::Directory;
+use super::shared_dir::SharedDir;
 use super::work_queue::Task;
 use super::Run;
 use crate::syscalls::Calls;
 
-/// What getdents64 fills at once: names enough that the calls do not count.
+/// Buffer of getdents64, large enough that the number of calls does not matter.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What the names may take that all workers have read and not removed yet: of a directory of more
-/// (half a million names of ten letters) a part is read and removed, and then the next one. The
-/// allocator holds twice as much, for what grows and what was given back in between.
-const MOST_BYTES: usize = 16 << 20;
+/// Names that all workers have read and not removed yet. A larger directory (half a million names of
+/// ten letters) is read and removed in parts. The allocator needs up to twice as much.
+const MAX_NAME_BYTES: usize = 16 << 20;
 
-/// What a worker may hold in any case.
-const BYTES_OF_EACH: usize = 512 << 10;
+/// A worker reads names of this size in any case.
+const MIN_BATCH_BYTES: usize = 512 << 10;
 
-/// Where the names of directories that wait on the way down take so much, each further level adds
-/// only little to them, however wide it is.
-const CROWDED_BYTES: usize = 48 << 20;
-const LITTLE_BYTES: usize = 8 << 10;
+/// Once the names of pending directories take this much, each further level is read in small parts.
+const HIGH_MEMORY_BYTES: usize = 48 << 20;
+const SMALL_READ_BYTES: usize = 8 << 10;
 
-/// After so many removals a worker looks whether somebody waits for work.
-const BATCH: usize = 64;
+/// Removals between two checks for idle workers.
+const REMOVALS_PER_CHECK: usize = 64;
 
-/// A worker, for the life of its thread.
+/// A worker, which lives as long as its thread.
 pub struct Worker<'run> {
     pub(super) run: &'run Run,
     pub(super) remover: Remover<'run>,
@@ -47,7 +45,7 @@ pub struct Worker<'run> {
     pub(super) max_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
-    pub(super) trial: Option<(Arc<Directory>, SplitTrial<'run>)>,
+    pub(super) trial: Option<(Arc<SharedDir>, SplitTrial<'run>)>,
 }
 
 pub type Outcome<T> = std::result::Result<T, Cancelled>;
@@ -65,7 +63,7 @@ impl<'run> Worker<'run> {
         }
     }
 
-    /// Works until nothing is left, or everything is to end.
+    /// Works until the queue is closed or the job is cancelled.
     pub fn work(mut self) {
         let (throttle, queue) = (&self.run.throttle, &self.run.queue);
         let mut next = None;
@@ -82,17 +80,17 @@ impl<'run> Worker<'run> {
             };
             let outcome = match task {
                 Task::Tree(directory, descriptor) => {
-                    self.walk(Walk::begin(directory, descriptor, self.max_open))
+                    self.walk(DirStack::new(directory, descriptor, self.max_open))
                 }
                 Task::Subdirs(directory, descriptor, names, number) => {
-                    let mut walk = Walk::begin(directory, descriptor, self.max_open);
-                    walk.names.append(&names);
-                    walk.top().waiting = number;
-                    walk.top().has_more = false;
-                    self.walk(walk)
+                    let mut stack = DirStack::new(directory, descriptor, self.max_open);
+                    stack.names.append(&names);
+                    stack.top().pending = number;
+                    stack.top().has_more = false;
+                    self.walk(stack)
                 }
                 Task::Names(directory, descriptor, batch, range) => {
-                    self.remove_slice(directory, descriptor, &batch, range)
+                    self.remove_range(directory, descriptor, &batch, range)
                 }
                 Task::Evict(directory, descriptor, evict) => {
                     self.evict_inodes(directory, descriptor, &evict)
@@ -114,105 +112,107 @@ impl<'run> Worker<'run> {
         }
     }
 
-    fn walk(&mut self, mut walk: Walk) -> Outcome<()> {
-        while !walk.levels.is_empty() {
-            self.forget_other_trial(&walk);
-            self.give_directories(&mut walk);
-            let top = walk.top();
-            if top.waiting > 0 {
-                self.go_down(&mut walk)?;
+    fn walk(&mut self, mut stack: DirStack) -> Outcome<()> {
+        while !stack.levels.is_empty() {
+            self.abort_foreign_trial(&stack);
+            self.share_subdirs(&mut stack);
+            let top = stack.top();
+            if top.pending > 0 {
+                self.descend(&mut stack)?;
             } else if top.has_more {
-                self.read(&mut walk)?;
+                self.read(&mut stack)?;
             } else {
-                self.go_up(&mut walk)?;
+                self.ascend(&mut stack)?;
             }
         }
         Ok(())
     }
 
-    /// Opens the next directory that waits, to be read next; or removes what stands there.
-    fn go_down(&mut self, walk: &mut Walk) -> Outcome<()> {
+    /// Opens the next pending directory and makes it the current one.
+    ///
+    /// If the name is not a directory any more, removes it.
+    fn descend(&mut self, stack: &mut DirStack) -> Outcome<()> {
         self.remover.wait()?;
-        let at = walk.next_name();
-        let opened = walk
-            .open(at, self.calls)
-            .and_then(|descriptor| walk.enter(at, descriptor, self.calls));
-        let why = match opened {
+        let at = stack.take_name();
+        let opened = stack
+            .open_child(at, self.calls)
+            .and_then(|descriptor| stack.push(at, descriptor, self.calls));
+        let error = match opened {
             Ok(()) => return Ok(()),
-            Err(why) => why,
+            Err(error) => error,
         };
-        match why {
+        match error {
             Errno::NOENT => (),
-            // It was a directory when its name was read.
+            // The directory was replaced by something else after its name was read.
             Errno::NOTDIR | Errno::LOOP => {
                 let mut batch = NameBatch::default();
-                if self.run.filters.match_name(walk.names.name(at)) {
-                    batch.add_file(walk.names.name(at), 0);
+                if self.run.filters.match_name(stack.names.name(at)) {
+                    batch.add_file(stack.names.name(at), 0);
                 }
-                self.remove_all(walk, &Arc::new(batch))?;
+                self.remove_all(stack, &Arc::new(batch))?;
             }
-            Errno::XDEV => self.failed_below(walk, at, "open", why),
-            _ if self.run.filters.are_active() => self.failed_below(walk, at, "open", why),
-            // One that may not be read may be empty all the same.
+            Errno::XDEV => self.report_failure(stack, at, "open", error),
+            _ if self.run.filters.are_active() => self.report_failure(stack, at, "open", error),
+            // An unreadable directory may be empty.
             _ => {
                 self.remover.wait_to_remove()?;
-                match self.calls.rmdir(walk.descriptor(), walk.names.name(at)) {
+                match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
                     Ok(()) => self.remover.tally.add_directory(),
                     Err(Errno::NOENT) => (),
-                    Err(_) => self.failed_below(walk, at, "open", why),
+                    Err(_) => self.report_failure(stack, at, "open", error),
                 }
             }
         }
-        walk.forget_name(at);
+        stack.drop_name(at);
         Ok(())
     }
 
-    /// Reads names of the level it stands in, and removes those that are not directories'.
-    fn read(&mut self, walk: &mut Walk) -> Outcome<()> {
-        let cookie = self.read_batch(walk)?;
-        walk.note_read(cookie);
-        walk.begin_names();
+    /// Reads names of the current directory, and removes those that are not directories.
+    fn read(&mut self, stack: &mut DirStack) -> Outcome<()> {
+        let cookie = self.read_batch(stack)?;
+        stack.set_cookie(cookie);
+        stack.clear_names();
         for &name_ref in self.batch.directories.iter().rev() {
-            walk.add_name(self.batch.name(name_ref));
+            stack.add_name(self.batch.name(name_ref));
         }
         if self.batch.files.is_empty() {
             return Ok(());
         }
         let batch = Arc::clone(&self.batch);
-        self.remove_all(walk, &batch)
+        self.remove_all(stack, &batch)
     }
 
-    /// Reads as many names as may be held; returns where the next ones begin, if there are more.
-    fn read_batch(&mut self, walk: &mut Walk) -> Outcome<Option<u64>> {
-        let (index, run) = (walk.levels.len() - 1, self.run);
-        let batch = empty(&mut self.batch);
+    /// Reads names up to the memory limit; returns the offset of the next ones if there are more.
+    fn read_batch(&mut self, stack: &mut DirStack) -> Outcome<Option<u64>> {
+        let (index, run) = (stack.levels.len() - 1, self.run);
+        let batch = cleared_batch(&mut self.batch);
         let mut cookie = None;
         loop {
             self.remover.wait()?;
-            let held = run.bytes_in_memory.load(Relaxed) + walk.names.bytes();
-            let is_crowded = held >= CROWDED_BYTES;
-            let is_enough = if is_crowded { 1 } else { BYTES_OF_EACH };
-            if batch.bytes() >= is_enough && held >= MOST_BYTES {
+            let total_bytes = run.bytes_in_memory.load(Relaxed) + stack.names.bytes();
+            let is_memory_high = total_bytes >= HIGH_MEMORY_BYTES;
+            let min_bytes = if is_memory_high { 1 } else { MIN_BATCH_BYTES };
+            if batch.bytes() >= min_bytes && total_bytes >= MAX_NAME_BYTES {
                 break;
             }
-            let room = if is_crowded {
-                LITTLE_BYTES
+            let read_bytes = if is_memory_high {
+                SMALL_READ_BYTES
             } else {
                 BUFFER_BYTES
             };
-            let buffer = &mut self.buffer[..room];
+            let buffer = &mut self.buffer[..read_bytes];
             let take = |name: &CStr, kind, inode| match kind {
                 FileType::Directory => batch.add_directory(name, inode),
                 FileType::Unknown => batch.add_unknown(name, inode),
                 _ if run.filters.match_name(name) => batch.add_file(name, inode),
                 _ => (),
             };
-            match self.calls.read_names(walk.descriptor(), buffer, take) {
-                Ok(Some(behind)) => cookie = Some(behind),
-                Ok(None) | Err(Errno::NOENT) => cookie = None, // it may have been removed
-                Err(why) => {
-                    run.failures.tell("read", &walk.path(index), why);
-                    walk.spoil(index);
+            match self.calls.read_names(stack.descriptor(), buffer, take) {
+                Ok(Some(next)) => cookie = Some(next),
+                Ok(None) | Err(Errno::NOENT) => cookie = None, // NOENT: another process removed it
+                Err(error) => {
+                    run.failures.tell("read", &stack.path(index), error);
+                    stack.mark_incomplete(index);
                     cookie = None;
                 }
             }
@@ -224,85 +224,91 @@ impl<'run> Worker<'run> {
         for name_ref in std::mem::take(&mut batch.unknown) {
             self.remover.wait()?;
             let name = batch.name(name_ref);
-            match kind_of(self.calls, walk.descriptor(), name) {
+            match kind_of(self.calls, stack.descriptor(), name) {
                 Ok(FileType::Directory) => batch.directories.push(name_ref),
                 Ok(_) if run.filters.match_name(name) => batch.files.push(name_ref),
                 Ok(_) | Err(Errno::NOENT) => (),
-                Err(why) => {
-                    let path = below(walk.path(index), name);
-                    run.failures.tell("stat", &path, why);
-                    walk.spoil(index);
+                Err(error) => {
+                    let path = join_path(stack.path(index), name);
+                    run.failures.tell("stat", &path, error);
+                    stack.mark_incomplete(index);
                 }
             }
         }
-        if !walk.file_system.is_in_memory() {
+        if !stack.file_system.is_in_memory() {
             batch.sort();
         }
         Ok(cookie)
     }
 
-    /// Removes the names of a batch in the level it stands in; others may help.
-    fn remove_all(&mut self, walk: &mut Walk, batch: &Arc<NameBatch>) -> Outcome<()> {
-        let index = walk.levels.len() - 1;
+    /// Removes the files of a batch in the current directory. Other workers may take a share.
+    fn remove_all(&mut self, stack: &mut DirStack, batch: &Arc<NameBatch>) -> Outcome<()> {
+        let index = stack.levels.len() - 1;
         let mut failures = Vec::new();
         let (mut begin, mut end) = (0, batch.files.len());
         let mut evict_helper = EvictHelper::none();
-        let cwd = self.remover.enter_dir(walk.descriptor());
+        let cwd = self.remover.enter_dir(stack.descriptor());
         while begin < end {
-            let part = begin..(begin + BATCH).min(end);
+            let part = begin..(begin + REMOVALS_PER_CHECK).min(end);
             let next = part.end;
             let remover = &mut self.remover;
-            let (here, progress) = (walk.descriptor(), evict_helper.progress());
-            let removed = remover.remove_names(here, cwd, batch, part, progress, &mut failures);
+            let (dirfd, progress) = (stack.descriptor(), evict_helper.progress());
+            let removed = remover.remove_names(dirfd, cwd, batch, part, progress, &mut failures);
             if !failures.is_empty() {
-                self.tell_all(&mut failures, batch, &walk.path(index));
-                walk.spoil(index);
+                self.report_failures(&mut failures, batch, &stack.path(index));
+                stack.mark_incomplete(index);
             }
             let removed = removed?;
-            if let Some(directory) = walk.shared.get(index) {
+            if let Some(directory) = stack.shared.get(index) {
                 directory.removed.fetch_add(removed, Relaxed);
             }
             begin = next;
-            self.give_directories(walk);
-            end = self.give_names(walk, batch, begin, end, &mut evict_helper);
+            self.share_subdirs(stack);
+            end = self.share_names(stack, batch, begin, end, &mut evict_helper);
         }
         Ok(())
     }
 
-    fn remove_slice(
+    fn remove_range(
         &mut self,
-        directory: Arc<Directory>,
+        directory: Arc<SharedDir>,
         descriptor: OwnedFd,
         batch: &Arc<NameBatch>,
         range: Range<usize>,
     ) -> Outcome<()> {
         let mut failures = Vec::new();
         let cwd = self.remover.enter_dir(descriptor.as_fd());
-        for begin in range.clone().step_by(BATCH) {
-            let part = begin..(begin + BATCH).min(range.end);
+        for begin in range.clone().step_by(REMOVALS_PER_CHECK) {
+            let part = begin..(begin + REMOVALS_PER_CHECK).min(range.end);
             let remover = &mut self.remover;
-            let here = descriptor.as_fd();
-            let removed = remover.remove_names(here, cwd, batch, part, None, &mut failures);
+            let dirfd = descriptor.as_fd();
+            let removed = remover.remove_names(dirfd, cwd, batch, part, None, &mut failures);
             if !failures.is_empty() {
-                self.tell_all(&mut failures, batch, &directory.path());
-                directory.spoil();
+                self.report_failures(&mut failures, batch, &directory.path());
+                directory.mark_incomplete();
             }
             directory.removed.fetch_add(removed?, Relaxed);
         }
-        self.release(directory, Some(descriptor))
+        self.finish_shared_dir(directory, Some(descriptor))
     }
 
-    /// Tells of a name in the level it stands in.
-    pub(super) fn failed_below(&self, walk: &mut Walk, at: u32, operation: &str, why: Errno) {
-        let index = walk.levels.len() - 1;
-        let path = below(walk.path(index), walk.names.name(at));
-        self.run.failures.tell(operation, &path, why);
-        walk.spoil(index);
+    /// Reports a failure on a name in the current directory.
+    pub(super) fn report_failure(
+        &self,
+        stack: &mut DirStack,
+        at: u32,
+        operation: &str,
+        error: Errno,
+    ) {
+        let index = stack.levels.len() - 1;
+        let path = join_path(stack.path(index), stack.names.name(at));
+        self.run.failures.tell(operation, &path, error);
+        stack.mark_incomplete(index);
     }
 
-    fn tell_all(&self, failures: &mut Vec<Failure>, batch: &NameBatch, path: &[u8]) {
+    fn report_failures(&self, failures: &mut Vec<Failure>, batch: &NameBatch, path: &[u8]) {
         for failure in failures.drain(..) {
-            let path = below(path.to_vec(), batch.name(failure.name_ref));
+            let path = join_path(path.to_vec(), batch.name(failure.name_ref));
             self.run
                 .failures
                 .tell(failure.operation, &path, failure.error);
@@ -310,13 +316,12 @@ impl<'run> Worker<'run> {
     }
 }
 
-/// An empty batch in this place: the old one if nobody else has it and it is small.
-fn empty(batch: &mut Arc<NameBatch>) -> &mut NameBatch {
-    let is_reusable = Arc::get_mut(batch).is_some_and(|one| one.bytes() < BYTES_OF_EACH);
+fn cleared_batch(batch: &mut Arc<NameBatch>) -> &mut NameBatch {
+    let is_reusable = Arc::get_mut(batch).is_some_and(|batch| batch.bytes() < MIN_BATCH_BYTES);
     if !is_reusable {
         *batch = Arc::default();
     }
-    let batch = Arc::get_mut(batch).expect("nobody else has it");
+    let batch = Arc::get_mut(batch).expect("it has no other owner");
     batch.clear();
     batch
 }
@@ -326,8 +331,7 @@ fn kind_of(calls: &Calls, directory: BorrowedFd<'_>, name: &CStr) -> Result<File
     Ok(FileType::from_raw_mode(status.st_mode))
 }
 
-/// The path of a name in a directory.
-fn below(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
+fn join_path(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
     path.push(b'/');
     path.extend_from_slice(name.to_bytes());
     path

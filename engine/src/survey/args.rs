@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 use crate::filters::Filters;
-use crate::identity::Identity;
+use crate::identity::DevIno;
 
 const MOST_THREADS: usize = 64;
 
@@ -18,7 +18,7 @@ pub struct Request {
     /// Groups in which nobody is but this user and root.
     pub private_groups: Vec<u32>,
     /// What stands at the paths of the roots, in their order; empty if anything may.
-    pub pins: Vec<Identity>,
+    pub pins: Vec<DevIno>,
     /// The process with which this one shall end.
     pub parent: Option<i32>,
     pub roots: Vec<PathBuf>,
@@ -86,11 +86,11 @@ mod tests {
             },
             private_groups: vec![5, 6],
             pins: vec![
-                Identity {
+                DevIno {
                     device: 1,
                     inode: 2,
                 },
-                Identity {
+                DevIno {
                     device: 3,
                     inode: 4,
                 },

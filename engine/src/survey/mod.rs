@@ -43,7 +43,7 @@ use self::pool::Pool;
 use self::records::Batch;
 use self::walker::Walker;
 use crate::descriptors::descriptor_limits;
-use crate::identity::Identity;
+use crate::identity::DevIno;
 use crate::quoting::reason;
 
 /// More have not counted faster.
@@ -146,14 +146,14 @@ fn open_roots(request: &Request) -> Result<Vec<Root>, String> {
         .collect()
 }
 
-fn open_root(path: &Path, pin: Option<&Identity>) -> Result<Root, String> {
+fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let shown = path.as_os_str().as_bytes().escape_ascii();
     let unreadable = |why: Errno| format!("{shown} cannot be read: {}.", reason(why));
     let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(unreadable)?;
     let status = rustix::fs::fstat(&descriptor).map_err(unreadable)?;
-    let identity = Identity::of(&status);
+    let identity = DevIno::from_stat(&status);
     if pin.is_some_and(|pin| *pin != identity) {
         return Err(format!("another directory stands at {shown} by now."));
     }

@@ -67,9 +67,9 @@ impl Level {
         steps: u64,
         device: u64,
     ) -> Option<OwnedFd> {
-        let mut above = calls.open_above(below).ok()?;
+        let mut above = calls.open_parent(below).ok()?;
         for _ in 1..steps {
-            above = calls.open_above(above.as_fd()).ok()?;
+            above = calls.open_parent(above.as_fd()).ok()?;
         }
         let status = calls.statx_of(above.as_fd(), StatxFlags::INO).ok()?;
         ((device_of(&status), status.stx_ino) == (device, self.inode)).then_some(above)

@@ -17,7 +17,7 @@ use super::context::Limits;
 use super::records::flag;
 use super::testing::{naive, surveyed, Told, NAME_FLAGS};
 use crate::filters::Filters;
-use crate::identity::Identity;
+use crate::identity::DevIno;
 
 #[derive(Clone, Debug)]
 enum Node {
@@ -336,7 +336,7 @@ fn several_directories_are_counted_together() {
     request.pins = roots
         .iter()
         .map(|root| root.metadata().unwrap())
-        .map(|status| Identity {
+        .map(|status| DevIno {
             device: status.dev(),
             inode: status.ino(),
         })
@@ -349,7 +349,7 @@ fn several_directories_are_counted_together() {
 fn a_root_that_is_not_the_one_meant_is_refused() {
     let (_place, root) = place();
     let mut request = asked(&root, 1);
-    request.pins = vec![Identity {
+    request.pins = vec![DevIno {
         device: 1,
         inode: 1,
     }];
