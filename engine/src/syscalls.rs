@@ -168,12 +168,7 @@ impl Calls {
     }
 
     /// Opens a directory on the way to a tree, to read it or only to have it (`PATH`).
-    pub fn open_on_the_way(
-        &self,
-        above: impl AsFd,
-        name: &CStr,
-        access: OFlags,
-    ) -> Result<OwnedFd> {
+    pub fn open_component(&self, above: impl AsFd, name: &CStr, access: OFlags) -> Result<OwnedFd> {
         let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.counted(Call::Openat, || {
             rustix::fs::openat(above, name, flags, Mode::empty())

@@ -32,7 +32,7 @@ const MAX_VALIDITY: Duration = Duration::from_secs(16);
 /// empty by then.
 const PRIOR_VALIDITY: Duration = Duration::from_secs(2);
 
-/// The length of one window: it ends when both minima are progress, or at `max_time`.
+/// The length of one window: it ends when both minima are reached, or at `max_time`.
 ///
 /// A file system that defers some of its work looks fast for a while, so a window must be longer
 /// than that (xfs defers the eviction of 256 inodes for each processor).

@@ -9,21 +9,21 @@ use lexopt::prelude::*;
 use crate::filters::Filters;
 use crate::identity::DirIdentity;
 
-/// What is asked.
+/// The parsed command line.
 #[derive(Debug, Default)]
 pub struct Arguments {
-    /// Paths in their plain form, or the one `.`.
+    /// Normalized paths, or only `.`.
     pub targets: Vec<OsString>,
-    /// What the targets must be, in their order.
+    /// Identities of the targets, in their order.
     pub pins: Vec<DirIdentity>,
     pub keep_root: bool,
-    /// `None`: it finds out itself.
+    /// `None` to find the fastest number.
     pub threads: Option<usize>,
-    pub per_s: Option<u32>,
+    pub rate_per_s: Option<u32>,
     pub is_gentle: bool,
     pub without_openat2: bool,
     pub filters: Filters,
-    pub every: Option<Duration>,
+    pub report_interval: Option<Duration>,
 }
 
 pub const USAGE: &str = "\
@@ -56,41 +56,41 @@ is set), 130 when it was cancelled.
 
 impl Arguments {
     pub fn parse(parser: &mut lexopt::Parser) -> Result<Self, lexopt::Error> {
-        let mut asked = Self::default();
+        let mut arguments = Self::default();
         while let Some(argument) = parser.next()? {
             match argument {
-                Long("keep-root") => asked.keep_root = true,
-                Long("gentle") => asked.is_gentle = true,
-                Long("without-openat2") => asked.without_openat2 = true,
-                Long("pin") => asked.pins.push(parser.value()?.parse()?),
+                Long("keep-root") => arguments.keep_root = true,
+                Long("gentle") => arguments.is_gentle = true,
+                Long("without-openat2") => arguments.without_openat2 = true,
+                Long("pin") => arguments.pins.push(parser.value()?.parse()?),
                 Long("threads") => {
                     let number: usize = parser.value()?.parse()?;
-                    asked.threads = (number > 0).then_some(number);
+                    arguments.threads = (number > 0).then_some(number);
                 }
                 Long("rate") => {
                     let number: u32 = parser.value()?.parse()?;
-                    asked.per_s = (number > 0).then_some(number);
+                    arguments.rate_per_s = (number > 0).then_some(number);
                 }
                 Long("every") => {
                     let milliseconds: u64 = parser.value()?.parse()?;
-                    asked.every = Some(Duration::from_millis(milliseconds.max(1)));
+                    arguments.report_interval = Some(Duration::from_millis(milliseconds.max(1)));
                 }
                 Long("help") => {
                     print!("{USAGE}");
                     std::process::exit(0);
                 }
-                Value(target) => asked.targets.push(target),
+                Value(target) => arguments.targets.push(target),
                 Long(option) => {
                     let option = option.to_owned();
-                    if !asked.filters.take(&option, parser)? {
+                    if !arguments.filters.take(&option, parser)? {
                         return Err(Long(&option).unexpected());
                     }
                 }
-                other => return Err(other.unexpected()),
+                argument => return Err(argument.unexpected()),
             }
         }
-        asked.check()?;
-        Ok(asked)
+        arguments.check()?;
+        Ok(arguments)
     }
 
     fn check(&self) -> Result<(), lexopt::Error> {
@@ -98,20 +98,20 @@ impl Arguments {
             return Err("no target is named".into());
         }
         if self.pins.len() != self.targets.len() {
-            // Run by hand, no safety rule was checked and no question was asked.
-            let sentence = "every target needs its own --pin; to delete directories, use: \
+            // A user who runs the engine directly has bypassed the safety rules and the question.
+            let message = "every target needs its own --pin; to delete directories, use: \
                             tui-fs delete --strategy parallel PATH";
-            return Err(sentence.into());
+            return Err(message.into());
         }
         for target in &self.targets {
             let path = target.as_bytes();
-            let is_here = path == b"." && self.targets.len() == 1;
-            let is_plain = path
+            let is_cwd = path == b"." && self.targets.len() == 1;
+            let is_normalized = path
                 .strip_prefix(b"/")
                 .unwrap_or(path)
                 .split(|&byte| byte == b'/')
                 .all(|name| !name.is_empty() && name != b"." && name != b"..");
-            if !is_here && !is_plain {
+            if !is_cwd && !is_normalized {
                 let shown = crate::quoting::quoted(path);
                 return Err(format!("{shown} is not a path in its plain form").into());
             }
@@ -126,33 +126,33 @@ mod tests {
 
     fn parsed(arguments: &[&str]) -> Result<Arguments, String> {
         let words = ["delete"].iter().chain(arguments);
-        Arguments::parse(&mut lexopt::Parser::from_iter(words)).map_err(|why| why.to_string())
+        Arguments::parse(&mut lexopt::Parser::from_iter(words)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_target_is_a_path_in_its_plain_form() {
+    fn only_normalized_paths_are_targets() {
         let targets = |arguments: &[&str]| {
             let mut all: Vec<&str> = arguments.iter().flat_map(|_| ["--pin", "7:9:0"]).collect();
             all.push("--");
             all.extend(arguments);
-            parsed(&all).map(|asked| asked.targets)
+            parsed(&all).map(|arguments| arguments.targets)
         };
         assert_eq!(targets(&["/a/-b", "/c d"]).unwrap(), ["/a/-b", "/c d"]);
         assert_eq!(targets(&["."]).unwrap(), ["."]);
         assert_eq!(targets(&["a/b", "-"]).unwrap(), ["a/b", "-"]);
-        for wrong in [
+        for invalid in [
             "", "/", "..", "a/", "/a/", "/a//b", "/a/../b", "/a/./b", "./a",
         ] {
-            assert!(targets(&[wrong]).is_err(), "{wrong:?}");
+            assert!(targets(&[invalid]).is_err(), "{invalid:?}");
         }
         assert!(targets(&[".", "/a"]).is_err());
         assert!(targets(&[]).is_err());
     }
 
     #[test]
-    fn there_is_a_pin_for_each_target() {
-        let asked = parsed(&["--pin", "7:9:8", "--", "/a"]).unwrap();
-        assert_eq!(asked.pins, ["7:9:8".parse().unwrap()]);
+    fn each_target_needs_a_pin() {
+        let arguments = parsed(&["--pin", "7:9:8", "--", "/a"]).unwrap();
+        assert_eq!(arguments.pins, ["7:9:8".parse().unwrap()]);
         assert!(parsed(&["--pin", "7:9:8", "--", "/a", "/b"]).is_err());
         for without in [&["--", "/a"][..], &["."][..]] {
             assert!(parsed(without).unwrap_err().contains("tui-fs delete"));
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn options_that_do_not_exist_are_refused() {
-        for wrong in [
+    fn unknown_options_are_refused() {
+        for invalid in [
             &["--force"][..],
             &["--keep"][..],
             &["--rat", "5"][..],
@@ -170,8 +170,8 @@ mod tests {
             &["--min-size", "-1"][..],
             &["--keep-root=yes"][..],
         ] {
-            let all = [wrong, &["--pin", "7:9:0", "--", "/a"]].concat();
-            assert!(parsed(&all).is_err(), "{wrong:?}");
+            let all = [invalid, &["--pin", "7:9:0", "--", "/a"]].concat();
+            assert!(parsed(&all).is_err(), "{invalid:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use super::worker::{Outcome, Worker};
 use crate::identity::DevIno;
 use crate::syscalls::Calls;
 
-/// Retries after ENOTEMPTY. Another process may have added entries, or readdir skipped some.
+/// Retries after ENOTEMPTY. NotConfirmed process may have added entries, or readdir skipped some.
 const MAX_REREADS: usize = 3;
 
 /// Larger than any entry of getdents64.
@@ -24,7 +24,7 @@ impl Worker<'_> {
     /// Leaves the current directory, which is finished, and removes it from its parent.
     pub(super) fn ascend(&mut self, stack: &mut DirStack) -> Outcome<()> {
         let index = stack.levels.len() - 1;
-        let is_retained = self.run.filters.are_active() || stack.top().is_incomplete;
+        let is_retained = self.context.filters.are_active() || stack.top().is_incomplete;
         if is_retained || index == 0 {
             self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
         } else {
@@ -55,7 +55,7 @@ impl Worker<'_> {
         };
         if level.is_incomplete {
             stack.mark_incomplete(parent);
-        } else if !self.run.filters.are_active() {
+        } else if !self.context.filters.are_active() {
             self.remover.leave_removed_dir();
             match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
                 Ok(()) => self.remover.tally.add_directory(),
@@ -94,7 +94,9 @@ impl Worker<'_> {
     /// Abandons the levels whose parent cannot be opened any more, up to one with an open descriptor.
     fn abandon_path(&mut self, stack: &mut DirStack, error: Errno) -> Outcome<()> {
         let index = stack.levels.len() - 2;
-        self.run.failures.tell("open", &stack.path(index), error);
+        self.context
+            .failures
+            .report("open", &stack.path(index), error);
         loop {
             let (mut level, shared) = stack.pop();
             let descriptor = level.descriptor.take();
@@ -138,7 +140,7 @@ impl Worker<'_> {
             let mut parent_descriptor = None;
             if directory.is_incomplete() {
                 parent.mark_incomplete();
-            } else if !self.run.filters.are_active() {
+            } else if !self.context.filters.are_active() {
                 self.remover.wait_to_remove()?;
                 let opened = match &descriptor {
                     Some(descriptor) => self.open_parent(descriptor.as_fd(), &parent),
@@ -146,7 +148,9 @@ impl Worker<'_> {
                 };
                 match opened {
                     Err(error) => {
-                        self.run.failures.tell("remove", &directory.path(), error);
+                        self.context
+                            .failures
+                            .report("remove", &directory.path(), error);
                         parent.mark_incomplete();
                     }
                     Ok(opened) => {
@@ -168,7 +172,9 @@ impl Worker<'_> {
                             Err(error) => {
                                 let is_moved = error == Errno::NOENT;
                                 let error = if is_moved { Errno::STALE } else { error };
-                                self.run.failures.tell("remove", &directory.path(), error);
+                                self.context
+                                    .failures
+                                    .report("remove", &directory.path(), error);
                                 parent.mark_incomplete();
                             }
                         }
@@ -207,7 +213,7 @@ impl Worker<'_> {
                     result.map(|()| self.remover.tally.add_directory())
                 })
             }
-            None if self.run.filters.are_active() => Ok(()),
+            None if self.context.filters.are_active() => Ok(()),
             None => check_empty(self.calls, opened.as_fd()),
         };
         match result {
@@ -222,7 +228,7 @@ impl Worker<'_> {
                 } else {
                     "empty"
                 };
-                self.run.failures.tell(operation, &target.path, error);
+                self.context.failures.report(operation, &target.path, error);
                 directory.mark_incomplete();
             }
         }
@@ -239,12 +245,14 @@ impl Worker<'_> {
         };
         match (seek, descriptor) {
             (Ok(()), Some(descriptor)) => {
-                self.run.queue.push(Task::Tree(directory, descriptor));
+                self.context.queue.push(Task::Tree(directory, descriptor));
                 Ok(())
             }
             (result, descriptor) => {
                 let error = result.err().unwrap_or(Errno::STALE);
-                self.run.failures.tell("read", &directory.path(), error);
+                self.context
+                    .failures
+                    .report("read", &directory.path(), error);
                 directory.mark_incomplete();
                 self.finish_shared_dir(directory, descriptor)
             }

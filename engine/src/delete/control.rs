@@ -1,25 +1,25 @@
-//! Commands on standard input, a line each, and their answers.
+//! Commands on standard input, one per line, and their answers.
 
 use std::io::{BufRead, Read};
 
-use super::output::tell;
-use super::Run;
+use super::output::emit;
+use super::Context;
 
-/// Longer lines are no commands.
-const LONGEST: u64 = 256;
+/// A longer line is not a command.
+const MAX_LINE_BYTES: u64 = 256;
 
-/// Obeys until the input ends; the work goes on then.
-pub fn listen(run: &Run) {
+/// Serves commands until standard input is closed. That does not stop the deletion.
+pub fn serve(context: &Context) {
     let mut input = std::io::stdin().lock();
     while let Ok(Some(line)) = next_line(&mut input) {
-        // What was obeyed is answered, though the end may be what was asked for.
-        let answering = run.answering.lock();
+        // The process does not exit before the answer to `cancel` is written.
+        let answer_lock = context.answer_lock.lock();
         let problem = match line
             .as_deref()
-            .map_or(Err(UNKNOWN), |command| obey(run, command))
+            .map_or(Err(UNKNOWN), |command| handle_command(context, command))
         {
             Ok(()) => "null".to_owned(),
-            Err(why) => format!("\"{why}\""),
+            Err(error) => format!("\"{error}\""),
         };
         let command: String = line
             .unwrap_or_default()
@@ -29,25 +29,30 @@ pub fn listen(run: &Run) {
             .collect();
         let answer =
             format!("{{\"type\":\"answer\",\"command\":\"{command}\",\"problem\":{problem}}}");
-        if tell(&answer).is_err() {
-            return; // the counts cannot be told either: whoever writes those ends the work
+        if emit(&answer).is_err() {
+            return; // the thread that reports counts gets the same error and aborts the job
         }
-        drop(answering);
+        drop(answer_lock);
     }
 }
 
 /// Returns a line, `Some(None)` for one that is too long, `None` at the end of the input.
 fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<Option<String>>> {
     let mut line = Vec::new();
-    if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+    if input
+        .by_ref()
+        .take(MAX_LINE_BYTES)
+        .read_until(b'\n', &mut line)?
+        == 0
+    {
         return Ok(None);
     }
-    if line.len() as u64 == LONGEST && !line.ends_with(b"\n") {
+    if line.len() as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") {
         loop {
-            let held = input.fill_buf()?;
-            let end = held.iter().position(|&byte| byte == b'\n');
-            let used = end.map_or(held.len(), |end| end + 1);
-            let is_over = end.is_some() || held.is_empty();
+            let buffer = input.fill_buf()?;
+            let end = buffer.iter().position(|&byte| byte == b'\n');
+            let used = end.map_or(buffer.len(), |end| end + 1);
+            let is_over = end.is_some() || buffer.is_empty();
             input.consume(used);
             if is_over {
                 break;
@@ -60,22 +65,22 @@ fn next_line(input: &mut impl BufRead) -> std::io::Result<Option<Option<String>>
 
 const UNKNOWN: &str = "not a command";
 
-fn obey(run: &Run, command: &str) -> Result<(), &'static str> {
+fn handle_command(context: &Context, command: &str) -> Result<(), &'static str> {
     let (name, value) = command.split_once(' ').unwrap_or((command, ""));
     match (name, value) {
-        ("pause", "") => run.throttle.set_paused(true),
-        ("resume", "") => run.throttle.set_paused(false),
-        ("cancel", "") => run.cancel(),
-        ("rate", "off") => run.throttle.set_rate(None),
-        ("rate", _) => run.throttle.set_rate(Some(positive(value)?)),
-        ("threads", "auto") => drop(run.update_tuner(|tuner| tuner.request(None))),
-        // At most: what the counts tell is how many may be at work.
+        ("pause", "") => context.throttle.set_paused(true),
+        ("resume", "") => context.throttle.set_paused(false),
+        ("cancel", "") => context.cancel(),
+        ("rate", "off") => context.throttle.set_rate(None),
+        ("rate", _) => context.throttle.set_rate(Some(positive(value)?)),
+        ("threads", "auto") => drop(context.update_tuner(|tuner| tuner.request(None))),
+        // A maximum: the counts report the limit, not the workers with work.
         ("threads", _) => {
             let number = positive(value)? as usize;
-            run.update_tuner(|tuner| tuner.request(Some(number)));
+            context.update_tuner(|tuner| tuner.request(Some(number)));
         }
-        ("gentle", "on") => run.throttle.set_gentle(true),
-        ("gentle", "off") => run.throttle.set_gentle(false),
+        ("gentle", "on") => context.throttle.set_gentle(true),
+        ("gentle", "off") => context.throttle.set_gentle(false),
         _ => return Err(UNKNOWN),
     }
     Ok(())

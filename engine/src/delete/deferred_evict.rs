@@ -79,7 +79,7 @@ impl Worker<'_> {
             is_finished: AtomicBool::new(false),
         });
         *evict_helper = EvictHelper(Some(Arc::clone(&evict)));
-        self.run
+        self.context
             .queue
             .push(Task::Evict(directory, descriptor, evict));
     }
@@ -92,7 +92,7 @@ impl Worker<'_> {
         evict: &DeferredEvict,
     ) -> Outcome<()> {
         // The helper runs without a slot, so that the remover never waits for it.
-        self.run.throttle.release_slot(&mut self.remover.slot);
+        self.context.throttle.release_slot(&mut self.remover.slot);
         let cwd = self.remover.enter_dir(descriptor.as_fd());
         let dirfd = self.remover.dirfd(descriptor.as_fd(), cwd);
         let files = &evict.batch.files;
@@ -133,7 +133,7 @@ impl Worker<'_> {
         for (_, path_fd) in pinned.drain(..).rev() {
             self.calls.close(path_fd);
         }
-        self.run.throttle.acquire_slot(&mut self.remover.slot);
+        self.context.throttle.acquire_slot(&mut self.remover.slot);
         self.finish_shared_dir(directory, Some(descriptor))
     }
 }
@@ -144,13 +144,13 @@ mod tests {
 
     use super::*;
     use crate::delete::remover::Tally;
-    use crate::delete::{targets, Arguments, Run};
+    use crate::delete::{targets, Arguments, Context};
     use crate::syscalls::{Call, Calls};
 
     const FILES: usize = 2_000;
 
     /// Runs a helper on a directory of files while `act` plays the remover.
-    fn run_helper(max_open: usize, act: impl FnOnce(&Run, &DeferredEvict, &Calls)) {
+    fn run_helper(max_open: usize, act: impl FnOnce(&Context, &DeferredEvict, &Calls)) {
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().canonicalize().unwrap().join("target");
         std::fs::create_dir(&target).unwrap();
@@ -160,13 +160,14 @@ mod tests {
             std::fs::write(target.join(name.to_str().unwrap()), "").unwrap();
             batch.add_file(&name, 0);
         }
-        let asked = Arguments {
+        let arguments = Arguments {
             targets: vec![target.clone().into()],
             ..Arguments::default()
         };
-        let run = Run::new(&asked, 2);
+        let context = Context::new(&arguments, 2);
         let (open_calls, tally) = (Calls::new(false), Tally::new(Calls::new(false)));
-        let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &open_calls) else {
+        let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &open_calls)
+        else {
             panic!("a target is one task");
         };
         directory.add_pending();
@@ -178,12 +179,12 @@ mod tests {
         let evict = Arc::clone(evict_helper.0.as_ref().unwrap());
         scope(|threads| {
             let helper = threads.spawn(|| {
-                let mut worker = Worker::new(&run, &tally, max_open);
-                run.throttle.acquire_slot(&mut worker.remover.slot);
+                let mut worker = Worker::new(&context, &tally, max_open);
+                context.throttle.acquire_slot(&mut worker.remover.slot);
                 assert!(worker.evict_inodes(directory, descriptor, &evict).is_ok());
-                run.throttle.release_slot(&mut worker.remover.slot);
+                context.throttle.release_slot(&mut worker.remover.slot);
             });
-            act(&run, &evict, &tally.calls);
+            act(&context, &evict, &tally.calls);
             drop(evict_helper);
             helper.join().unwrap();
         });
@@ -215,27 +216,27 @@ mod tests {
 
     #[test]
     fn helper_takes_no_concurrency_slot() {
-        run_helper(64, |run, _, calls| {
+        run_helper(64, |context, _, calls| {
             wait_for(|| calls.count(Call::Openat).calls > 0);
             // the remover gets the only slot
-            run.throttle.set_max_active(1);
+            context.throttle.set_max_active(1);
             let mut slot = crate::delete::throttle::Slot::default();
-            run.throttle.acquire_slot(&mut slot);
-            assert!(run.throttle.is_open());
-            run.throttle.release_slot(&mut slot);
+            context.throttle.acquire_slot(&mut slot);
+            assert!(context.throttle.is_open());
+            context.throttle.release_slot(&mut slot);
         });
     }
 
     #[test]
     fn helper_closes_all_descriptors_when_throttled() {
         for change in [
-            |run: &Run| run.throttle.set_paused(true),
-            |run: &Run| run.throttle.set_rate(Some(1)),
-            |run: &Run| run.throttle.set_gentle(true),
+            |context: &Context| context.throttle.set_paused(true),
+            |context: &Context| context.throttle.set_rate(Some(1)),
+            |context: &Context| context.throttle.set_gentle(true),
         ] {
-            run_helper(64, |run, _, calls| {
+            run_helper(64, |context, _, calls| {
                 wait_for(|| calls.count(Call::Openat).calls > 0);
-                change(run);
+                change(context);
                 // and the directory, though the remover is not done
                 wait_for(|| calls.count(Call::Close).calls == calls.count(Call::Openat).calls + 1);
             });

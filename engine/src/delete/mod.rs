@@ -1,8 +1,8 @@
-//! Removing directory trees with several threads.
+//! Deletes directory trees with several threads.
 //!
-//! Workers go down depth first, each on its own; one that has nothing to do is given the half of
-//! the directories that wait highest up in the tree of another one, or names of a directory where
-//! that is faster. Whoever ends the last work in a directory removes it.
+//! Each worker walks depth first. An idle worker gets half of the highest pending directories of
+//! another worker, or names of one directory where that is faster. The worker that finishes the last
+//! part of a directory removes it.
 
 mod ab_test;
 mod arguments;
@@ -38,9 +38,9 @@ pub use arguments::Arguments;
 use contention::SchedCounts;
 use dir_splitting::DirSplitting;
 use file_systems::FileSystem;
-use output::{counts, removed, say, tell, Failures};
+use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
-use targets::Refusal;
+use targets::TargetError;
 use thread_tuner::{Observation, ThreadTuner};
 use throttle::Throttle;
 use work_queue::{Task, WorkQueue};
@@ -52,57 +52,57 @@ use crate::quoting::{quoted, reason};
 use crate::sys::ignore_broken_leases;
 use crate::syscalls::Calls;
 
-/// As many as the survey's; what more would gain was not measured.
-const MOST_THREADS: usize = 8;
+/// Same as in the survey. The gain of more threads was not measured.
+const MAX_THREADS: usize = 8;
 
-/// As a shell says of a command that Ctrl+C has ended.
-const CANCELLED: u8 = 130;
+/// The shell's status of a command that SIGINT has killed.
+const EXIT_CANCELLED: u8 = 130;
 
-/// As tui-fs ends when a safety rule refuses what is asked.
-const REFUSED: u8 = 3;
+/// The exit code of tui-fs after a refusal by a safety rule.
+const EXIT_REFUSED: u8 = 3;
 
 /// Any value but the empty one turns every deletion off, as in tui-fs.
 const READ_ONLY_VARIABLE: &str = "TUI_FS_READ_ONLY";
 
-const EVERY: Duration = Duration::from_millis(250);
+const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a worker may need who lets go of as many directories, each inside the next, as are given
-/// away: of each a few words (see `work_sharing::MAX_SHARED_DEPTH`).
+/// Enough for the recursive drop of a chain of `work_sharing::MAX_SHARED_DEPTH` shared directories.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Descriptors all walks together may keep, if the process may have twice as many.
-const MOST_DESCRIPTORS: u64 = 2_048;
+/// Descriptors of all directory stacks together, if the process may have twice as many.
+const MAX_OPEN_DIRS: u64 = 2_048;
 
-/// What a worker needs at least; a limit on descriptors is one on workers.
-const DESCRIPTORS_OF_EACH: u64 = 8;
+/// The limit of descriptors also limits the number of workers.
+const MIN_FDS_PER_WORKER: u64 = 8;
 
-/// What all workers share.
-struct Run {
+/// The state that all workers share.
+struct Context {
     queue: WorkQueue,
     throttle: Throttle,
     tuner: Mutex<ThreadTuner>,
     splitting: DirSplitting,
     filters: Filters,
     failures: Failures,
-    bytes_in_memory: Arc<AtomicUsize>,
-    /// Held while a command is obeyed and answered.
-    answering: Mutex<()>,
-    /// Something but a command has ended it.
-    is_broken: AtomicBool,
+    /// Memory of the names that were read and not removed yet.
+    name_bytes: Arc<AtomicUsize>,
+    /// Locked while a command is handled and answered.
+    answer_lock: Mutex<()>,
+    /// An error, not a command, has cancelled the job.
+    is_aborted: AtomicBool,
 }
 
-impl Run {
-    fn new(asked: &Arguments, workers: usize) -> Self {
+impl Context {
+    fn new(arguments: &Arguments, workers: usize) -> Self {
         Self {
             queue: WorkQueue::new(workers),
-            throttle: Throttle::new(workers, asked.per_s, asked.is_gentle),
-            tuner: Mutex::new(ThreadTuner::new(workers, asked.threads)),
+            throttle: Throttle::new(workers, arguments.rate_per_s, arguments.is_gentle),
+            tuner: Mutex::new(ThreadTuner::new(workers, arguments.threads)),
             splitting: DirSplitting::new(),
-            filters: asked.filters.clone(),
+            filters: arguments.filters.clone(),
             failures: Failures::default(),
-            bytes_in_memory: Arc::default(),
-            answering: Mutex::default(),
-            is_broken: AtomicBool::new(false),
+            name_bytes: Arc::default(),
+            answer_lock: Mutex::default(),
+            is_aborted: AtomicBool::new(false),
         }
     }
 
@@ -111,9 +111,9 @@ impl Run {
         self.queue.close();
     }
 
-    /// Changes how many are at work, and lets that many work.
+    /// Changes the tuner and applies its number of workers; returns the time until the next poll.
     fn update_tuner(&self, change: impl FnOnce(&mut ThreadTuner)) -> Duration {
-        let mut tuner = self.tuner.lock().expect("nobody panics");
+        let mut tuner = self.tuner.lock().expect("no worker panics");
         let before = tuner.max_active();
         change(&mut tuner);
         if tuner.max_active() != before {
@@ -126,177 +126,194 @@ impl Run {
         tuner.poll_interval()
     }
 
-    fn break_off(&self, sentence: &str) {
-        self.failures.say(sentence);
-        self.is_broken.store(true, Relaxed);
+    fn abort(&self, message: &str) {
+        self.failures.report_message(message);
+        self.is_aborted.store(true, Relaxed);
         self.cancel();
     }
 }
 
-/// Does what is asked, and tells it.
-pub fn run(asked: Arguments) -> ExitCode {
+/// Deletes the targets, and reports the counts on standard output.
+pub fn run(arguments: Arguments) -> ExitCode {
     if std::env::var_os(READ_ONLY_VARIABLE).is_some_and(|value| !value.is_empty()) {
-        say(&format!(
+        warn(&format!(
             "the environment variable {READ_ONLY_VARIABLE} turns deleting off; nothing was deleted"
         ));
-        return ExitCode::from(REFUSED);
+        return ExitCode::from(EXIT_REFUSED);
     }
     ignore_broken_leases();
-    let descriptors = allowed_descriptors(asked.targets.len() as u64);
+    let descriptors = raise_descriptor_limit(arguments.targets.len() as u64);
     make_room_for(descriptors);
-    let workers = asked.threads.unwrap_or_else(processors);
-    let workers = workers.min(most_workers(descriptors));
-    let run = Arc::new(Run::new(&asked, workers));
+    let workers = arguments.threads.unwrap_or_else(default_workers);
+    let workers = workers.min(max_workers(descriptors));
+    let context = Arc::new(Context::new(&arguments, workers));
     let tallies: Vec<Tally> = (0..workers)
-        .map(|_| Tally::new(Calls::new(asked.without_openat2)))
+        .map(|_| Tally::new(Calls::new(arguments.without_openat2)))
         .collect();
-    let tasks = match open_all(&asked, &tallies[0].calls, &run.failures) {
+    let tasks = match open_targets(&arguments, &tallies[0].calls, &context.failures) {
         Ok(tasks) => tasks,
         Err(code) => return code,
     };
     let common = |property: fn(FileSystem) -> Option<bool>| common_property(&tasks, property);
-    run.splitting
+    context
+        .splitting
         .set_prior(common(FileSystem::scales_within_dir));
-    run.update_tuner(|tuner| tuner.set_prior(common(FileSystem::scales_across_dirs)));
+    context.update_tuner(|tuner| tuner.set_prior(common(FileSystem::scales_across_dirs)));
     for task in tasks {
-        run.queue.push(task);
+        context.queue.push(task);
     }
     let max_open = (descriptors as usize / 2 / workers).max(4);
-    work(&run, &tallies, max_open, asked.every.unwrap_or(EVERY));
-    if run.throttle.is_cancelled() && !run.is_broken.load(Relaxed) {
-        ExitCode::from(CANCELLED)
-    } else if run.failures.number() > 0 {
+    run_workers(
+        &context,
+        &tallies,
+        max_open,
+        arguments.report_interval.unwrap_or(REPORT_INTERVAL),
+    );
+    if context.throttle.is_cancelled() && !context.is_aborted.load(Relaxed) {
+        ExitCode::from(EXIT_CANCELLED)
+    } else if context.failures.count() > 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     }
 }
 
-/// Returns what is known of the file systems of all targets; `None` where they differ.
+/// Returns a property that all targets' file systems have in common; `None` if they differ.
 fn common_property(tasks: &[Task], property: fn(FileSystem) -> Option<bool>) -> Option<bool> {
     all_equal(tasks.iter().map(|task| match task {
         Task::Tree(target, _) => property(target.target().file_system),
-        _ => None, // a target is begun as a whole
+        _ => None, // a target is one `Tree` task
     }))
 }
 
-fn all_equal(mut answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    let first = answers.next()?;
-    answers.all(|other| other == first).then_some(first)?
+fn all_equal(mut values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)?
 }
 
-/// Opens the targets: none is begun before all are known to be what was confirmed. Returns the exit
-/// code where one is another, or the root of a mount; one that cannot be opened spares the others.
-fn open_all(asked: &Arguments, calls: &Calls, failures: &Failures) -> Result<Vec<Task>, ExitCode> {
+/// Opens all targets and checks their pins, before any deletion starts.
+///
+/// A target that is not the confirmed directory, or the root of a mount, is an error with this exit
+/// code. A target that cannot be opened is a failure, and the others are deleted.
+fn open_targets(
+    arguments: &Arguments,
+    calls: &Calls,
+    failures: &Failures,
+) -> Result<Vec<Task>, ExitCode> {
     let mut tasks = Vec::new();
-    for (number, target) in asked.targets.iter().enumerate() {
+    for (number, target) in arguments.targets.iter().enumerate() {
         let shown = quoted(target.as_bytes());
-        match targets::open(asked, number, calls) {
+        match targets::open(arguments, number, calls) {
             Ok(task) => tasks.push(task),
-            Err(Refusal::Failed(why)) => {
-                failures.say(&format!("cannot open {shown}: {}", reason(why)));
+            Err(TargetError::Failed(error)) => {
+                failures.report_message(&format!("cannot open {shown}: {}", reason(error)));
             }
-            Err(Refusal::Another) => {
-                say(&format!("{shown} is not the directory that was confirmed"));
+            Err(TargetError::NotConfirmed) => {
+                warn(&format!("{shown} is not the directory that was confirmed"));
                 return Err(ExitCode::FAILURE);
             }
-            Err(Refusal::MountRoot) => {
-                say(&format!(
+            Err(TargetError::MountRoot) => {
+                warn(&format!(
                     "{shown} is the root of a mount; unmount it first; nothing was deleted"
                 ));
-                return Err(ExitCode::from(REFUSED));
+                return Err(ExitCode::from(EXIT_REFUSED));
             }
         }
     }
     Ok(tasks)
 }
 
-/// Lets all workers work to their end, obeys, and tells the counts meanwhile.
-fn work(run: &Arc<Run>, tallies: &[Tally], max_open: usize, every: Duration) {
+/// Runs all workers to their end, serves commands, and reports the counts meanwhile.
+fn run_workers(
+    context: &Arc<Context>,
+    tallies: &[Tally],
+    max_open: usize,
+    report_interval: Duration,
+) {
     std::thread::scope(|threads| {
-        let (working, ended) = channel::<()>();
+        let (worker_sender, workers_ended) = channel::<()>();
         for (number, tally) in tallies.iter().enumerate() {
-            let (run, working) = (&**run, working.clone());
+            let (context, worker_sender) = (&**context, worker_sender.clone());
             let work = move || {
-                Worker::new(run, tally, max_open).work();
-                drop(working);
+                Worker::new(context, tally, max_open).work();
+                drop(worker_sender);
             };
             let started = std::thread::Builder::new()
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(threads, work);
-            if let Err(why) = started {
-                run.queue.remove_worker();
-                run.update_tuner(ThreadTuner::remove_worker);
+            if let Err(error) = started {
+                context.queue.remove_worker();
+                context.update_tuner(ThreadTuner::remove_worker);
                 if number == 0 {
-                    run.break_off(&format!("no thread can be started: {why}"));
+                    context.abort(&format!("no thread can be started: {error}"));
                 }
             }
         }
-        drop(working);
-        let listener = Arc::clone(run);
-        // Nobody waits for it: it reads until the program ends.
-        if let Err(why) = std::thread::Builder::new().spawn(move || control::listen(&listener)) {
-            say(&format!("commands cannot be read: {why}"));
+        drop(worker_sender);
+        let listener = Arc::clone(context);
+        // The thread is not joined: it reads standard input until the process exits.
+        if let Err(error) = std::thread::Builder::new().spawn(move || control::serve(&listener)) {
+            warn(&format!("commands cannot be read: {error}"));
         }
-        let (mut told_at, mut pause) = (Instant::now(), Duration::ZERO);
+        let (mut reported_at, mut poll_interval) = (Instant::now(), Duration::ZERO);
         loop {
-            let pause_now = pause.min(every.saturating_sub(told_at.elapsed()));
-            let is_over = ended.recv_timeout(pause_now) == Err(RecvTimeoutError::Disconnected);
-            let mut number = 0;
-            pause = run.update_tuner(|tuner| {
+            let timeout = poll_interval.min(report_interval.saturating_sub(reported_at.elapsed()));
+            let is_over =
+                workers_ended.recv_timeout(timeout) == Err(RecvTimeoutError::Disconnected);
+            let mut threads = 0;
+            poll_interval = context.update_tuner(|tuner| {
                 tuner.poll(Observation {
                     now: Instant::now(),
-                    removed: removed(tallies),
+                    removed: total_removed(tallies),
                     sched_counts: SchedCounts::read(),
-                    busy_workers: run.queue.busy_workers(),
-                    is_disturbed: run.throttle.is_limiting() || run.splitting.has_running_trial(),
+                    busy_workers: context.queue.busy_workers(),
+                    is_disturbed: context.throttle.is_limiting()
+                        || context.splitting.has_running_trial(),
                 });
-                number = tuner.max_active();
+                threads = tuner.max_active();
             });
-            if !is_over && told_at.elapsed() < every {
+            if !is_over && reported_at.elapsed() < report_interval {
                 continue;
             }
-            told_at = Instant::now();
-            let line = counts(tallies, number, run.splitting.is_worthwhile());
-            if let (Err(why), false) = (tell(&line), run.is_broken.load(Relaxed)) {
-                // Without a reader nobody could see or stop what is done here.
-                run.break_off(&format!("the counts cannot be told: {why}"));
+            reported_at = Instant::now();
+            let line = format_counts(tallies, threads, context.splitting.is_worthwhile());
+            if let (Err(error), false) = (emit(&line), context.is_aborted.load(Relaxed)) {
+                // Without a reader the job could not be observed or stopped.
+                context.abort(&format!("the counts cannot be told: {error}"));
             }
             if is_over {
                 break;
             }
         }
     });
-    drop(run.answering.lock());
+    drop(context.answer_lock.lock());
 }
 
-/// How many workers may share so many descriptors: each needs some for its stack, some more for what
-/// it gives away, and one for what it was given.
-fn most_workers(descriptors: u64) -> usize {
-    (descriptors / DESCRIPTORS_OF_EACH).clamp(1, 256) as usize
+/// Returns the number of workers that these descriptors suffice for. A worker needs some for its
+/// stack, some for the work that it shares, and one for its task.
+fn max_workers(descriptors: u64) -> usize {
+    (descriptors / MIN_FDS_PER_WORKER).clamp(1, 256) as usize
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, |number| number.get().min(MOST_THREADS))
+fn default_workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |number| number.get().min(MAX_THREADS))
 }
 
-/// Allows as many descriptors as there may be; returns how many walks may keep.
-fn allowed_descriptors(targets: u64) -> u64 {
+/// Raises the soft limit of descriptors; returns the number for directory stacks and shared work.
+fn raise_descriptor_limit(targets: u64) -> u64 {
     let (mut current, maximum) = descriptor_limits();
-    let wanted = 2 * MOST_DESCRIPTORS + 2 * targets;
-    let most = maximum.min(wanted);
-    if current < most {
-        let raised = Rlimit {
-            current: Some(most),
+    let wanted = 2 * MAX_OPEN_DIRS + 2 * targets;
+    let raised = maximum.min(wanted);
+    if current < raised {
+        let limits = Rlimit {
+            current: Some(raised),
             maximum: (maximum != u64::MAX).then_some(maximum),
         };
-        if setrlimit(Resource::Nofile, raised).is_ok() {
-            current = most;
+        if setrlimit(Resource::Nofile, limits).is_ok() {
+            current = raised;
         }
     }
-    current
-        .saturating_sub(2 * targets)
-        .min(2 * MOST_DESCRIPTORS)
+    current.saturating_sub(2 * targets).min(2 * MAX_OPEN_DIRS)
 }
 
 #[cfg(test)]
@@ -304,29 +321,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_descriptors_are_for_few_workers() {
-        assert_eq!(most_workers(0), 1);
-        assert_eq!(most_workers(240), 30);
-        assert_eq!(most_workers(u64::MAX), 256);
+    fn few_descriptors_limit_workers() {
+        assert_eq!(max_workers(0), 1);
+        assert_eq!(max_workers(240), 30);
+        assert_eq!(max_workers(u64::MAX), 256);
     }
 
     #[test]
-    fn no_directory_is_split_for_a_trial_where_something_else_decides() {
-        let run = Run::new(&Arguments::default(), 2);
-        let is_tried_after = |change: &dyn Fn(&mut ThreadTuner)| {
-            run.update_tuner(change);
-            run.splitting.is_trial_due()
+    fn split_trial_is_not_due_while_speed_is_limited() {
+        let context = Context::new(&Arguments::default(), 2);
+        let is_trial_due_after = |change: &dyn Fn(&mut ThreadTuner)| {
+            context.update_tuner(change);
+            context.splitting.is_trial_due()
         };
-        assert!(is_tried_after(&|_| ()));
-        assert!(!is_tried_after(&|tuner| tuner.request(Some(1))));
-        assert!(is_tried_after(&|tuner| tuner.request(Some(2))));
-        run.throttle.set_paused(true);
-        assert!(!is_tried_after(&|_| ()));
-        run.throttle.set_paused(false);
-        assert!(is_tried_after(&|_| ()));
-        run.throttle.set_rate(Some(1));
-        assert!(!is_tried_after(&|_| ()));
-        run.throttle.set_rate(None);
+        assert!(is_trial_due_after(&|_| ()));
+        assert!(!is_trial_due_after(&|tuner| tuner.request(Some(1))));
+        assert!(is_trial_due_after(&|tuner| tuner.request(Some(2))));
+        context.throttle.set_paused(true);
+        assert!(!is_trial_due_after(&|_| ()));
+        context.throttle.set_paused(false);
+        assert!(is_trial_due_after(&|_| ()));
+        context.throttle.set_rate(Some(1));
+        assert!(!is_trial_due_after(&|_| ()));
+        context.throttle.set_rate(None);
         let observation = Observation {
             now: Instant::now(),
             removed: 0,
@@ -334,18 +351,18 @@ mod tests {
             busy_workers: 2,
             is_disturbed: false,
         };
-        assert!(!is_tried_after(&|tuner| {
+        assert!(!is_trial_due_after(&|tuner| {
             tuner.request(None);
-            tuner.poll(observation); // the first look in a while knows no rate
+            tuner.poll(observation); // the first poll after a gap starts no trial
             tuner.poll(observation);
         }));
-        assert!(run.tuner.lock().unwrap().has_running_trial());
+        assert!(context.tuner.lock().unwrap().has_running_trial());
     }
 
     #[test]
-    fn several_targets_must_agree() {
+    fn property_is_unknown_if_targets_differ() {
         let (yes, no) = (Some(true), Some(false));
-        for (answers, all) in [
+        for (values, common) in [
             (vec![], None),
             (vec![no], no),
             (vec![yes, yes], yes),
@@ -353,7 +370,7 @@ mod tests {
             (vec![None, yes], None),
             (vec![no, None], None),
         ] {
-            assert_eq!(all_equal(answers.into_iter()), all);
+            assert_eq!(all_equal(values.into_iter()), common);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is told: failures on standard error, counts and answers on standard output.
+//! Failures on standard error; counts and answers on standard output.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,50 +9,54 @@ use super::remover::Tally;
 use crate::quoting::{quoted, reason};
 use crate::syscalls::{Count, CALLS};
 
-/// Tells each entry that could not be removed, and counts them.
+/// Reports failures and counts them.
 #[derive(Default)]
 pub struct Failures {
-    number: AtomicU64,
+    count: AtomicU64,
 }
 
 impl Failures {
-    pub fn tell(&self, operation: &str, path: &[u8], why: Errno) {
-        self.number.fetch_add(1, Relaxed);
-        say(&format!(
+    pub fn report(&self, operation: &str, path: &[u8], error: Errno) {
+        self.count.fetch_add(1, Relaxed);
+        warn(&format!(
             "cannot {operation} {}: {}",
             quoted(path),
-            reason(why)
+            reason(error)
         ));
     }
 
-    /// Tells something that is not about one entry, and counts it as a failure.
-    pub fn say(&self, sentence: &str) {
-        self.number.fetch_add(1, Relaxed);
-        say(sentence);
+    /// Reports a failure that is not about one entry.
+    pub fn report_message(&self, message: &str) {
+        self.count.fetch_add(1, Relaxed);
+        warn(message);
     }
 
-    pub fn number(&self) -> u64 {
-        self.number.load(Relaxed)
+    pub fn count(&self) -> u64 {
+        self.count.load(Relaxed)
     }
 }
 
 /// Writes a line to standard error.
-pub fn say(sentence: &str) {
-    // Nobody is left who could be told that nothing can be told.
-    let _ = writeln!(std::io::stderr().lock(), "tui-fs-engine: {sentence}");
+pub fn warn(message: &str) {
+    // If standard error is closed, there is nowhere to report that.
+    let _ = writeln!(std::io::stderr().lock(), "tui-fs-engine: {message}");
 }
 
-/// Returns how many entries all workers have removed.
-pub fn removed(tallies: &[Tally]) -> u64 {
-    let each = tallies.iter();
-    each.map(|tally| tally.files.load(Relaxed) + tally.directories.load(Relaxed))
+/// Returns the number of entries that all workers have removed.
+pub fn total_removed(tallies: &[Tally]) -> u64 {
+    tallies
+        .iter()
+        .map(|tally| tally.files.load(Relaxed) + tally.directories.load(Relaxed))
         .sum()
 }
 
-/// Returns the totals of all workers as a line.
-pub fn counts(tallies: &[Tally], threads: usize, splits: bool) -> String {
-    let sum = |one: fn(&Tally) -> &AtomicU64| -> u64 {
-        tallies.iter().map(|tally| one(tally).load(Relaxed)).sum()
+/// Returns the totals of all workers as a line of JSON.
+pub fn format_counts(tallies: &[Tally], threads: usize, is_splitting: bool) -> String {
+    let sum = |counter: fn(&Tally) -> &AtomicU64| -> u64 {
+        tallies
+            .iter()
+            .map(|tally| counter(tally).load(Relaxed))
+            .sum()
     };
     let directories = sum(|tally| &tally.directories);
     let removed = sum(|tally| &tally.files) + directories;
@@ -79,13 +83,13 @@ pub fn counts(tallies: &[Tally], threads: usize, splits: bool) -> String {
         .collect();
     format!(
         "{{\"type\":\"counts\",\"removed\":{removed},\"directories\":{directories},\
-         \"threads\":{threads},\"split\":{splits},\"calls\":{{{}}}}}",
+         \"threads\":{threads},\"split\":{is_splitting},\"calls\":{{{}}}}}",
         calls.join(",")
     )
 }
 
-/// Writes a line to standard output at once.
-pub fn tell(line: &str) -> std::io::Result<()> {
+/// Writes a line to standard output and flushes it.
+pub fn emit(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

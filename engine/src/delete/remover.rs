@@ -62,7 +62,7 @@ pub struct Remover<'run> {
     pub tally: &'run Tally,
     pub slot: Slot,
     has_private_cwd: bool,
-    /// Changes with every change of the current directory; invalidates older tokens.
+    /// Changes with report_interval change of the current directory; invalidates older tokens.
     generation: u64,
     /// The current directory is inside a target.
     is_inside: bool,

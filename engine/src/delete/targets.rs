@@ -1,5 +1,4 @@
-//! Opening targets: name by name from the root, or from where one stands, no symbolic link on the
-//! way.
+//! Opens targets component by component from `/` or the working directory, without symbolic links.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -15,52 +14,55 @@ use super::shared_dir::{DirLocation, SharedDir, Target};
 use super::work_queue::Task;
 use crate::syscalls::Calls;
 
-/// Why a target is not touched.
-pub enum Refusal {
+/// The reason why a target is not deleted.
+pub enum TargetError {
     Failed(Errno),
-    /// It is not what was confirmed.
-    Another,
-    /// It is the root of a mount.
+    /// It is not the directory that was confirmed.
+    NotConfirmed,
     MountRoot,
 }
 
-impl From<Errno> for Refusal {
-    fn from(why: Errno) -> Self {
-        Self::Failed(why)
+impl From<Errno> for TargetError {
+    fn from(error: Errno) -> Self {
+        Self::Failed(error)
     }
 }
 
-/// Returns the task of emptying one of the targets.
-pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Result<Task, Refusal> {
-    let path = asked.targets[number].as_bytes();
-    let keeps_target = asked.keep_root || asked.filters.are_active() || path == b".";
-    let mut held = None;
+/// Opens a target and checks its pin; returns the task that deletes it.
+pub fn open(
+    arguments: &Arguments,
+    number: usize,
+    calls: &Calls,
+) -> std::result::Result<Task, TargetError> {
+    let path = arguments.targets[number].as_bytes();
+    let keeps_target = arguments.keep_root || arguments.filters.are_active() || path == b".";
+    let mut parent = None;
     let descriptor = if path == b"." {
-        calls.open_on_the_way(CWD, c".", OFlags::RDONLY)?
+        calls.open_component(CWD, c".", OFlags::RDONLY)?
     } else {
         let (parent_fd, name) = open_parent(path, calls)?;
-        let descriptor = calls.open_on_the_way(&parent_fd, &name, OFlags::RDONLY)?;
+        let descriptor = calls.open_component(&parent_fd, &name, OFlags::RDONLY)?;
         if keeps_target {
             calls.close(parent_fd);
         } else {
-            held = Some((parent_fd, name));
+            parent = Some((parent_fd, name));
         }
         descriptor
     };
     let file_system = FileSystem::of(descriptor.as_fd(), calls)?;
     let (identity, is_mount_root) = calls.identify_root(descriptor.as_fd())?;
     let identity = file_system.without_unstable_birth(identity);
-    if asked
+    if arguments
         .pins
         .get(number)
         .is_some_and(|pin| !identity.matches_pin(pin))
     {
-        return Err(Refusal::Another);
+        return Err(TargetError::NotConfirmed);
     }
     if is_mount_root {
-        return Err(Refusal::MountRoot);
+        return Err(TargetError::MountRoot);
     }
-    let (parent_fd, name) = held.unzip();
+    let (parent_fd, name) = parent.unzip();
     let target = Target {
         path: path.to_vec(),
         name: name.unwrap_or_default(),
@@ -72,19 +74,19 @@ pub fn open(asked: &Arguments, number: usize, calls: &Calls) -> std::result::Res
 }
 
 fn open_parent(path: &[u8], calls: &Calls) -> Result<(OwnedFd, CString)> {
-    let below = path.strip_prefix(b"/");
-    let mut names: Vec<CString> = below
+    let relative = path.strip_prefix(b"/");
+    let mut names: Vec<CString> = relative
         .unwrap_or(path)
         .split(|&byte| byte == b'/')
         .map(|name| CString::new(name).map_err(|_| Errno::INVAL))
         .collect::<Result<_>>()?;
     let last = names.pop().ok_or(Errno::INVAL)?;
-    let begin = if below.is_some() { c"/" } else { c"." };
-    let mut parent_fd = calls.open_on_the_way(CWD, begin, OFlags::PATH)?;
+    let start = if relative.is_some() { c"/" } else { c"." };
+    let mut parent_fd = calls.open_component(CWD, start, OFlags::PATH)?;
     for name in &names {
-        let above = parent_fd;
-        parent_fd = calls.open_on_the_way(&above, name, OFlags::PATH)?;
-        calls.close(above);
+        let grandparent_fd = parent_fd;
+        parent_fd = calls.open_component(&grandparent_fd, name, OFlags::PATH)?;
+        calls.close(grandparent_fd);
     }
     Ok((parent_fd, last))
 }

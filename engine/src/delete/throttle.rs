@@ -93,7 +93,7 @@ impl Throttle {
     }
 
     /// Returns whether a pause or the rate limit determines the speed. A rate limit that is
-    /// progress leaves no whole token.
+    /// reached leaves no whole token.
     pub fn is_limiting(&self) -> bool {
         let state = self.lock();
         state.is_paused || (state.rate_per_s.is_some() && state.tokens < 1.0)

@@ -27,7 +27,7 @@ const MAX_SHARED_DEPTH: usize = 4_096;
 impl Worker<'_> {
     /// Shares half of the highest pending directories if a worker is idle.
     pub(super) fn share_subdirs(&mut self, stack: &mut DirStack) {
-        if !self.run.queue.has_idle_worker() {
+        if !self.context.queue.has_idle_worker() {
             return;
         }
         let last = stack.levels.len() - 1;
@@ -59,7 +59,7 @@ impl Worker<'_> {
         level.pending -= shared;
         let directory = Arc::clone(stack.share(index));
         directory.add_pending();
-        self.run
+        self.context
             .queue
             .push(Task::Subdirs(directory, descriptor, names, shared));
     }
@@ -86,10 +86,10 @@ impl Worker<'_> {
         end: usize,
         evict_helper: &mut EvictHelper,
     ) -> usize {
-        if self.run.queue.is_over_limit() {
+        if self.context.queue.is_over_limit() {
             *evict_helper = EvictHelper::none();
         }
-        let workers = self.run.queue.workers();
+        let workers = self.context.queue.workers();
         let index = stack.levels.len() - 1;
         if workers < 2 || end - begin <= 2 * SHARED_NAMES || stack.depth(index) > MAX_SHARED_DEPTH {
             return end;
@@ -98,10 +98,10 @@ impl Worker<'_> {
             .shared
             .get(index)
             .map_or(0, |directory| directory.pending_parts());
-        if shared == 0 && !self.run.queue.has_idle_worker() {
+        if shared == 0 && !self.context.queue.has_idle_worker() {
             return end;
         }
-        let splitting = &self.run.splitting;
+        let splitting = &self.context.splitting;
         if self.trial.is_none() && splitting.is_trial_due() {
             let directory = Arc::clone(stack.share(index));
             let removed = directory.removed.load(Relaxed);
@@ -126,7 +126,7 @@ impl Worker<'_> {
             }
             return end;
         }
-        let queued = self.run.queue.queued_tasks();
+        let queued = self.context.queue.queued_tasks();
         if !is_splitting || shared >= 2 * (workers - 1) || queued >= MAX_QUEUED_PER_WORKER * workers
         {
             return end;
@@ -143,7 +143,7 @@ impl Worker<'_> {
             } else {
                 SHARED_NAMES
             };
-        self.run.queue.push(Task::Names(
+        self.context.queue.push(Task::Names(
             directory,
             descriptor,
             Arc::clone(batch),
@@ -157,7 +157,7 @@ impl Worker<'_> {
 mod tests {
     use super::*;
     use crate::delete::remover::Tally;
-    use crate::delete::{targets, Arguments, Run};
+    use crate::delete::{targets, Arguments, Context};
     use crate::syscalls::Calls;
 
     #[test]
@@ -165,25 +165,26 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().canonicalize().unwrap().join("target");
         std::fs::create_dir_all(target.join("child")).unwrap();
-        let asked = Arguments {
+        let arguments = Arguments {
             targets: vec![target.into()],
             ..Arguments::default()
         };
-        let run = Run::new(&asked, 2);
+        let context = Context::new(&arguments, 2);
         let tally = Tally::new(Calls::new(false));
-        let Ok(Task::Tree(directory, descriptor)) = targets::open(&asked, 0, &tally.calls) else {
+        let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &tally.calls)
+        else {
             panic!("a target is one task");
         };
-        let mut worker = Worker::new(&run, &tally, 4);
+        let mut worker = Worker::new(&context, &tally, 4);
         let mut stack = DirStack::new(Arc::clone(&directory), descriptor, 4);
-        worker.trial = Some((directory, run.splitting.start_trial(Instant::now(), 0)));
+        worker.trial = Some((directory, context.splitting.start_trial(Instant::now(), 0)));
         worker.abort_foreign_trial(&stack);
-        assert!(run.splitting.has_running_trial());
+        assert!(context.splitting.has_running_trial());
         stack.add_name(c"child");
         let at = stack.take_name();
         let child = stack.open_child(at, &tally.calls).unwrap();
         stack.push(at, child, &tally.calls).unwrap();
         worker.abort_foreign_trial(&stack);
-        assert!(!run.splitting.has_running_trial());
+        assert!(!context.splitting.has_running_trial());
     }
 }

@@ -17,7 +17,7 @@ use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::SharedDir;
 use super::work_queue::Task;
-use super::Run;
+use super::Context;
 use crate::syscalls::Calls;
 
 /// Buffer of getdents64, large enough that the number of calls does not matter.
@@ -39,7 +39,7 @@ const REMOVALS_PER_CHECK: usize = 64;
 
 /// A worker, which lives as long as its thread.
 pub struct Worker<'run> {
-    pub(super) run: &'run Run,
+    pub(super) context: &'run Context,
     pub(super) remover: Remover<'run>,
     pub(super) calls: &'run Calls,
     pub(super) max_open: usize,
@@ -51,10 +51,10 @@ pub struct Worker<'run> {
 pub type Outcome<T> = std::result::Result<T, Cancelled>;
 
 impl<'run> Worker<'run> {
-    pub fn new(run: &'run Run, tally: &'run Tally, max_open: usize) -> Self {
+    pub fn new(context: &'run Context, tally: &'run Tally, max_open: usize) -> Self {
         Self {
-            run,
-            remover: Remover::new(&run.throttle, &run.filters, tally),
+            context,
+            remover: Remover::new(&context.throttle, &context.filters, tally),
             calls: &tally.calls,
             max_open,
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
@@ -65,7 +65,7 @@ impl<'run> Worker<'run> {
 
     /// Works until the queue is closed or the job is cancelled.
     pub fn work(mut self) {
-        let (throttle, queue) = (&self.run.throttle, &self.run.queue);
+        let (throttle, queue) = (&self.context.throttle, &self.context.queue);
         let mut next = None;
         loop {
             let task = match next.take() {
@@ -146,13 +146,13 @@ impl<'run> Worker<'run> {
             // The directory was replaced by something else after its name was read.
             Errno::NOTDIR | Errno::LOOP => {
                 let mut batch = NameBatch::default();
-                if self.run.filters.match_name(stack.names.name(at)) {
+                if self.context.filters.match_name(stack.names.name(at)) {
                     batch.add_file(stack.names.name(at), 0);
                 }
                 self.remove_all(stack, &Arc::new(batch))?;
             }
             Errno::XDEV => self.report_failure(stack, at, "open", error),
-            _ if self.run.filters.are_active() => self.report_failure(stack, at, "open", error),
+            _ if self.context.filters.are_active() => self.report_failure(stack, at, "open", error),
             // An unreadable directory may be empty.
             _ => {
                 self.remover.wait_to_remove()?;
@@ -184,12 +184,12 @@ impl<'run> Worker<'run> {
 
     /// Reads names up to the memory limit; returns the offset of the next ones if there are more.
     fn read_batch(&mut self, stack: &mut DirStack) -> Outcome<Option<u64>> {
-        let (index, run) = (stack.levels.len() - 1, self.run);
+        let (index, context) = (stack.levels.len() - 1, self.context);
         let batch = cleared_batch(&mut self.batch);
         let mut cookie = None;
         loop {
             self.remover.wait()?;
-            let total_bytes = run.bytes_in_memory.load(Relaxed) + stack.names.bytes();
+            let total_bytes = context.name_bytes.load(Relaxed) + stack.names.bytes();
             let is_memory_high = total_bytes >= HIGH_MEMORY_BYTES;
             let min_bytes = if is_memory_high { 1 } else { MIN_BATCH_BYTES };
             if batch.bytes() >= min_bytes && total_bytes >= MAX_NAME_BYTES {
@@ -204,19 +204,19 @@ impl<'run> Worker<'run> {
             let take = |name: &CStr, kind, inode| match kind {
                 FileType::Directory => batch.add_directory(name, inode),
                 FileType::Unknown => batch.add_unknown(name, inode),
-                _ if run.filters.match_name(name) => batch.add_file(name, inode),
+                _ if context.filters.match_name(name) => batch.add_file(name, inode),
                 _ => (),
             };
             match self.calls.read_names(stack.descriptor(), buffer, take) {
                 Ok(Some(next)) => cookie = Some(next),
                 Ok(None) | Err(Errno::NOENT) => cookie = None, // NOENT: another process removed it
                 Err(error) => {
-                    run.failures.tell("read", &stack.path(index), error);
+                    context.failures.report("read", &stack.path(index), error);
                     stack.mark_incomplete(index);
                     cookie = None;
                 }
             }
-            batch.update_memory_count(&run.bytes_in_memory);
+            batch.update_memory_count(&context.name_bytes);
             if cookie.is_none() {
                 break;
             }
@@ -226,11 +226,11 @@ impl<'run> Worker<'run> {
             let name = batch.name(name_ref);
             match kind_of(self.calls, stack.descriptor(), name) {
                 Ok(FileType::Directory) => batch.directories.push(name_ref),
-                Ok(_) if run.filters.match_name(name) => batch.files.push(name_ref),
+                Ok(_) if context.filters.match_name(name) => batch.files.push(name_ref),
                 Ok(_) | Err(Errno::NOENT) => (),
                 Err(error) => {
                     let path = join_path(stack.path(index), name);
-                    run.failures.tell("stat", &path, error);
+                    context.failures.report("stat", &path, error);
                     stack.mark_incomplete(index);
                 }
             }
@@ -302,16 +302,16 @@ impl<'run> Worker<'run> {
     ) {
         let index = stack.levels.len() - 1;
         let path = join_path(stack.path(index), stack.names.name(at));
-        self.run.failures.tell(operation, &path, error);
+        self.context.failures.report(operation, &path, error);
         stack.mark_incomplete(index);
     }
 
     fn report_failures(&self, failures: &mut Vec<Failure>, batch: &NameBatch, path: &[u8]) {
         for failure in failures.drain(..) {
             let path = join_path(path.to_vec(), batch.name(failure.name_ref));
-            self.run
+            self.context
                 .failures
-                .tell(failure.operation, &path, failure.error);
+                .report(failure.operation, &path, failure.error);
         }
     }
 }
