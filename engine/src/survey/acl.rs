@@ -1,4 +1,4 @@
-//! POSIX access control lists: whether they grant write access to others by name.
+//! Write access of other users by POSIX access control lists.
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::fgetxattr;
@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 use super::dir_reader::User;
 
-/// Bytes of the largest attribute that Linux has (XATTR_SIZE_MAX).
-const LARGEST_BYTES: usize = 64 << 10;
+/// XATTR_SIZE_MAX of linux/limits.h
+const MAX_XATTR_BYTES: usize = 64 << 10;
 const HEADER_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
 /// POSIX_ACL_XATTR_VERSION of linux/posix_acl_xattr.h
@@ -17,17 +17,17 @@ const NAMED_GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const WRITE: u16 = 0x02;
 
-/// Returns whether the list of a directory lets others write; true if it cannot be read.
+/// Returns whether a directory's list grants write access to others; true if it is unreadable.
 pub fn grants_write(directory: BorrowedFd<'_>, user: &User) -> bool {
-    let mut value = vec![0_u8; LARGEST_BYTES];
+    let mut value = vec![0_u8; MAX_XATTR_BYTES];
     match fgetxattr(directory, c"system.posix_acl_access", &mut value[..]) {
-        Ok(length) => names_other_writer(&value[..length], user),
+        Ok(length) => grants_other_writer(&value[..length], user),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => false,
         Err(_) => true,
     }
 }
 
-fn names_other_writer(value: &[u8], user: &User) -> bool {
+fn grants_other_writer(value: &[u8], user: &User) -> bool {
     let Some((version, body)) = value.split_first_chunk::<HEADER_BYTES>() else {
         return true;
     };
@@ -76,11 +76,11 @@ mod tests {
             uid: ME,
             private_groups: vec![ME],
         };
-        names_other_writer(&list(entries), &user)
+        grants_other_writer(&list(entries), &user)
     }
 
     #[test]
-    fn only_write_access_of_others_counts() {
+    fn only_write_access_of_other_users_counts() {
         assert!(grants(&[(NAMED_USER, 7, 65534), (MASK, 7, u32::MAX)]));
         assert!(grants(&[(NAMED_GROUP, 2, 65534), (MASK, 7, u32::MAX)]));
         assert!(grants(&[(NAMED_GROUP, 7, 0), (MASK, 7, u32::MAX)]));
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_list_is_assumed_to_grant_write_access() {
+    fn malformed_list_counts_as_write_access() {
         let user = User {
             uid: ME,
             private_groups: vec![],
         };
-        assert!(names_other_writer(b"", &user));
-        assert!(names_other_writer(b"\x03\0\0\0", &user));
-        assert!(names_other_writer(b"\x02\0\0\0\x01", &user));
+        assert!(grants_other_writer(b"", &user));
+        assert!(grants_other_writer(b"\x03\0\0\0", &user));
+        assert!(grants_other_writer(b"\x02\0\0\0\x01", &user));
     }
 }

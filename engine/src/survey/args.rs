@@ -1,4 +1,4 @@
-//! What is asked of a survey on the command line.
+//! The command line of `survey`.
 
 use std::path::PathBuf;
 
@@ -7,47 +7,47 @@ use lexopt::prelude::*;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
-const MOST_THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct Args {
     pub names_only: bool,
-    /// `None`: as many as there are processors.
+    /// `None` for one per processor.
     pub threads: Option<usize>,
     pub filters: Filters,
-    /// Groups in which nobody is but this user and root.
+    /// Groups without members other than this user and root.
     pub private_groups: Vec<u32>,
-    /// What stands at the paths of the roots, in their order; empty if anything may.
+    /// Identities of the roots, in their order; empty for no check.
     pub pins: Vec<DevIno>,
-    /// The process with which this one shall end.
+    /// The process whose end ends this one.
     pub parent: Option<i32>,
     pub roots: Vec<PathBuf>,
 }
 
-impl Request {
+impl Args {
     pub fn parse(arguments: &mut lexopt::Parser) -> Result<Self, lexopt::Error> {
-        let mut request = Self::default();
+        let mut args = Self::default();
         while let Some(argument) = arguments.next()? {
             match argument {
-                Long("names-only") => request.names_only = true,
+                Long("names-only") => args.names_only = true,
                 Long("threads") => {
                     let threads: usize = arguments.value()?.parse()?;
-                    request.threads = (threads > 0).then_some(threads.min(MOST_THREADS));
+                    args.threads = (threads > 0).then_some(threads.min(MAX_THREADS));
                 }
-                Long("pin") => request.pins.push(arguments.value()?.parse()?),
-                Long("private-group") => request.private_groups.push(arguments.value()?.parse()?),
-                Long("parent") => request.parent = Some(arguments.value()?.parse()?),
-                Value(root) => request.roots.push(root.into()),
+                Long("pin") => args.pins.push(arguments.value()?.parse()?),
+                Long("private-group") => args.private_groups.push(arguments.value()?.parse()?),
+                Long("parent") => args.parent = Some(arguments.value()?.parse()?),
+                Value(root) => args.roots.push(root.into()),
                 Long(option) => {
                     let option = option.to_owned();
-                    if !request.filters.take(&option, arguments)? {
+                    if !args.filters.take(&option, arguments)? {
                         return Err(Long(&option).unexpected());
                     }
                 }
-                other => return Err(other.unexpected()),
+                argument => return Err(argument.unexpected()),
             }
         }
-        request.checked()
+        args.checked()
     }
 
     fn checked(self) -> Result<Self, lexopt::Error> {
@@ -68,16 +68,16 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Request, String> {
-        Request::parse(&mut lexopt::Parser::from_args(words)).map_err(|why| why.to_string())
+    fn parsed(words: &[&str]) -> Result<Args, String> {
+        Args::parse(&mut lexopt::Parser::from_args(words)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn everything_can_be_asked() {
+    fn all_options_are_parsed() {
         let words = "--names-only --threads 3 --name *.o --pin 1:2 --pin 3:4 --private-group 5 \
                      --private-group 6 --parent 7 -- /a /-b"
             .split_whitespace();
-        let expected = Request {
+        let expected = Args {
             names_only: true,
             threads: Some(3),
             filters: Filters {
@@ -106,13 +106,13 @@ mod tests {
             name_glob: None,
         };
         assert_eq!(
-            sizes.map(|one| (one.filters, one.threads)),
+            sizes.map(|args| (args.filters, args.threads)),
             Ok((filters, None))
         );
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_options_are_refused() {
         for words in [
             &[][..],
             &["--threads", "many", "/a"],

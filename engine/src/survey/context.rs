@@ -1,4 +1,4 @@
-//! What all walkers of a survey share.
+//! The state that all walkers share.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use super::output::Output;
 use super::pool::Pool;
 use crate::filters::Filters;
 
-/// How much a walker takes, keeps and tells at a time.
+/// Sizes and intervals of a walker.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// For getdents64: 256 KiB hold about 8,000 names.
+    /// Buffer of getdents64: 256 KiB for about 8,000 names.
     pub buffer_bytes: usize,
-    /// What one read gave is given to another walker from so many names on, milliseconds of work,
-    /// and looked at in the order of inodes: with fewer these lie close to each other anyway.
-    pub names_given: usize,
-    /// Names of unread subdirectories of one directory; with more it is read on later.
-    pub waiting_bytes: usize,
-    /// Open directories on the stack.
-    pub open: usize,
-    pub pieces_told: u32,
-    pub tell_every: Duration,
+    /// With this many names from one getdents64, the names are shared with another walker (they are
+    /// milliseconds of work) and processed in the order of inodes. Fewer names have inodes that are close
+    /// to each other in any order.
+    pub min_shared_names: usize,
+    /// Pending names of one directory. With more, the rest is read later.
+    pub max_pending_bytes: usize,
+    /// Open directories on the stack of a walker.
+    pub max_open: usize,
+    pub max_records: u32,
+    pub send_interval: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             buffer_bytes: 256 << 10,
-            names_given: 2_000,
-            waiting_bytes: 1 << 20,
-            open: 64,
-            pieces_told: 4_000,
-            tell_every: Duration::from_millis(100),
+            min_shared_names: 2_000,
+            max_pending_bytes: 1 << 20,
+            max_open: 64,
+            max_records: 4_000,
+            send_interval: Duration::from_millis(100),
         }
     }
 }
 
-/// A surveyed directory.
 #[derive(Debug)]
 pub struct Root {
     pub path: Vec<u8>,
@@ -48,16 +48,16 @@ pub struct Root {
     pub device: u64,
 }
 
-pub struct Shared {
+pub struct Context {
     pub roots: Vec<Root>,
-    /// Count by what directories tell of their entries, as far as they do.
+    /// Count by the types in the directories, without stat where possible.
     pub names_only: bool,
-    /// What to count besides.
+    /// Entries that are also counted separately.
     pub filters: Option<Filters>,
     pub user: User,
     pub limits: Limits,
     pub pool: Pool,
     pub output: Output,
-    /// Of the next directory that is told.
-    pub number: AtomicU64,
+    /// Number of the next directory.
+    pub next_number: AtomicU64,
 }

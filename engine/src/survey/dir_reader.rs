@@ -1,45 +1,45 @@
-//! One directory being read: what is told of it, and what is special about it.
+//! The state of a directory that is being read, and its flags.
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, Statx};
 
 use super::acl::grants_write;
-use super::records::{flag, Piece, NO_PARENT};
+use super::records::{flag, DirRecord, NO_PARENT};
 use super::tally::{allocated_bytes_of, Tally};
 
 const ROOT: u32 = 0;
 
-/// A directory of which not all is told, or a part of one that somebody else tells.
+/// A directory that is partly emitted, or a part of a directory that another walker emits.
 #[derive(Debug)]
-pub struct Reading {
+pub struct DirProgress {
     pub tally: Tally,
     /// Names read so far.
     pub entries: u64,
-    /// Where reading goes on.
+    /// The offset (getdents64) at which reading continues.
     pub cookie: u64,
-    /// Pieces that are to come besides since the last one: one for each subdirectory, one for
-    /// each part that others read.
+    /// Records that will follow, counted since the last record: one for each subdirectory, and one
+    /// for each part that another walker reads.
     pub pending: i64,
-    /// Subdirectories that are not entered, and why.
+    /// Subdirectories that are not entered, and their flags.
     pub elsewhere: Vec<(Vec<u8>, u32)>,
-    /// Modification time when reading began, in seconds and nanoseconds.
+    /// Modification time when progress began, in seconds and nanoseconds.
     pub modified: (i64, u32),
-    /// What only the first piece tells; `None` once it has been told.
-    first: Option<First>,
+    /// Fields of the first record; `None` once it is emitted.
+    first: Option<FirstRecord>,
 }
 
 #[derive(Debug)]
-struct First {
+struct FirstRecord {
     parent: i64,
     name: Vec<u8>,
     own_bytes: u64,
     own_allocated_bytes: u64,
 }
 
-impl Reading {
-    /// Begins a directory; a root has no parent, and its whole path for a name.
+impl DirProgress {
+    /// Starts a directory. A root has no parent, and its name is its path.
     pub fn new(parent: Option<u64>, name: &[u8], status: &Statx) -> Self {
-        let first = First {
+        let first = FirstRecord {
             parent: parent.map_or(NO_PARENT, |number| number as i64),
             name: name.to_vec(),
             own_bytes: status.stx_size,
@@ -52,7 +52,7 @@ impl Reading {
         }
     }
 
-    /// Begins a part of a directory of this owner.
+    /// Starts a part of a directory with this owner.
     pub fn part(owner: u32) -> Self {
         Self {
             tally: Tally::new(owner),
@@ -65,24 +65,24 @@ impl Reading {
         }
     }
 
-    /// Hands over what was read since the last time, `number` being the directory's.
-    pub fn tell(&mut self, number: u64, is_last: bool, tell: impl FnOnce(&Piece<'_>)) {
+    /// Emits what was read since the last record. `number` is the directory's.
+    pub fn emit(&mut self, number: u64, is_last: bool, emit: impl FnOnce(&DirRecord<'_>)) {
         let first = self.first.take();
         let pending = std::mem::take(&mut self.pending);
-        let mut piece = Piece {
+        let mut record = DirRecord {
             number,
             parent: NO_PARENT,
             pending: pending + i64::from(first.is_some()) - i64::from(is_last),
-            ..Piece::default()
+            ..DirRecord::default()
         };
         if let Some(first) = &first {
-            piece.parent = first.parent;
-            piece.name = &first.name;
-            piece.own_bytes = first.own_bytes;
-            piece.own_allocated_bytes = first.own_allocated_bytes;
+            record.parent = first.parent;
+            record.name = &first.name;
+            record.own_bytes = first.own_bytes;
+            record.own_allocated_bytes = first.own_allocated_bytes;
         }
-        self.tally.move_to(&mut piece);
-        tell(&piece);
+        self.tally.move_to(&mut record);
+        emit(&record);
     }
 }
 
@@ -90,20 +90,20 @@ pub fn modified(status: &Statx) -> (i64, u32) {
     (status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec)
 }
 
-/// Who counts, and whom that user trusts.
+/// The user of the survey, and the users that are trusted.
 #[derive(Clone, Debug)]
 pub struct User {
     pub uid: u32,
-    /// Groups in which nobody is but this user and root.
+    /// Groups without members other than this user and root.
     pub private_groups: Vec<u32>,
 }
 
 impl User {
-    /// Tells whether somebody else than this user and root can write in a directory.
+    /// Returns whether users other than this user and root can write in a directory.
     ///
-    /// The group bits of the mode are the mask of the access control list (acl(5)): without write
-    /// access there, no entry of the list has it.
-    pub fn is_shared(&self, status: &Statx, directory: BorrowedFd<'_>) -> bool {
+    /// The group bits of the mode are the mask of the access control list (acl(5)). Without write access
+    /// there, no entry of the list has it.
+    pub fn is_writable_by_others(&self, status: &Statx, directory: BorrowedFd<'_>) -> bool {
         let mode = Mode::from_raw_mode(status.stx_mode.into());
         if !self.trusts(status.stx_uid) || mode.contains(Mode::WOTH) {
             return true;
@@ -116,8 +116,8 @@ impl User {
         uid == ROOT || uid == self.uid
     }
 
-    /// Tells whether only the owner of an entry may remove it, and the directory's is another.
-    pub fn is_kept_off(&self, status: &Statx) -> bool {
+    /// Returns whether the sticky bit lets this user remove only entries that the user owns.
+    pub fn is_restricted_by_sticky_bit(&self, status: &Statx) -> bool {
         let mode = Mode::from_raw_mode(status.stx_mode.into());
         !self.is_root() && mode.contains(Mode::SVTX) && status.stx_uid != self.uid
     }
@@ -126,17 +126,17 @@ impl User {
         self.uid == ROOT
     }
 
-    /// The flags of a directory that do not depend on what is in it.
-    pub fn flags_of(&self, status: &Statx, directory: BorrowedFd<'_>) -> u32 {
+    /// Returns the flags of a directory that do not depend on its entries.
+    pub fn dir_flags(&self, status: &Statx, directory: BorrowedFd<'_>) -> u32 {
         use rustix::fs::StatxAttributes as Attribute;
         let attributes = status.stx_attributes;
-        let signs = [
+        let flags = [
             (attributes.contains(Attribute::IMMUTABLE), flag::IMMUTABLE),
             (attributes.contains(Attribute::APPEND), flag::APPEND_ONLY),
-            (self.is_shared(status, directory), flag::SHARED),
-            (self.is_kept_off(status), flag::STICKY),
+            (self.is_writable_by_others(status, directory), flag::SHARED),
+            (self.is_restricted_by_sticky_bit(status), flag::STICKY),
         ];
-        signs
+        flags
             .iter()
             .filter(|(is_so, _)| *is_so)
             .fold(0, |flags, (_, flag)| flags | flag)

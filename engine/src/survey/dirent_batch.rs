@@ -1,4 +1,4 @@
-//! The names that one getdents64 has given.
+//! The names that one getdents64 has returned.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -9,35 +9,35 @@ use rustix::io::Result;
 
 use crate::syscalls::Calls;
 
-/// Some names of one directory, `.` and `..` left out.
+/// Names of one directory without `.` and `..`.
 #[derive(Debug, Default)]
-pub struct Slice {
+pub struct DirentBatch {
     names: Vec<u8>,
-    entries: Vec<Entry>,
+    dirents: Vec<Dirent>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Dirent {
     inode: u64,
     start: u32,
-    /// As the directory tells it; a file system may leave it unknown.
+    /// d_type, which a file system may leave unknown.
     kind: FileType,
 }
 
-impl Slice {
-    /// Reads the next names in place of those that are in it.
+impl DirentBatch {
+    /// Replaces the names by the next ones of the directory.
     ///
-    /// Returns where reading goes on behind them; `None` at the end of the directory.
+    /// Returns the offset after them; `None` at the end of the directory.
     pub fn fill(
         &mut self,
         calls: &Calls,
-        directory: BorrowedFd<'_>,
+        fd: BorrowedFd<'_>,
         buffer: &mut [MaybeUninit<u8>],
     ) -> Result<Option<u64>> {
         self.names.clear();
-        self.entries.clear();
-        calls.read_names(directory, buffer, |name, kind, inode| {
-            self.entries.push(Entry {
+        self.dirents.clear();
+        calls.read_names(fd, buffer, |name, kind, inode| {
+            self.dirents.push(Dirent {
                 inode,
                 start: self.names.len() as u32,
                 kind,
@@ -47,19 +47,19 @@ impl Slice {
     }
 
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.dirents.len()
     }
 
-    /// Puts the names in the order of their inodes, in which these lie on disk and in memory.
+    /// Sorts by inode number, which is the order on disk and in memory.
     pub fn sort(&mut self) {
-        self.entries.sort_unstable_by_key(|entry| entry.inode);
+        self.dirents.sort_unstable_by_key(|dirent| dirent.inode);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&CStr, FileType)> {
-        self.entries.iter().map(|entry| {
-            let rest = &self.names[entry.start as usize..];
+        self.dirents.iter().map(|dirent| {
+            let rest = &self.names[dirent.start as usize..];
             let name = CStr::from_bytes_until_nul(rest).expect("each name ends in a NUL");
-            (name, entry.kind)
+            (name, dirent.kind)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Telling what one walker finds, a batch at a time.
+//! Emits the records of one walker in batches.
 
 use std::ffi::CStr;
 use std::mem;
@@ -7,91 +7,91 @@ use std::time::Instant;
 
 use rustix::fs::Statx;
 
-use super::context::Shared;
-use super::dir_reader::Reading;
-use super::records::{flag, Batch, Piece, NO_PARENT};
+use super::context::Context;
+use super::dir_reader::DirProgress;
+use super::records::{flag, Batch, DirRecord, NO_PARENT};
 use super::tally::allocated_bytes_of;
 
-pub struct Teller<'a> {
-    shared: &'a Shared,
-    /// What is told with the next message.
+pub struct Emitter<'a> {
+    context: &'a Context,
+    /// The records of the next message.
     pub batch: Batch,
-    told: Instant,
+    sent_at: Instant,
 }
 
-impl<'a> Teller<'a> {
-    pub fn new(shared: &'a Shared) -> Self {
+impl<'a> Emitter<'a> {
+    pub fn new(context: &'a Context) -> Self {
         Self {
-            shared,
+            context,
             batch: Batch::default(),
-            told: Instant::now(),
+            sent_at: Instant::now(),
         }
     }
 
-    /// A number that no other directory has.
-    pub fn number(&self) -> u64 {
-        self.shared.number.fetch_add(1, Relaxed)
+    /// Returns a number that no other directory has.
+    pub fn next_number(&self) -> u64 {
+        self.context.next_number.fetch_add(1, Relaxed)
     }
 
-    /// Tells what was read of a directory since the last time.
-    pub fn piece(&mut self, number: u64, reading: &mut Reading, is_last: bool) {
-        reading.tell(number, is_last, |piece| self.batch.add_piece(piece));
-        for (name, flags) in mem::take(&mut reading.elsewhere) {
-            self.not_entered(number, &name, flags, None);
+    /// Emits what was read of a directory since its last record.
+    pub fn emit_record(&mut self, number: u64, progress: &mut DirProgress, is_last: bool) {
+        progress.emit(number, is_last, |record| self.batch.add_dir_record(record));
+        for (name, flags) in mem::take(&mut progress.elsewhere) {
+            self.emit_not_entered(number, &name, flags, None);
         }
     }
 
-    /// Tells a directory that is not read, with its own size as far as that is known.
-    pub fn not_entered(&mut self, parent: u64, name: &[u8], flags: u32, own: Option<&Statx>) {
-        self.batch.add_piece(&Piece {
-            number: self.number(),
+    /// Emits a directory that is not read, with its own size if known.
+    pub fn emit_not_entered(&mut self, parent: u64, name: &[u8], flags: u32, own: Option<&Statx>) {
+        self.batch.add_dir_record(&DirRecord {
+            number: self.next_number(),
             parent: parent as i64,
             name,
             own_bytes: own.map_or(0, |status| status.stx_size),
             own_allocated_bytes: own.map_or(0, allocated_bytes_of),
             flags,
-            ..Piece::default()
+            ..DirRecord::default()
         });
     }
 
-    /// Tells a directory of which it turned out only when it was opened that it is elsewhere.
-    pub fn entered_elsewhere(&mut self, parent: u64, name: &CStr, flags: u32) {
-        self.not_entered(parent, name.to_bytes(), flag::ELSEWHERE | flags, None);
-        self.one_less(parent, 0);
+    /// Emits a directory that is on another file system, as shown when it was opened.
+    pub fn emit_elsewhere(&mut self, parent: u64, name: &CStr, flags: u32) {
+        self.emit_not_entered(parent, name.to_bytes(), flag::ELSEWHERE | flags, None);
+        self.emit_decrement(parent, 0);
     }
 
-    /// Tells a directory that could be read in vain only.
-    pub fn unreadable(&mut self, number: u64, path: &[u8]) {
-        self.batch.add_piece(&Piece {
+    /// Emits a root that is unreadable.
+    pub fn emit_unreadable(&mut self, number: u64, path: &[u8]) {
+        self.batch.add_dir_record(&DirRecord {
             number,
             parent: NO_PARENT,
             name: path,
             flags: flag::UNREADABLE,
-            ..Piece::default()
+            ..DirRecord::default()
         });
     }
 
-    /// Tells that one piece less is to come of a directory than was told.
-    pub fn one_less(&mut self, number: u64, flags: u32) {
-        self.batch.add_piece(&Piece {
+    /// Emits that a directory has one pending record less.
+    pub fn emit_decrement(&mut self, number: u64, flags: u32) {
+        self.batch.add_dir_record(&DirRecord {
             number,
             parent: NO_PARENT,
             pending: -1,
             flags,
-            ..Piece::default()
+            ..DirRecord::default()
         });
     }
 
-    /// Whether it is time to send what was found.
+    /// Returns whether the batch is to be sent.
     pub fn is_due(&self) -> bool {
-        self.batch.pieces() >= self.shared.limits.pieces_told
-            || self.told.elapsed() >= self.shared.limits.tell_every
+        self.batch.dir_record_count() >= self.context.limits.max_records
+            || self.sent_at.elapsed() >= self.context.limits.send_interval
     }
 
     pub fn send(&mut self) {
         if let Some(message) = self.batch.take() {
-            self.shared.output.send(&message);
+            self.context.output.send(&message);
         }
-        self.told = Instant::now();
+        self.sent_at = Instant::now();
     }
 }

@@ -1,6 +1,6 @@
-//! Values as CPython's `marshal.loads` reads them (Python/marshal.c), for its reader runs in C.
+//! Writes values for CPython's `marshal.loads` (Python/marshal.c), which is fast because it is C.
 //!
-//! A value is a tag of one byte and what belongs to it, all numbers little-endian: `N` None,
+//! A value is a tag of one byte and its data, all numbers little-endian: `N` None,
 //! `T` and `F` True and False, `i` a number of 32 bits, `l` a longer one (how many digits of 15
 //! bits, negative for a negative number, and the digits, 16 bits each), `s` bytes (length of 32
 //! bits), `)` a tuple of at most 255 values (length of 8 bits), `[` a list (length of 32 bits).
@@ -38,12 +38,12 @@ pub fn bytes(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Begins a tuple; its values follow.
+/// Starts a tuple; its values follow.
 pub fn tuple(out: &mut Vec<u8>, length: u8) {
     out.extend_from_slice(&[b')', length]);
 }
 
-/// Begins a list; its values follow.
+/// Starts a list; its values follow.
 pub fn list(out: &mut Vec<u8>, length: u32) {
     out.push(b'[');
     out.extend_from_slice(&length.to_le_bytes());
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_that_of_cpython() {
-        let told = written(|out| {
+    fn other_values_are_those_of_cpython() {
+        let bytes = written(|out| {
             tuple(out, 4);
             list(out, 1);
             bytes(out, b"a\xff\0");
@@ -91,6 +91,6 @@ mod tests {
             boolean(out, false);
             none(out);
         });
-        assert_eq!(told, b")\x04[\x01\0\0\0s\x03\0\0\0a\xff\0TFN");
+        assert_eq!(bytes, b")\x04[\x01\0\0\0s\x03\0\0\0a\xff\0TFN");
     }
 }

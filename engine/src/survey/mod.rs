@@ -1,6 +1,6 @@
-//! `tui-fs-engine survey`: tells a program what is in directories.
+//! `tui-fs-engine survey`: counts directory trees.
 //!
-//! Threads read directories and tell sums of each, as messages that tui_fs/survey/engine.py reads.
+//! Walkers read directories and emit the sums of each, as messages that tui_fs/survey/engine.py reads.
 
 mod acl;
 mod args;
@@ -35,8 +35,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getppid, Pid, Signal};
 
-use self::args::Request;
-use self::context::{Limits, Root, Shared};
+use self::args::Args;
+use self::context::{Context, Limits, Root};
 use self::dir_reader::User;
 use self::output::Output;
 use self::pool::Pool;
@@ -46,25 +46,25 @@ use crate::descriptors::descriptor_limits;
 use crate::identity::DevIno;
 use crate::quoting::reason;
 
-/// More have not counted faster.
-const THREADS_AT_MOST: usize = 8;
+/// More threads were not faster.
+const MAX_THREADS: usize = 8;
 
-/// A walker's small stack: nothing here calls itself.
+/// Small, because nothing is recursive.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Standard streams, and some that others may have left open.
-const FURTHER_DESCRIPTORS: usize = 16;
+/// Standard streams, and descriptors that may have been inherited.
+const RESERVED_FDS: usize = 16;
 
-/// What a walker opens besides those on its stack: the directory being read, two on the way up,
-/// and those of the work that it has given away.
-const DESCRIPTORS_AT_WORK: usize = 6;
+/// Descriptors of a walker besides its stack: the directory being read, two on the way up, and those
+/// of the jobs that it has shared.
+const WORK_FDS_PER_WALKER: usize = 6;
 
-/// Counts what the arguments name; the messages go to standard output.
+/// Surveys the roots; the messages go to standard output.
 pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
-    let request = Request::parse(arguments)?;
-    let done = end_with(request.parent)
+    let args = Args::parse(arguments)?;
+    let done = set_parent_death_signal(args.parent)
         .and_then(|()| standard_output())
-        .and_then(|output| survey(request, output, Limits::default()));
+        .and_then(|output| survey(args, output, Limits::default()));
     match done {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(sentence) => {
@@ -74,10 +74,10 @@ pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
     }
 }
 
-/// Has the kernel kill this process when the one that started it ends, even while it is stopped.
+/// Makes the kernel kill this process when its parent ends, even while it is stopped.
 ///
-/// Where a filter refuses that, the process ends when it writes its next message.
-fn end_with(parent: Option<i32>) -> Result<(), String> {
+/// If a filter refuses that, the process ends with its next message.
+fn set_parent_death_signal(parent: Option<i32>) -> Result<(), String> {
     let Some(parent) = parent else {
         return Ok(());
     };
@@ -89,57 +89,57 @@ fn end_with(parent: Option<i32>) -> Result<(), String> {
 }
 
 fn standard_output() -> Result<Output, String> {
-    // Not std's own, which looks for the ends of lines.
+    // `Stdout` would flush at line ends.
     let copy = io::stdout().as_fd().try_clone_to_owned();
-    let file = copy.map_err(|why| format!("standard output cannot be used: {why}."))?;
+    let file = copy.map_err(|error| format!("standard output cannot be used: {error}."))?;
     Ok(Output::new(Box::new(File::from(file))))
 }
 
-fn survey(request: Request, output: Output, mut limits: Limits) -> Result<(), String> {
-    let roots = open_roots(&request)?;
-    let spare = spare_descriptors(roots.len());
-    let wanted = request.threads.unwrap_or_else(|| {
+fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> {
+    let roots = open_roots(&args)?;
+    let available = available_fds(roots.len());
+    let wanted = args.threads.unwrap_or_else(|| {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        processors.min(THREADS_AT_MOST)
+        processors.min(MAX_THREADS)
     });
-    let walkers = wanted.min(spare / (DESCRIPTORS_AT_WORK + 2)).max(1);
-    limits.open = (spare / walkers)
-        .saturating_sub(DESCRIPTORS_AT_WORK)
-        .clamp(1, limits.open);
-    let shared = Shared {
+    let walkers = wanted.min(available / (WORK_FDS_PER_WALKER + 2)).max(1);
+    limits.max_open = (available / walkers)
+        .saturating_sub(WORK_FDS_PER_WALKER)
+        .clamp(1, limits.max_open);
+    let context = Context {
         pool: Pool::new(walkers, roots.len()),
         roots,
-        names_only: request.names_only,
-        filters: request.filters.are_active().then_some(request.filters),
+        names_only: args.names_only,
+        filters: args.filters.are_active().then_some(args.filters),
         user: User {
             uid: geteuid().as_raw(),
-            private_groups: request.private_groups,
+            private_groups: args.private_groups,
         },
         limits,
         output,
-        number: AtomicU64::new(0),
+        next_number: AtomicU64::new(0),
     };
-    walk(&shared, walkers);
-    shared.output.send(&Batch::last());
+    walk(&context, walkers);
+    context.output.send(&Batch::last());
     Ok(())
 }
 
-fn walk(shared: &Shared, walkers: usize) {
+fn walk(context: &Context, walkers: usize) {
     thread::scope(|scope| {
         for _ in 1..walkers {
             let walker = thread::Builder::new().stack_size(STACK_BYTES);
-            let started = walker.spawn_scoped(scope, || Walker::new(shared).run());
+            let started = walker.spawn_scoped(scope, || Walker::new(context).run());
             if started.is_err() {
-                shared.pool.lose_walker(); // as many as the limits of this user allow
+                context.pool.remove_walker(); // the user's limit of threads is reached
             }
         }
-        Walker::new(shared).run();
+        Walker::new(context).run();
     });
 }
 
-fn open_roots(request: &Request) -> Result<Vec<Root>, String> {
-    let pins = request.pins.iter().map(Some);
-    let roots = request.roots.iter();
+fn open_roots(args: &Args) -> Result<Vec<Root>, String> {
+    let pins = args.pins.iter().map(Some);
+    let roots = args.roots.iter();
     roots
         .zip(pins.chain(std::iter::repeat(None)))
         .map(|(path, pin)| open_root(path, pin))
@@ -150,7 +150,7 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let shown = path.as_os_str().as_bytes().escape_ascii();
-    let unreadable = |why: Errno| format!("{shown} cannot be read: {}.", reason(why));
+    let unreadable = |error: Errno| format!("{shown} cannot be read: {}.", reason(error));
     let descriptor = rustix::fs::open(path, flags, Mode::empty()).map_err(unreadable)?;
     let status = rustix::fs::fstat(&descriptor).map_err(unreadable)?;
     let identity = DevIno::from_stat(&status);
@@ -164,7 +164,7 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
     })
 }
 
-fn spare_descriptors(roots: usize) -> usize {
+fn available_fds(roots: usize) -> usize {
     let (limit, _) = descriptor_limits();
-    (limit as usize).saturating_sub(roots + FURTHER_DESCRIPTORS)
+    (limit as usize).saturating_sub(roots + RESERVED_FDS)
 }

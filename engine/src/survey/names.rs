@@ -1,14 +1,13 @@
-//! What a name gives away: bytes that are no text, characters that are not shown, dashes, spaces.
+//! Flags of names: undecodable bytes, unprintable characters, dashes, spaces, length.
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use super::records::flag;
 
 /// NAME_MAX is 255 (limits.h).
-const LONG_NAME_BYTES: usize = 250;
+const MIN_LONG_NAME_BYTES: usize = 250;
 
-/// Tells what is special about a name.
-pub fn flags_of(name: &[u8]) -> u32 {
+pub fn name_flags(name: &[u8]) -> u32 {
     let mut flags = 0;
     if name.first() == Some(&b'-') {
         flags |= flag::DASH_NAMES;
@@ -16,20 +15,20 @@ pub fn flags_of(name: &[u8]) -> u32 {
     if name.first() == Some(&b' ') || name.last() == Some(&b' ') {
         flags |= flag::SPACE_NAMES;
     }
-    if name.len() >= LONG_NAME_BYTES {
+    if name.len() >= MIN_LONG_NAME_BYTES {
         flags |= flag::LONG_NAMES;
     }
     if !name.iter().all(|byte| (b' '..=b'~').contains(byte)) {
-        flags |= flags_of_letters(name);
+        flags |= non_ascii_flags(name);
     }
     flags
 }
 
-fn flags_of_letters(name: &[u8]) -> u32 {
+fn non_ascii_flags(name: &[u8]) -> u32 {
     let mut flags = 0;
-    for chunk in chunks(name) {
-        match chunk {
-            Some(text) if text.chars().all(is_shown) => (),
+    for part in utf8_parts(name) {
+        match part {
+            Some(text) if text.chars().all(is_printable) => (),
             Some(_) => flags |= flag::CONTROL_NAMES,
             None => flags |= flag::UNDECODABLE_NAMES,
         }
@@ -37,34 +36,35 @@ fn flags_of_letters(name: &[u8]) -> u32 {
     flags
 }
 
-/// What is UTF-8 in a name; `None` for what is not.
-fn chunks(name: &[u8]) -> Vec<Option<&str>> {
-    let mut found = Vec::new();
+/// Splits a name into UTF-8 text and, as `None`, undecodable bytes.
+fn utf8_parts(name: &[u8]) -> Vec<Option<&str>> {
+    let mut parts = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
         let (valid, invalid) = match std::str::from_utf8(rest) {
             Ok(_) => (rest.len(), 0),
-            Err(why) => {
-                let valid = why.valid_up_to();
-                (valid, why.error_len().unwrap_or(rest.len() - valid))
+            Err(error) => {
+                let valid = error.valid_up_to();
+                (valid, error.error_len().unwrap_or(rest.len() - valid))
             }
         };
-        found.push(std::str::from_utf8(&rest[..valid]).ok());
+        parts.push(std::str::from_utf8(&rest[..valid]).ok());
         if invalid > 0 {
-            found.push(None);
+            parts.push(None);
         }
         rest = &rest[valid + invalid..];
     }
-    found
+    parts
 }
 
-/// Neither a separator, the space aside, nor of the categories Other. Unassigned is not one of
-/// them: which letters are depends on the version of Unicode.
-fn is_shown(letter: char) -> bool {
-    letter == ' '
-        || letter.general_category() == GeneralCategory::Unassigned
+/// Returns whether a character is neither a separator other than the space nor in a category Other.
+///
+/// Unassigned characters count as printable, because they depend on the version of Unicode.
+fn is_printable(character: char) -> bool {
+    character == ' '
+        || character.general_category() == GeneralCategory::Unassigned
         || !matches!(
-            letter.general_category_group(),
+            character.general_category_group(),
             GeneralCategoryGroup::Separator | GeneralCategoryGroup::Other
         )
 }
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_flagged() {
+    fn names_have_the_flags_of_the_python_walker() {
         // The same names as in tests/unit/test_survey_tally.py.
-        let known: [(&[u8], u32); 20] = [
+        let cases: [(&[u8], u32); 20] = [
             (b"plain", 0),
             ("caf\u{e9}".as_bytes(), 0),
             ("\u{65e5}\u{672c}".as_bytes(), 0),
@@ -95,19 +95,19 @@ mod tests {
             (b"caf\xe9", flag::UNDECODABLE_NAMES),
             (b"\xff\x01", flag::UNDECODABLE_NAMES | flag::CONTROL_NAMES),
             (b"- \xff", flag::DASH_NAMES | flag::UNDECODABLE_NAMES),
-            (&[b'n'; LONG_NAME_BYTES - 1], 0),
-            (&[b'n'; LONG_NAME_BYTES], flag::LONG_NAMES),
+            (&[b'n'; MIN_LONG_NAME_BYTES - 1], 0),
+            (&[b'n'; MIN_LONG_NAME_BYTES], flag::LONG_NAMES),
         ];
-        for (name, flags) in known {
-            assert_eq!(flags_of(name), flags, "{}", name.escape_ascii());
+        for (name, flags) in cases {
+            assert_eq!(name_flags(name), flags, "{}", name.escape_ascii());
         }
     }
 
     #[test]
-    fn what_is_text_between_wrong_bytes_is_looked_at() {
-        assert_eq!(flags_of(b"\xe2(\xa1"), flag::UNDECODABLE_NAMES);
+    fn text_between_undecodable_bytes_is_checked() {
+        assert_eq!(name_flags(b"\xe2(\xa1"), flag::UNDECODABLE_NAMES);
         let both = flag::UNDECODABLE_NAMES | flag::CONTROL_NAMES;
-        assert_eq!(flags_of(b"\xf0\x9f\x01\xff"), both);
-        assert_eq!(flags_of(b"a\xc3"), flag::UNDECODABLE_NAMES);
+        assert_eq!(name_flags(b"\xf0\x9f\x01\xff"), both);
+        assert_eq!(name_flags(b"a\xc3"), flag::UNDECODABLE_NAMES);
     }
 }

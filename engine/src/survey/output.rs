@@ -1,4 +1,4 @@
-//! Where all walkers tell what they found: whole messages, one after the other.
+//! The output of all walkers: messages with a length in front.
 
 use std::io::{self, ErrorKind, Write};
 use std::process;
@@ -7,38 +7,40 @@ use std::sync::{Mutex, PoisonError};
 use super::marshal;
 use super::records::FORMAT;
 
-/// Messages, each behind its length as a little-endian number of 32 bits.
+/// Writes messages, each after its length as a little-endian number of 32 bits.
 pub struct Output {
-    to: Mutex<Box<dyn Write + Send>>,
+    writer: Mutex<Box<dyn Write + Send>>,
 }
 
 impl Output {
-    /// Tells the format at once.
-    pub fn new(to: Box<dyn Write + Send>) -> Self {
-        let output = Self { to: Mutex::new(to) };
-        let mut greeting = Vec::new();
-        marshal::integer(&mut greeting, FORMAT);
-        output.send(&greeting);
+    /// Writes the format as the first message.
+    pub fn new(writer: Box<dyn Write + Send>) -> Self {
+        let output = Self {
+            writer: Mutex::new(writer),
+        };
+        let mut format = Vec::new();
+        marshal::integer(&mut format, FORMAT);
+        output.send(&format);
         output
     }
 
-    /// Writes one message; it has left this process before the next one is begun.
+    /// Writes and flushes one message. Messages of several walkers do not mix.
     ///
-    /// Ends the process if nobody reads any more.
+    /// Exits the process if it cannot be written, silently if the reader has closed the pipe.
     pub fn send(&self, message: &[u8]) {
-        let mut whole = Vec::with_capacity(4 + message.len());
-        whole.extend_from_slice(&(message.len() as u32).to_le_bytes());
-        whole.extend_from_slice(message);
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(why) = to.write_all(&whole).and_then(|()| to.flush()) {
-            end(&why);
+        let mut framed = Vec::with_capacity(4 + message.len());
+        framed.extend_from_slice(&(message.len() as u32).to_le_bytes());
+        framed.extend_from_slice(message);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = writer.write_all(&framed).and_then(|()| writer.flush()) {
+            exit_on_error(&error);
         }
     }
 }
 
-fn end(why: &io::Error) -> ! {
-    if why.kind() != ErrorKind::BrokenPipe {
-        eprintln!("tui-fs-engine: cannot write what was counted: {why}");
+fn exit_on_error(error: &io::Error) -> ! {
+    if error.kind() != ErrorKind::BrokenPipe {
+        eprintln!("tui-fs-engine: cannot write what was counted: {error}");
     }
     process::exit(1);
 }

@@ -1,4 +1,4 @@
-//! Work that walkers give to those who have none.
+//! The pool of jobs that walkers share.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
@@ -6,42 +6,42 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fd::OwnedFd;
 
-use super::dirent_batch::Slice;
+use super::dirent_batch::DirentBatch;
 
-/// A directory that somebody has told, and that is open.
+/// An open directory that is emitted already.
 #[derive(Clone, Debug)]
-pub struct Place {
-    /// Index of the surveyed directory it lies in.
+pub struct OpenDir {
+    /// Index of its root.
     pub root: usize,
     pub descriptor: Arc<OwnedFd>,
     pub number: u64,
     pub inode: u64,
-    /// Steps from the root.
+    /// Levels below the root.
     pub depth: u64,
 }
 
 #[derive(Debug)]
 pub enum Job {
-    /// Read a surveyed directory and all below it.
+    /// Read a root and everything below it.
     Root(usize),
-    /// Read subdirectories, whose names end in NULs.
-    Directories { place: Place, names: Vec<u8> },
-    /// Look at some of the names in a directory, and read the subdirectories among them.
+    /// Read subdirectories. Each name ends in a NUL.
+    Subdirs { dir: OpenDir, names: Vec<u8> },
+    /// Process some of the names in a directory, and read the subdirectories among them.
     Names {
-        place: Place,
+        dir: OpenDir,
         owner: u32,
-        slice: Slice,
+        dirents: DirentBatch,
     },
 }
 
-/// The work that waits, and who waits for work.
+/// Queued jobs, and the count of idle walkers.
 pub struct Pool {
     state: Mutex<State>,
-    wakes: Condvar,
-    /// How many more jobs would be taken at once.
-    wanted: AtomicIsize,
+    changed: Condvar,
+    /// Idle walkers minus queued jobs.
+    unserved_walkers: AtomicIsize,
     queued: AtomicUsize,
-    most_queued: usize,
+    max_queued: usize,
 }
 
 struct State {
@@ -51,7 +51,7 @@ struct State {
 }
 
 impl Pool {
-    /// Is for so many walkers, and begins with the surveyed directories.
+    /// Creates a pool with one job for each root.
     pub fn new(walkers: usize, roots: usize) -> Self {
         let state = State {
             jobs: (0..roots).map(Job::Root).collect(),
@@ -60,22 +60,22 @@ impl Pool {
         };
         Self {
             state: Mutex::new(state),
-            wakes: Condvar::new(),
-            wanted: AtomicIsize::new(0),
+            changed: Condvar::new(),
+            unserved_walkers: AtomicIsize::new(0),
             queued: AtomicUsize::new(roots),
-            most_queued: if walkers > 1 { walkers } else { 0 },
+            max_queued: if walkers > 1 { walkers } else { 0 },
         }
     }
 
-    /// Tells that one of the walkers will never come.
-    pub fn lose_walker(&self) {
+    /// Removes a walker that has failed to start.
+    pub fn remove_walker(&self) {
         let mut state = self.lock();
         state.walkers -= 1;
-        self.wakes.notify_all();
+        self.changed.notify_all();
     }
 
-    /// Waits for work; `None` when all walkers do, for then there will be none.
-    pub fn next(&self) -> Option<Job> {
+    /// Waits for a job; returns `None` when all walkers are idle.
+    pub fn pop(&self) -> Option<Job> {
         let mut state = self.lock();
         state.idle += 1;
         loop {
@@ -85,37 +85,37 @@ impl Pool {
                 return Some(job);
             }
             if state.idle == state.walkers {
-                self.wakes.notify_all();
+                self.changed.notify_all();
                 return None;
             }
             self.publish(&state);
             state = self
-                .wakes
+                .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Tells whether somebody has nothing to do, to whom nothing was given yet.
-    pub fn is_wanted(&self) -> bool {
-        self.wanted.load(Relaxed) > 0
+    /// Returns whether a walker is idle and no job is queued for it.
+    pub fn has_idle_walker(&self) -> bool {
+        self.unserved_walkers.load(Relaxed) > 0
     }
 
-    /// Tells whether a slice of a large directory may wait: it is soon wanted, and the queue short.
-    pub fn has_room(&self) -> bool {
-        self.queued.load(Relaxed) < self.most_queued
+    /// Returns whether a part of a large directory may be queued.
+    pub fn has_queue_space(&self) -> bool {
+        self.queued.load(Relaxed) < self.max_queued
     }
 
-    pub fn give(&self, job: Job) {
+    pub fn push(&self, job: Job) {
         let mut state = self.lock();
         state.jobs.push_back(job);
         self.publish(&state);
-        self.wakes.notify_one();
+        self.changed.notify_one();
     }
 
     fn publish(&self, state: &State) {
-        let wanted = state.idle as isize - state.jobs.len() as isize;
-        self.wanted.store(wanted, Relaxed);
+        let unserved_walkers = state.idle as isize - state.jobs.len() as isize;
+        self.unserved_walkers.store(unserved_walkers, Relaxed);
         self.queued.store(state.jobs.len(), Relaxed);
     }
 

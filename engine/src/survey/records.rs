@@ -1,13 +1,13 @@
-//! What is told of directories: the records of tui_fs/survey/records.py, written as they are read.
+//! The records of tui_fs/survey/records.py, written with marshal.
 
 use super::marshal;
 
-/// The first message; another number whenever what follows is not what it was.
+/// The first message. It changes with every change of the format.
 pub const FORMAT: i128 = 3;
 
 pub const NO_PARENT: i64 = -1;
 
-/// What is special about a directory or about names in it.
+/// Flags of a directory or of names in it. The numbers are those of `DirectoryFlag` in Python.
 pub mod flag {
     pub const UNREADABLE: u32 = 1 << 0;
     pub const IMMUTABLE: u32 = 1 << 1;
@@ -28,9 +28,9 @@ pub mod flag {
     pub const LOCKED_FILES: u32 = 1 << 16;
 }
 
-/// Part of what was read of one directory; the pieces of one directory add up.
+/// A part of one directory. The records of one directory add up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Piece<'a> {
+pub struct DirRecord<'a> {
     pub number: u64,
     pub parent: i64,
     pub name: &'a [u8],
@@ -51,7 +51,7 @@ pub struct Piece<'a> {
     pub flags: u32,
 }
 
-/// A name of an inode that has several.
+/// A name of an inode with several names.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     pub directory: u64,
@@ -64,7 +64,7 @@ pub struct Link {
     pub is_matched: bool,
 }
 
-/// A large file; `identity` is 0 if it has no other name.
+/// A large file. `identity` is 0 if it has no other name.
 #[derive(Clone, Copy, Debug)]
 pub struct BigFile<'a> {
     pub directory: u64,
@@ -75,25 +75,25 @@ pub struct BigFile<'a> {
     pub identity: u128,
 }
 
-/// What a walker has found since it told it the last time.
+/// The records of a walker since its last message.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pieces: Records,
-    links: Records,
-    big_files: Records,
-    /// What the filters select: files, symlinks, other, apparent and allocated bytes.
+    dir_records: RecordBuffer,
+    links: RecordBuffer,
+    big_files: RecordBuffer,
+    /// Entries selected by the filters: files, symlinks, other, apparent and allocated bytes.
     pub matched: [u128; 5],
-    /// Names that were gone when looked at.
+    /// Names that vanished before their stat.
     pub vanished: u64,
 }
 
 #[derive(Debug, Default)]
-struct Records {
+struct RecordBuffer {
     written: Vec<u8>,
     number: u32,
 }
 
-impl Records {
+impl RecordBuffer {
     fn begin(&mut self, fields: u8) -> &mut Vec<u8> {
         self.number += 1;
         marshal::tuple(&mut self.written, fields);
@@ -108,40 +108,40 @@ impl Records {
 }
 
 impl Batch {
-    pub fn pieces(&self) -> u32 {
-        self.pieces.number
+    pub fn dir_record_count(&self) -> u32 {
+        self.dir_records.number
     }
 
     fn is_empty(&self) -> bool {
-        self.pieces.number + self.links.number + self.big_files.number == 0
+        self.dir_records.number + self.links.number + self.big_files.number == 0
             && self.vanished == 0
             && self.matched == [0; 5]
     }
 
-    pub fn add_piece(&mut self, piece: &Piece<'_>) {
-        let out = self.pieces.begin(18);
-        marshal::integer(out, piece.number.into());
-        marshal::integer(out, piece.parent.into());
-        marshal::bytes(out, piece.name);
+    pub fn add_dir_record(&mut self, record: &DirRecord<'_>) {
+        let out = self.dir_records.begin(18);
+        marshal::integer(out, record.number.into());
+        marshal::integer(out, record.parent.into());
+        marshal::bytes(out, record.name);
         for number in [
-            piece.subdirectories,
-            piece.files,
-            piece.symlinks,
-            piece.other,
+            record.subdirectories,
+            record.files,
+            record.symlinks,
+            record.other,
         ] {
             marshal::integer(out, number.into());
         }
-        marshal::integer(out, piece.apparent_bytes as i128);
-        marshal::integer(out, piece.allocated_bytes as i128);
-        marshal::integer(out, piece.own_bytes.into());
-        marshal::integer(out, piece.own_allocated_bytes.into());
-        marshal::integer(out, piece.oldest_s.into());
-        marshal::integer(out, piece.newest_s.into());
-        marshal::integer(out, piece.name_bytes.into());
-        marshal::integer(out, piece.record_bytes.into());
-        marshal::integer(out, piece.longest_name.into());
-        marshal::integer(out, piece.pending.into());
-        marshal::integer(out, piece.flags.into());
+        marshal::integer(out, record.apparent_bytes as i128);
+        marshal::integer(out, record.allocated_bytes as i128);
+        marshal::integer(out, record.own_bytes.into());
+        marshal::integer(out, record.own_allocated_bytes.into());
+        marshal::integer(out, record.oldest_s.into());
+        marshal::integer(out, record.newest_s.into());
+        marshal::integer(out, record.name_bytes.into());
+        marshal::integer(out, record.record_bytes.into());
+        marshal::integer(out, record.longest_name.into());
+        marshal::integer(out, record.pending.into());
+        marshal::integer(out, record.flags.into());
     }
 
     pub fn add_link(&mut self, link: &Link) {
@@ -166,21 +166,21 @@ impl Batch {
         marshal::integer(out, file.identity as i128);
     }
 
-    /// Returns all as a message and forgets it; `None` if there is nothing to tell.
+    /// Takes all records as a message; `None` if there are none.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         (!self.is_empty()).then(|| self.message(false))
     }
 
-    /// The message after which none comes.
+    /// Returns the last message.
     pub fn last() -> Vec<u8> {
         Self::default().message(true)
     }
 
     fn message(&mut self, is_last: bool) -> Vec<u8> {
-        let whole = self.pieces.written.len() + self.links.written.len();
+        let whole = self.dir_records.written.len() + self.links.written.len();
         let mut out = Vec::with_capacity(whole + self.big_files.written.len() + 128);
         marshal::tuple(&mut out, 7);
-        self.pieces.move_to(&mut out);
+        self.dir_records.move_to(&mut out);
         self.links.move_to(&mut out);
         self.big_files.move_to(&mut out);
         marshal::tuple(&mut out, 5);

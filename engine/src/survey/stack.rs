@@ -1,4 +1,4 @@
-//! The directories of one walker whose subdirectories wait, from the top of the tree down.
+//! The directories of one walker that have pending subdirectories, from the top of the tree down.
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::StatxFlags;
 
 use super::context::Root;
-use super::dir_reader::Reading;
-use super::pool::Place;
+use super::dir_reader::DirProgress;
+use super::pool::OpenDir;
 use super::tally::device_of;
 use crate::syscalls::Calls;
 
-/// About 1,000 names, or what is worth a walk of some milliseconds.
-const BYTES_GIVEN: usize = 16 << 10;
+/// Limit of names shared at once: about 1,000 names, some milliseconds of work.
+const MAX_SHARED_BYTES: usize = 16 << 10;
 
-/// A directory on the stack; its names that wait are a part of the stack's.
+/// A directory on the stack. Its pending names are a range of the stack's names.
 #[derive(Debug)]
 pub struct Level {
     descriptor: Option<Arc<OwnedFd>>,
@@ -24,14 +24,14 @@ pub struct Level {
     depth: u64,
     start: usize,
     end: usize,
-    /// Set if the directory has not been read to its end.
-    pub rest: Option<Box<Reading>>,
+    /// Set if the directory was not read to its end.
+    pub unfinished: Option<Box<DirProgress>>,
 }
 
 impl Level {
-    /// Where it is; `None` if it is closed.
-    pub fn place(&self, root: usize) -> Option<Place> {
-        Some(Place {
+    /// Returns the directory; `None` if it is closed.
+    pub fn open_dir(&self, root: usize) -> Option<OpenDir> {
+        Some(OpenDir {
             root,
             descriptor: Arc::clone(self.descriptor.as_ref()?),
             number: self.number,
@@ -44,79 +44,84 @@ impl Level {
         self.start < self.end
     }
 
-    /// Opens it again; `None` if the way there is lost.
+    /// Opens the directory again; `None` if it cannot be reached.
     ///
-    /// The way is `..` from a directory further down, which may have been moved elsewhere.
-    pub fn open_again(&self, calls: &Calls, below: &Place, root: &Root) -> Option<Arc<OwnedFd>> {
+    /// The way is `..` from a descendant, which may have been moved elsewhere.
+    pub fn reopen(&self, calls: &Calls, descendant: &OpenDir, root: &Root) -> Option<Arc<OwnedFd>> {
         let descriptor = if self.depth == 0 {
             Arc::clone(&root.descriptor)
         } else {
-            let steps = below.depth - self.depth;
-            Arc::new(self.climb(calls, below.descriptor.as_fd(), steps, root.device)?)
+            let steps = descendant.depth - self.depth;
+            Arc::new(self.open_ancestor(
+                calls,
+                descendant.descriptor.as_fd(),
+                steps,
+                root.device,
+            )?)
         };
-        if let Some(reading) = &self.rest {
-            calls.seek(descriptor.as_fd(), reading.cookie).ok()?;
+        if let Some(progress) = &self.unfinished {
+            calls.seek(descriptor.as_fd(), progress.cookie).ok()?;
         }
         Some(descriptor)
     }
 
-    fn climb(
+    fn open_ancestor(
         &self,
         calls: &Calls,
-        below: BorrowedFd<'_>,
+        descendant: BorrowedFd<'_>,
         steps: u64,
         device: u64,
     ) -> Option<OwnedFd> {
-        let mut above = calls.open_parent(below).ok()?;
+        let mut ancestor = calls.open_parent(descendant).ok()?;
         for _ in 1..steps {
-            above = calls.open_parent(above.as_fd()).ok()?;
+            ancestor = calls.open_parent(ancestor.as_fd()).ok()?;
         }
-        let status = calls.statx_of(above.as_fd(), StatxFlags::INO).ok()?;
-        ((device_of(&status), status.stx_ino) == (device, self.inode)).then_some(above)
+        let status = calls.statx_of(ancestor.as_fd(), StatxFlags::INO).ok()?;
+        ((device_of(&status), status.stx_ino) == (device, self.inode)).then_some(ancestor)
     }
 }
 
-/// The levels, the lowest of which may be closed, and all names that wait.
+/// The levels, the highest of which may be closed, and all pending names.
 ///
-/// The names of a level lie behind those of the levels below it, each with its closing NUL. Those
-/// behind the topmost level's belong to a directory that is being read.
+/// The names of a level follow those of the levels above it in the tree, each with its NUL. The names
+/// after those of the top level belong to the directory that is being read.
 #[derive(Debug)]
 pub struct Stack {
     levels: Vec<Level>,
     names: Vec<u8>,
-    /// So many levels from the bottom have no descriptor.
-    closed: usize,
-    open_at_most: usize,
+    /// Levels without a descriptor, counted from the root.
+    closed_levels: usize,
+    max_open: usize,
 }
 
 impl Stack {
-    pub fn new(open_at_most: usize) -> Self {
+    pub fn new(max_open: usize) -> Self {
         Self {
             levels: Vec::new(),
             names: Vec::new(),
-            closed: 0,
-            open_at_most,
+            closed_levels: 0,
+            max_open,
         }
     }
 
-    /// Takes the top off; whoever does puts it back, or reads what is left of it.
+    /// Pops the top level. The caller restores it or reads its rest.
     pub fn pop(&mut self) -> Option<Level> {
         let level = self.levels.pop()?;
-        self.closed = self.closed.min(self.levels.len());
+        self.closed_levels = self.closed_levels.min(self.levels.len());
         self.names.truncate(level.end);
         Some(level)
     }
 
-    /// Takes the last name that waits in a level just popped.
+    /// Takes the last pending name of a level that was just popped.
     ///
-    /// What is left of the names of others, who have been given them, goes with the last one.
+    /// The last one also drops the names in front of it that were shared.
     pub fn take_name(&mut self, level: &mut Level) -> Option<CString> {
         if !level.has_names() {
             self.names.truncate(self.end());
             return None;
         }
-        let waiting = &self.names[level.start..level.end - 1];
-        let begin = waiting.iter().rposition(|byte| *byte == 0);
+        let pending = &self.names[level.start..level.end - 1];
+        let begin = pending.iter().rposition(|byte| *byte == 0);
         let begin = begin.map_or(level.start, |nul| level.start + nul + 1);
         let name = CStr::from_bytes_with_nul(&self.names[begin..level.end]);
         let name = name.expect("each name ends in a NUL").to_owned();
@@ -125,59 +130,63 @@ impl Stack {
         Some(name)
     }
 
-    /// Puts a level back, unless nothing of it is left.
-    pub fn put_back(&mut self, level: Level) {
-        if level.has_names() || level.rest.is_some() {
+    /// Restores a popped level, unless it is finished.
+    pub fn restore(&mut self, level: Level) {
+        if level.has_names() || level.unfinished.is_some() {
             self.levels.push(level);
         } else {
             self.names.truncate(self.end());
         }
     }
 
-    /// Where the names of the levels end.
+    /// Returns the end of the names of all levels.
     fn end(&self) -> usize {
         self.levels.last().map_or(0, |level| level.end)
     }
 
-    /// Lets a subdirectory of the directory that is being read wait.
-    pub fn wait(&mut self, name: &CStr) {
+    /// Adds a pending subdirectory of the directory that is being read.
+    pub fn push_name(&mut self, name: &CStr) {
         self.names.extend_from_slice(name.to_bytes_with_nul());
     }
 
-    /// How much waits in the directory that is being read.
-    pub fn waiting_bytes(&self) -> usize {
+    /// Returns the bytes of pending names of the directory that is being read.
+    pub fn pending_bytes(&self) -> usize {
         self.names.len() - self.end()
     }
 
-    /// Pushes the directory that was being read; gives it back if nothing of it waits.
-    pub fn push(&mut self, place: Place, rest: Option<Box<Reading>>) -> Result<(), Place> {
+    /// Pushes the directory that was being read; returns it if nothing of it is pending.
+    pub fn push(
+        &mut self,
+        dir: OpenDir,
+        unfinished: Option<Box<DirProgress>>,
+    ) -> Result<(), OpenDir> {
         let (start, end) = (self.end(), self.names.len());
-        if start == end && rest.is_none() {
-            return Err(place);
+        if start == end && unfinished.is_none() {
+            return Err(dir);
         }
         self.levels.push(Level {
-            descriptor: Some(place.descriptor),
-            number: place.number,
-            inode: place.inode,
-            depth: place.depth,
+            descriptor: Some(dir.descriptor),
+            number: dir.number,
+            inode: dir.inode,
+            depth: dir.depth,
             start,
             end,
-            rest,
+            unfinished,
         });
-        if self.levels.len() - self.closed > self.open_at_most {
-            self.levels[self.closed].descriptor = None;
-            self.closed += 1;
+        if self.levels.len() - self.closed_levels > self.max_open {
+            self.levels[self.closed_levels].descriptor = None;
+            self.closed_levels += 1;
         }
         Ok(())
     }
 
-    /// Begins with a directory some of whose subdirectories wait.
-    pub fn push_waiting(&mut self, place: Place, names: &[u8]) {
+    /// Pushes a directory with these pending subdirectories.
+    pub fn push_pending(&mut self, dir: OpenDir, names: &[u8]) {
         self.names.extend_from_slice(names);
-        let _ = self.push(place, None);
+        let _ = self.push(dir, None);
     }
 
-    /// The top, if it must be opened before one can go on there.
+    /// Returns the top level if it is closed.
     pub fn closed_top(&self) -> Option<&Level> {
         self.levels
             .last()
@@ -187,33 +196,33 @@ impl Stack {
     pub fn reopen_top(&mut self, descriptor: Arc<OwnedFd>) {
         if let Some(top) = self.levels.last_mut() {
             top.descriptor = Some(descriptor);
-            self.closed = self.levels.len() - 1;
+            self.closed_levels = self.levels.len() - 1;
         }
     }
 
-    /// Takes half of what waits furthest up among the open directories, where trees are largest.
+    /// Takes half of the highest pending names whose directory is open, because trees are largest there.
     ///
-    /// The last name of all stays: a chain would only be handed to and fro.
-    pub fn share(&mut self, root: usize) -> Option<(Place, Vec<u8>)> {
-        let open = self.closed..self.levels.len();
+    /// The last name of all stays: a chain would only move between walkers.
+    pub fn share(&mut self, root: usize) -> Option<(OpenDir, Vec<u8>)> {
+        let open = self.closed_levels..self.levels.len();
         let index = open.clone().find(|&at| self.levels[at].has_names())?;
         let is_top = index + 1 == self.levels.len();
         let level = &mut self.levels[index];
-        let waiting = &self.names[level.start..level.end];
-        let cut = half(waiting).or((!is_top).then_some(waiting.len()))?;
-        let given = waiting[..cut].to_vec();
-        let place = level.place(root)?;
+        let pending = &self.names[level.start..level.end];
+        let cut = half(pending).or((!is_top).then_some(pending.len()))?;
+        let shared = pending[..cut].to_vec();
+        let dir = level.open_dir(root)?;
         level.start += cut;
-        if !level.has_names() && level.rest.is_none() {
+        if !level.has_names() && level.unfinished.is_none() {
             self.levels.remove(index);
         }
-        Some((place, given))
+        Some((dir, shared))
     }
 }
 
-/// Where about half of the names end; `None` if there is only one.
+/// Returns the end of about half of the names; `None` if there is only one.
 fn half(names: &[u8]) -> Option<usize> {
-    let middle = (names.len() / 2).clamp(1, BYTES_GIVEN) - 1;
+    let middle = (names.len() / 2).clamp(1, MAX_SHARED_BYTES) - 1;
     let cut = middle + names[middle..].iter().position(|byte| *byte == 0)? + 1;
     if cut < names.len() {
         return Some(cut);
@@ -227,15 +236,15 @@ mod tests {
     use super::half;
 
     #[test]
-    fn half_of_the_names_is_given_and_never_all() {
+    fn about_half_of_the_names_is_shared_and_never_all() {
         assert_eq!(half(b"alone\0"), None);
         assert_eq!(half(b"a\0b\0"), Some(2));
         assert_eq!(half(b"a\0long name\0"), Some(2));
         assert_eq!(half(b"long name\0b\0"), Some(10));
         assert_eq!(half(b"a\0b\0c\0d\0"), Some(4));
         let many = b"name\0".repeat(100_000);
-        let given = half(&many).unwrap();
-        assert_eq!(given % 5, 0);
-        assert!((16 << 10..(16 << 10) + 5).contains(&given));
+        let shared = half(&many).unwrap();
+        assert_eq!(shared % 5, 0);
+        assert!((16 << 10..(16 << 10) + 5).contains(&shared));
     }
 }

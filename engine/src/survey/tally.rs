@@ -1,15 +1,15 @@
-//! Adding up what one directory holds, an entry at a time.
+//! Sums of the entries of one directory.
 
 use std::ffi::CStr;
 
 use rustix::fs::{makedev, FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::names;
-use super::records::{flag, Batch, BigFile, Link, Piece};
+use super::records::{flag, Batch, BigFile, DirRecord, Link};
 use crate::filters::Filters;
 
-/// What must be known of an entry.
-pub const ENTRY: StatxFlags = StatxFlags::TYPE
+/// Fields of statx(2) that an entry needs.
+pub const ENTRY_MASK: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::MODE)
     .union(StatxFlags::NLINK)
     .union(StatxFlags::UID)
@@ -21,8 +21,8 @@ pub const ENTRY: StatxFlags = StatxFlags::TYPE
 /// Attributes of a file that cannot be removed.
 const LOCKED: StatxAttributes = StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND);
 
-/// Files from this size on are told one by one.
-const BIG_FILE_BYTES: u64 = 64 << 20;
+/// Files from this size on get a record of their own.
+const MIN_BIG_FILE_BYTES: u64 = 64 << 20;
 
 /// struct linux_dirent64 before the name, and the name's closing NUL; padded to 8.
 const DIRENT_HEADER_BYTES: usize = 19 + 1;
@@ -42,7 +42,7 @@ pub fn allocated_bytes_of(status: &Statx) -> u64 {
     status.stx_blocks.wrapping_mul(BLOCK_BYTES)
 }
 
-/// The sums of one directory since they were last told; flags and the longest name stay.
+/// The sums of one directory since its last record. Flags and the longest name stay.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub flags: u32,
@@ -78,27 +78,27 @@ impl Tally {
         self.owner
     }
 
-    /// Moves the sums into a piece that tells nothing yet but whose it is.
-    pub fn move_to(&mut self, piece: &mut Piece<'_>) {
+    /// Moves the sums into a record.
+    pub fn move_to(&mut self, record: &mut DirRecord<'_>) {
         let sums = std::mem::take(&mut self.sums);
-        piece.subdirectories = sums.subdirectories;
-        piece.files = sums.files;
-        piece.symlinks = sums.symlinks;
-        piece.other = sums.other;
-        piece.apparent_bytes = sums.apparent_bytes;
-        piece.allocated_bytes = sums.allocated_bytes;
-        piece.oldest_s = sums.oldest_s;
-        piece.newest_s = sums.newest_s;
-        piece.name_bytes = sums.name_bytes;
-        piece.record_bytes = sums.record_bytes;
-        piece.longest_name = self.longest_name;
-        piece.flags = self.flags;
+        record.subdirectories = sums.subdirectories;
+        record.files = sums.files;
+        record.symlinks = sums.symlinks;
+        record.other = sums.other;
+        record.apparent_bytes = sums.apparent_bytes;
+        record.allocated_bytes = sums.allocated_bytes;
+        record.oldest_s = sums.oldest_s;
+        record.newest_s = sums.newest_s;
+        record.name_bytes = sums.name_bytes;
+        record.record_bytes = sums.record_bytes;
+        record.longest_name = self.longest_name;
+        record.flags = self.flags;
     }
 
-    /// Adds a name of which no more than its kind is known.
+    /// Adds a name with its type only.
     pub fn add_name(&mut self, name: &CStr, kind: FileType) {
         let bytes = name.to_bytes();
-        self.flags |= names::flags_of(bytes);
+        self.flags |= names::name_flags(bytes);
         self.longest_name = self.longest_name.max(bytes.len() as u64);
         let sums = &mut self.sums;
         sums.record_bytes += (DIRENT_HEADER_BYTES + bytes.len()).next_multiple_of(8) as u64;
@@ -114,9 +114,9 @@ impl Tally {
         sums.name_bytes += bytes.len() as u64;
     }
 
-    /// Adds an entry; what is told one by one goes into the batch.
+    /// Adds an entry. Links and big files get records in the batch.
     ///
-    /// `directory` is the number of the one that holds it.
+    /// `directory` is the number of the directory with this entry.
     pub fn add(
         &mut self,
         name: &CStr,
@@ -146,7 +146,7 @@ impl Tally {
         let apparent_bytes = status.stx_size;
         let allocated_bytes = allocated_bytes_of(status);
         let has_several_names = status.stx_nlink > 1;
-        if kind == FileType::RegularFile && apparent_bytes >= BIG_FILE_BYTES {
+        if kind == FileType::RegularFile && apparent_bytes >= MIN_BIG_FILE_BYTES {
             let identity = u128::from(device_of(status)) << 64 | u128::from(status.stx_ino);
             batch.add_big_file(&BigFile {
                 directory,
@@ -167,7 +167,7 @@ impl Tally {
                 names: status.stx_nlink,
                 apparent_bytes,
                 allocated_bytes,
-                kind: index_of(kind) as u8,
+                kind: kind_index(kind) as u8,
                 is_matched,
             });
             return;
@@ -175,15 +175,15 @@ impl Tally {
         sums.apparent_bytes += u128::from(apparent_bytes);
         sums.allocated_bytes += u128::from(allocated_bytes);
         if is_matched {
-            batch.matched[index_of(kind)] += 1;
+            batch.matched[kind_index(kind)] += 1;
             batch.matched[3] += u128::from(apparent_bytes);
             batch.matched[4] += u128::from(allocated_bytes);
         }
     }
 }
 
-/// Where the filters' choice among a kind is counted: files, symbolic links, other.
-pub fn index_of(kind: FileType) -> usize {
+/// Returns the index in `Batch::matched`: files, symbolic links, other.
+pub fn kind_index(kind: FileType) -> usize {
     match kind {
         FileType::RegularFile => 0,
         FileType::Symlink => 1,

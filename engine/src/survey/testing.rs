@@ -1,4 +1,4 @@
-//! What the tests of the survey hear, and what a naive walk says.
+//! A reader of the survey's messages, and a naive walk to compare with.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -9,9 +9,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::args::Request;
+use super::args::Args;
 use super::context::Limits;
-use super::names::flags_of;
+use super::names::name_flags;
 use super::output::Output;
 use super::records::flag;
 use super::walker::Walker;
@@ -23,112 +23,112 @@ pub enum Value {
     Bool(bool),
     Int(i128),
     Bytes(Vec<u8>),
-    Many(Vec<Value>),
+    List(Vec<Value>),
 }
 
 impl Value {
     pub fn decode(mut rest: &[u8]) -> Self {
         let value = decode(&mut rest);
-        assert!(rest.is_empty(), "something behind the value");
+        assert!(rest.is_empty(), "data after the value");
         value
     }
 
     pub fn int(&self) -> i128 {
         match self {
             Self::Int(value) => *value,
-            other => panic!("no number: {other:?}"),
+            value => panic!("no number: {value:?}"),
         }
     }
 
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(value) => value,
-            other => panic!("no bytes: {other:?}"),
+            value => panic!("no bytes: {value:?}"),
         }
     }
 
-    pub fn many(&self) -> &[Value] {
+    pub fn list(&self) -> &[Value] {
         match self {
-            Self::Many(values) => values,
-            other => panic!("no list: {other:?}"),
+            Self::List(values) => values,
+            value => panic!("no list: {value:?}"),
         }
     }
 }
 
-fn decode(rest: &mut &[u8]) -> Value {
-    let (tag, behind) = rest.split_first().expect("a tag");
-    *rest = behind;
+fn decode(input: &mut &[u8]) -> Value {
+    let (tag, rest) = input.split_first().expect("a tag");
+    *input = rest;
     match tag {
         b'N' => Value::None,
         b'T' => Value::Bool(true),
         b'F' => Value::Bool(false),
-        b'i' => Value::Int(number(rest).into()),
+        b'i' => Value::Int(number(input).into()),
         b'l' => {
-            let digits = number(rest);
+            let digits = number(input);
             let mut value: i128 = 0;
             for at in 0..digits.unsigned_abs() {
-                let (digit, behind) = rest.split_at(2);
-                *rest = behind;
+                let (digit, rest) = input.split_at(2);
+                *input = rest;
                 value |= i128::from(u16::from_le_bytes([digit[0], digit[1]])) << (15 * at);
             }
             Value::Int(value * i128::from(digits.signum()))
         }
         b's' => {
-            let length = number(rest) as usize;
-            let (bytes, behind) = rest.split_at(length);
-            *rest = behind;
+            let length = number(input) as usize;
+            let (bytes, rest) = input.split_at(length);
+            *input = rest;
             Value::Bytes(bytes.to_vec())
         }
         b'[' => {
-            let length = number(rest);
-            Value::Many((0..length).map(|_| decode(rest)).collect())
+            let length = number(input);
+            Value::List((0..length).map(|_| decode(input)).collect())
         }
         b')' => {
-            let (length, behind) = rest.split_first().expect("a length");
-            *rest = behind;
-            Value::Many((0..*length).map(|_| decode(rest)).collect())
+            let (length, rest) = input.split_first().expect("a length");
+            *input = rest;
+            Value::List((0..*length).map(|_| decode(input)).collect())
         }
         tag => panic!("unknown tag {tag}"),
     }
 }
 
-fn number(rest: &mut &[u8]) -> i32 {
-    let (bytes, behind) = rest.split_at(4);
-    *rest = behind;
+fn number(input: &mut &[u8]) -> i32 {
+    let (bytes, rest) = input.split_at(4);
+    *input = rest;
     i32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
-/// What is known of one directory.
+/// Sums of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct DirTotals {
     /// Subdirectories, files, symbolic links, other.
     pub entries: [i128; 4],
-    /// Apparent and allocated bytes of what has one name.
+    /// Apparent and allocated bytes of entries with one name.
     pub bytes: [i128; 2],
     /// The same of the directory itself.
     pub own: [i128; 2],
     /// Oldest and newest modification.
     pub dates_s: [i128; 2],
-    /// Of the names: bytes of those that are no directories, bytes of records, the longest.
+    /// Bytes of names that are not directories, bytes of dirents, bytes of the longest name.
     pub names: [i128; 3],
     pub flags: u32,
 }
 
-/// Flags that a naive walk knows.
+/// Flags that the naive walk computes.
 pub const NAME_FLAGS: u32 = flag::CONTROL_NAMES
     | flag::UNDECODABLE_NAMES
     | flag::DASH_NAMES
     | flag::SPACE_NAMES
     | flag::LONG_NAMES;
 
-/// All that was told.
+/// The sums of all messages.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Collected {
     /// By path.
-    pub directories: BTreeMap<Vec<u8>, Facts>,
+    pub directories: BTreeMap<Vec<u8>, DirTotals>,
     /// Directory, device, inode, names, kind.
     pub links: Vec<(Vec<u8>, [i128; 4])>,
-    /// Names, and whether other names are told.
+    /// Names, and whether the file has other names.
     pub big_files: Vec<(Vec<u8>, bool)>,
     pub matched: [i128; 5],
     pub vanished: i128,
@@ -138,43 +138,44 @@ pub struct Told {
     pending: HashMap<i128, i128>,
 }
 
-impl Told {
-    fn take(&mut self, message: &Value) {
+impl Collected {
+    fn add_message(&mut self, message: &Value) {
         self.messages += 1;
         if self.messages == 1 {
             assert_eq!(message, &Value::Int(3), "the format");
             return;
         }
-        assert!(!self.has_ended, "a message behind the last one");
-        let [pieces, links, big_files, matched, vanished, give, is_last] = message.many() else {
+        assert!(!self.has_ended, "a message after the last one");
+        let [dir_records, links, big_files, matched, vanished, unused, is_last] = message.list()
+        else {
             panic!("no batch: {message:?}");
         };
-        pieces
-            .many()
+        dir_records
+            .list()
             .iter()
-            .for_each(|piece| self.take_piece(piece));
-        for link in links.many().iter().map(Value::many) {
+            .for_each(|record| self.add_dir_record(record));
+        for link in links.list().iter().map(Value::list) {
             let numbers = [1, 2, 3, 6].map(|at| link[at].int());
             self.links
                 .push((self.paths[&link[0].int()].clone(), numbers));
         }
-        for file in big_files.many().iter().map(Value::many) {
+        for file in big_files.list().iter().map(Value::list) {
             let is_linked = file[5].int() != 0;
             self.big_files.push((file[1].bytes().to_vec(), is_linked));
         }
-        for (sum, more) in self.matched.iter_mut().zip(matched.many()) {
+        for (sum, more) in self.matched.iter_mut().zip(matched.list()) {
             *sum += more.int();
         }
         self.vanished += vanished.int();
-        assert_eq!(give, &Value::None);
+        assert_eq!(unused, &Value::None);
         self.has_ended = *is_last == Value::Bool(true);
     }
 
-    fn take_piece(&mut self, piece: &Value) {
-        let piece = piece.many();
-        assert_eq!(piece.len(), 18);
-        let int = |at: usize| piece[at].int();
-        let (number, parent, name, flags) = (int(0), int(1), piece[2].bytes(), int(17) as u32);
+    fn add_dir_record(&mut self, record: &Value) {
+        let record = record.list();
+        assert_eq!(record.len(), 18);
+        let int = |at: usize| record[at].int();
+        let (number, parent, name, flags) = (int(0), int(1), record[2].bytes(), int(17) as u32);
         if flags & flag::VANISHED != 0 {
             self.vanished += 1;
             *self.pending.get_mut(&parent).expect("a known parent") -= 1;
@@ -188,55 +189,58 @@ impl Told {
             None => {
                 let mut path = Vec::new();
                 if parent >= 0 {
-                    path.clone_from(&self.paths[&parent]); // told before what is in it
+                    path.clone_from(&self.paths[&parent]); // a directory comes before its entries
                     path.push(b'/');
-                    let is_waited_for = flags & flag::ELSEWHERE == 0;
-                    *self.pending.entry(parent).or_default() -= i128::from(is_waited_for);
+                    let is_pending = flags & flag::ELSEWHERE == 0;
+                    *self.pending.entry(parent).or_default() -= i128::from(is_pending);
                 }
                 path.extend_from_slice(name);
-                assert!(!self.directories.contains_key(&path), "told twice");
+                assert!(!self.directories.contains_key(&path), "emitted twice");
                 self.paths.insert(number, path.clone());
                 path
             }
         };
         *self.pending.entry(number).or_default() += int(16);
-        let facts = self.directories.entry(path).or_default();
-        add(&mut facts.entries, [3, 4, 5, 6].map(int));
-        add(&mut facts.bytes, [7, 8].map(int));
-        add(&mut facts.own, [9, 10].map(int));
-        facts.date(int(11));
-        facts.date(int(12));
+        let totals = self.directories.entry(path).or_default();
+        add(&mut totals.entries, [3, 4, 5, 6].map(int));
+        add(&mut totals.bytes, [7, 8].map(int));
+        add(&mut totals.own, [9, 10].map(int));
+        totals.date(int(11));
+        totals.date(int(12));
         add(
-            &mut facts.names,
+            &mut totals.names,
             [13, 14, 0].map(|at| if at > 0 { int(at) } else { 0 }),
         );
-        facts.names[2] = facts.names[2].max(int(15));
-        facts.flags |= flags;
+        totals.names[2] = totals.names[2].max(int(15));
+        totals.flags |= flags;
     }
 
-    /// Fails unless each directory knows that nothing of it is still to come.
-    pub fn assert_settled(&self) {
+    /// Panics if a record of a directory is missing.
+    pub fn assert_nothing_pending(&self) {
         assert!(self.has_ended);
         for (number, pending) in &self.pending {
             let path = self.paths[number].escape_ascii();
-            assert_eq!(*pending, 0, "{path} waits for pieces");
+            assert_eq!(*pending, 0, "{path} misses records");
         }
     }
 
     pub fn total(&self, kind: usize) -> i128 {
-        self.directories.values().map(|one| one.entries[kind]).sum()
+        self.directories
+            .values()
+            .map(|totals| totals.entries[kind])
+            .sum()
     }
 
     pub fn flagged(&self, flag: u32) -> Vec<&[u8]> {
         let flagged = self
             .directories
             .iter()
-            .filter(|(_, one)| one.flags & flag != 0);
+            .filter(|(_, totals)| totals.flags & flag != 0);
         flagged.map(|(path, _)| path.as_slice()).collect()
     }
 }
 
-impl Facts {
+impl DirTotals {
     fn date(&mut self, date_s: i128) {
         if date_s != 0 {
             let [oldest_s, newest_s] = self.dates_s;
@@ -256,9 +260,9 @@ fn add<const N: usize>(sums: &mut [i128; N], more: [i128; N]) {
     }
 }
 
-struct Ear<F>(F);
+struct TestSink<F>(F);
 
-impl<F: FnMut(&Value)> Write for Ear<F> {
+impl<F: FnMut(&Value)> Write for TestSink<F> {
     fn write(&mut self, whole: &[u8]) -> io::Result<usize> {
         let (length, message) = whole.split_at(4);
         assert_eq!(length, (message.len() as u32).to_le_bytes());
@@ -271,76 +275,86 @@ impl<F: FnMut(&Value)> Write for Ear<F> {
     }
 }
 
-/// Surveys to the end; `meanwhile` sees all that is told so far whenever something is.
-pub fn surveyed(
-    request: Request,
+/// Surveys to the end. `meanwhile` gets the sums after each message.
+pub fn run_survey(
+    args: Args,
     limits: Limits,
-    mut meanwhile: impl FnMut(&Told) + Send + 'static,
-) -> Result<Told, String> {
-    let told = Arc::new(Mutex::new(Told::default()));
-    let shared = Arc::clone(&told);
-    let output = Output::new(Box::new(Ear(move |message: &Value| {
-        let mut told = shared.lock().expect("no test has failed in it");
-        told.take(message);
-        meanwhile(&told);
+    mut meanwhile: impl FnMut(&Collected) + Send + 'static,
+) -> Result<Collected, String> {
+    let collected = Arc::new(Mutex::new(Collected::default()));
+    let shared = Arc::clone(&collected);
+    let output = Output::new(Box::new(TestSink(move |message: &Value| {
+        let mut collected = shared.lock().expect("no test has failed in it");
+        collected.add_message(message);
+        meanwhile(&collected);
     })));
-    super::survey(request, output, limits)?;
-    let told = std::mem::take(&mut *told.lock().expect("no test has failed in it"));
-    told.assert_settled();
-    Ok(told)
+    super::survey(args, output, limits)?;
+    let collected = std::mem::take(&mut *collected.lock().expect("no test has failed in it"));
+    collected.assert_nothing_pending();
+    Ok(collected)
 }
 
-/// What `read_dir` and `lstat` say about each directory, and the names of linked inodes.
-pub fn naive(root: &Path) -> Told {
-    let mut told = Told::default();
-    let mut waiting = vec![root.to_path_buf()];
-    while let Some(path) = waiting.pop() {
+/// Surveys with `read_dir` and `lstat`.
+pub fn naive_survey(root: &Path) -> Collected {
+    let mut collected = Collected::default();
+    let mut pending = vec![root.to_path_buf()];
+    while let Some(path) = pending.pop() {
         let directory = path.as_os_str().as_bytes().to_vec();
         let own = fs::symlink_metadata(&path).expect("a status");
-        let mut facts = Facts {
+        let mut totals = DirTotals {
             own: [own.size().into(), (own.blocks() * 512).into()],
-            ..Facts::default()
+            ..DirTotals::default()
         };
         for entry in fs::read_dir(&path).expect("a directory") {
             let entry = entry.expect("a name");
             let status = entry.metadata().expect("a status");
-            note(
-                &mut facts,
-                &mut told,
+            add_expected(
+                &mut totals,
+                &mut collected,
                 &directory,
                 &entry.file_name(),
                 &status,
             );
             if status.is_dir() {
-                waiting.push(entry.path());
+                pending.push(entry.path());
             }
         }
-        told.directories.insert(directory, facts);
+        collected.directories.insert(directory, totals);
     }
-    told.links.sort();
-    told
+    collected.links.sort();
+    collected
 }
 
-fn note(facts: &mut Facts, told: &mut Told, directory: &[u8], name: &OsStr, status: &Metadata) {
+fn add_expected(
+    totals: &mut DirTotals,
+    collected: &mut Collected,
+    directory: &[u8],
+    name: &OsStr,
+    status: &Metadata,
+) {
     let length = name.len() as i128;
     let kind = index(status);
-    facts.entries[kind] += 1;
-    facts.flags |= flags_of(name.as_bytes());
+    totals.entries[kind] += 1;
+    totals.flags |= name_flags(name.as_bytes());
     let is_directory = status.is_dir();
-    let others = if is_directory { 0 } else { length };
-    add(&mut facts.names, [others, (20 + length + 7) / 8 * 8, 0]);
-    facts.names[2] = facts.names[2].max(length);
+    let name_bytes = if is_directory { 0 } else { length };
+    add(
+        &mut totals.names,
+        [name_bytes, (20 + length + 7) / 8 * 8, 0],
+    );
+    totals.names[2] = totals.names[2].max(length);
     if is_directory {
         return;
     }
-    facts.date(i128::from(status.mtime()).max(1));
+    totals.date(i128::from(status.mtime()).max(1));
     if status.nlink() > 1 {
         let numbers = [status.dev(), status.ino(), status.nlink(), kind as u64 - 1];
-        told.links
+        collected
+            .links
             .push((directory.to_vec(), numbers.map(i128::from)));
     } else {
         let sizes = [status.size(), status.blocks() * 512];
-        add(&mut facts.bytes, sizes.map(i128::from));
+        add(&mut totals.bytes, sizes.map(i128::from));
     }
 }
 
@@ -349,15 +363,15 @@ fn index(status: &Metadata) -> usize {
     let is_other = kind.is_fifo() || kind.is_socket() || kind.is_char_device();
     [kind.is_dir(), kind.is_file(), kind.is_symlink(), is_other]
         .iter()
-        .position(|is_so| *is_so)
+        .position(|is_kind| *is_kind)
         .expect("a known kind")
 }
 
-/// Lets the others end when one has failed; the program itself ends with the first panic.
+/// A walker that panics in a test must not block the others. The program aborts on a panic.
 impl Drop for Walker<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.shared.pool.lose_walker();
+            self.context.pool.remove_walker();
         }
     }
 }

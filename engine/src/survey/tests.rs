@@ -1,4 +1,4 @@
-//! Surveys of real trees, against a naive walk, and of trees that change meanwhile.
+//! Surveys of trees, compared with a naive walk, and of trees that change meanwhile.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use rustix::fs::{mkdirat, mknodat, openat, FileType, Mode, OFlags, CWD};
 use tempfile::TempDir;
 
-use super::args::Request;
+use super::args::Args;
 use super::context::Limits;
 use super::records::flag;
-use super::testing::{naive, surveyed, Told, NAME_FLAGS};
+use super::testing::{naive_survey, run_survey, Collected, NAME_FLAGS};
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
@@ -24,7 +24,7 @@ enum Node {
     File(u16),
     Symlink,
     Fifo,
-    /// A further name of one file that lies outside.
+    /// A hard link to a file outside of the tree.
     Link,
     Directory(BTreeMap<Vec<u8>, Node>),
 }
@@ -71,71 +71,71 @@ fn grow(at: &Path, tree: &BTreeMap<Vec<u8>, Node>, outside: &Path) {
     }
 }
 
-/// A place for a tree, and its root in there.
-fn place() -> (TempDir, PathBuf) {
-    let place = tempfile::tempdir().unwrap();
-    let root = place.path().join("root");
+/// Creates a scratch directory with an empty root in it.
+fn scratch_root() -> (TempDir, PathBuf) {
+    let scratch = tempfile::tempdir().unwrap();
+    let root = scratch.path().join("root");
     fs::create_dir(&root).unwrap();
-    (place, root)
+    (scratch, root)
 }
 
-fn asked(root: &Path, threads: usize) -> Request {
-    Request {
+fn args_for(root: &Path, threads: usize) -> Args {
+    Args {
         threads: Some(threads),
         roots: vec![root.to_path_buf()],
-        ..Request::default()
+        ..Args::default()
     }
 }
 
-fn told(root: &Path, threads: usize, limits: Limits) -> Told {
-    let mut told = surveyed(asked(root, threads), limits, |_| ()).unwrap();
-    told.links.sort();
-    told
+fn survey_root(root: &Path, threads: usize, limits: Limits) -> Collected {
+    let mut collected = run_survey(args_for(root, threads), limits, |_| ()).unwrap();
+    collected.links.sort();
+    collected
 }
 
-/// Everything a little at a time, so that small trees come to all that large ones do.
-fn small(open: usize, waiting_bytes: usize) -> Limits {
+/// Minimal limits, with which a small tree takes the code paths of a large one.
+fn small_limits(max_open: usize, max_pending_bytes: usize) -> Limits {
     Limits {
         buffer_bytes: 600,
-        names_given: 1,
-        waiting_bytes,
-        open,
-        pieces_told: 1,
-        tell_every: Duration::ZERO,
+        min_shared_names: 1,
+        max_pending_bytes,
+        max_open,
+        max_records: 1,
+        send_interval: Duration::ZERO,
     }
 }
 
-fn assert_naive(told: &Told, root: &Path) {
-    let slow = naive(root);
-    let known = told.directories.iter().map(|(path, facts)| {
-        let mut facts = facts.clone();
-        facts.flags &= NAME_FLAGS;
-        (path.clone(), facts)
+fn assert_naive(collected: &Collected, root: &Path) {
+    let expected = naive_survey(root);
+    let actual = collected.directories.iter().map(|(path, totals)| {
+        let mut totals = totals.clone();
+        totals.flags &= NAME_FLAGS;
+        (path.clone(), totals)
     });
-    assert_eq!(known.collect::<BTreeMap<_, _>>(), slow.directories);
-    assert_eq!(told.links, slow.links);
-    assert_eq!(told.vanished, 0);
+    assert_eq!(actual.collect::<BTreeMap<_, _>>(), expected.directories);
+    assert_eq!(collected.links, expected.links);
+    assert_eq!(collected.vanished, 0);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn every_sum_is_that_of_a_naive_walk(
-        tree in trees(), threads in 1_usize..4, open in 1_usize..4, waiting_bytes in 1_usize..40,
+    fn sums_equal_those_of_a_naive_walk(
+        tree in trees(), threads in 1_usize..4, max_open in 1_usize..4, max_pending_bytes in 1_usize..40,
     ) {
-        let (place, root) = place();
-        let outside = place.path().join("outside");
+        let (scratch, root) = scratch_root();
+        let outside = scratch.path().join("outside");
         fs::write(&outside, [b'x'; 9_000]).unwrap();
         grow(&root, &tree, &outside);
-        assert_naive(&told(&root, threads, small(open, waiting_bytes)), &root);
-        assert_naive(&told(&root, threads, Limits::default()), &root);
+        assert_naive(&survey_root(&root, threads, small_limits(max_open, max_pending_bytes)), &root);
+        assert_naive(&survey_root(&root, threads, Limits::default()), &root);
     }
 }
 
 #[test]
-fn a_large_directory_is_looked_at_by_several() {
-    let (_place, root) = place();
+fn large_directory_is_shared_among_walkers() {
+    let (_scratch, root) = scratch_root();
     for number in 0..3_000 {
         File::create(root.join(format!("file-{number}"))).unwrap();
         if number % 10 == 0 {
@@ -145,14 +145,14 @@ fn a_large_directory_is_looked_at_by_several() {
         }
     }
     for threads in [1, 2, 5] {
-        let told = told(&root, threads, small(2, 100));
-        assert_naive(&told, &root);
-        assert!(told.messages > 100);
+        let collected = survey_root(&root, threads, small_limits(2, 100));
+        assert_naive(&collected, &root);
+        assert!(collected.messages > 100);
     }
 }
 
-/// Makes a chain in which every directory has two siblings that wait for their turn.
-fn comb(root: &Path, levels: usize) {
+/// Creates a chain in which every directory has two siblings.
+fn create_comb(root: &Path, levels: usize) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let mut directory = rustix::fs::open(root, flags, Mode::empty()).unwrap();
     for _ in 0..levels {
@@ -172,45 +172,45 @@ fn remove_chain(root: &Path) {
 }
 
 #[test]
-fn the_way_back_is_found_with_few_descriptors() {
-    let (_place, root) = place();
-    comb(&root, 2_500); // deeper than any path
-    for (threads, open) in [(1, 1), (1, 64), (3, 2)] {
+fn deep_tree_is_surveyed_with_few_descriptors() {
+    let (_scratch, root) = scratch_root();
+    create_comb(&root, 2_500); // deeper than any path
+    for (threads, max_open) in [(1, 1), (1, 64), (3, 2)] {
         let limits = Limits {
-            open,
+            max_open,
             ..Limits::default()
         };
-        let told = told(&root, threads, limits);
-        assert_eq!(told.directories.len(), 1 + 3 * 2_500);
-        assert_eq!(told.total(0), 3 * 2_500);
-        assert!(told.flagged(flag::UNREADABLE).is_empty());
+        let collected = survey_root(&root, threads, limits);
+        assert_eq!(collected.directories.len(), 1 + 3 * 2_500);
+        assert_eq!(collected.total(0), 3 * 2_500);
+        assert!(collected.flagged(flag::UNREADABLE).is_empty());
     }
     remove_chain(&root);
 }
 
-/// Makes directories `l` and `r` in each other.
-fn fork(root: &Path, levels: usize) {
+/// Creates a binary tree of directories `l` and `r`.
+fn create_binary_tree(root: &Path, levels: usize) {
     if levels > 0 {
         for name in ["l", "r"] {
             fs::create_dir(root.join(name)).unwrap();
-            fork(&root.join(name), levels - 1);
+            create_binary_tree(&root.join(name), levels - 1);
         }
     }
 }
 
 #[test]
-fn a_directory_that_is_moved_leads_nowhere_else() {
-    // Given a tree of which two directories in which the walker stands are moved away
-    let (place, root) = place();
-    fork(&root, 4);
-    let elsewhere = place.path().join("elsewhere");
+fn walker_does_not_follow_a_moved_directory() {
+    // Two directories on the walker's path are moved out of the tree.
+    let (scratch, root) = scratch_root();
+    create_binary_tree(&root, 4);
+    let elsewhere = scratch.path().join("elsewhere");
     for name in ["l", "r"] {
         fs::create_dir_all(elsewhere.join(name).join("trap")).unwrap();
     }
     let (top, mut has_moved) = (root.clone(), false);
-    let meanwhile = move |told: &Told| {
+    let meanwhile = move |collected: &Collected| {
         let levels = |path: &&Vec<u8>| path.len() - top.as_os_str().len();
-        let leaf = told.directories.keys().find(|path| levels(path) == 8);
+        let leaf = collected.directories.keys().find(|path| levels(path) == 8);
         if let (Some(leaf), false) = (leaf, has_moved) {
             let first = Path::new(OsStr::from_bytes(&leaf[..leaf.len() - 6]));
             let second = Path::new(OsStr::from_bytes(&leaf[..leaf.len() - 4]));
@@ -219,28 +219,27 @@ fn a_directory_that_is_moved_leads_nowhere_else() {
             has_moved = true;
         }
     };
-    // When it comes back with one descriptor on its stack
+    // With one descriptor the walker must ascend by `..`.
     let limits = Limits {
-        open: 1,
-        ..small(1, 1 << 20)
+        max_open: 1,
+        ..small_limits(1, 1 << 20)
     };
-    let told = surveyed(asked(&root, 1), limits, meanwhile).unwrap();
-    // Then what waited there was not read, and the rest is counted
-    assert_eq!(told.flagged(flag::UNREADABLE).len(), 1);
-    assert_eq!(told.directories.len(), 31 - 6);
-    assert_eq!(told.vanished, 0);
+    let collected = run_survey(args_for(&root, 1), limits, meanwhile).unwrap();
+    assert_eq!(collected.flagged(flag::UNREADABLE).len(), 1);
+    assert_eq!(collected.directories.len(), 31 - 6);
+    assert_eq!(collected.vanished, 0);
 }
 
 #[test]
-fn what_vanishes_before_its_turn_is_told() {
-    let (_place, root) = place();
-    for name in ["one", "other"] {
+fn vanished_directories_are_counted() {
+    let (_scratch, root) = scratch_root();
+    for name in ["first", "second"] {
         fs::create_dir(root.join(name)).unwrap();
     }
     let (top, mut is_done) = (root.clone(), false);
-    let meanwhile = move |told: &Told| {
-        if !is_done && !told.directories.is_empty() {
-            for name in ["one", "other"] {
+    let meanwhile = move |collected: &Collected| {
+        if !is_done && !collected.directories.is_empty() {
+            for name in ["first", "second"] {
                 fs::remove_dir(top.join(name)).unwrap();
                 symlink("/", top.join(name)).unwrap();
             }
@@ -248,42 +247,42 @@ fn what_vanishes_before_its_turn_is_told() {
         }
     };
     let limits = Limits {
-        waiting_bytes: 1 << 20,
-        ..small(1, 1 << 20)
+        max_pending_bytes: 1 << 20,
+        ..small_limits(1, 1 << 20)
     };
-    let told = surveyed(asked(&root, 1), limits, meanwhile).unwrap();
-    assert_eq!((told.directories.len(), told.vanished), (1, 2));
+    let collected = run_survey(args_for(&root, 1), limits, meanwhile).unwrap();
+    assert_eq!((collected.directories.len(), collected.vanished), (1, 2));
 }
 
 #[test]
-fn filters_count_besides() {
-    let (place, root) = place();
+fn filtered_entries_are_counted_separately() {
+    let (scratch, root) = scratch_root();
     fs::write(root.join("a.log"), [b'x'; 5_000]).unwrap();
     fs::write(root.join("b.log"), [b'x'; 10]).unwrap();
     fs::write(root.join("c"), [b'x'; 5_000]).unwrap();
     fs::create_dir(root.join("d.log")).unwrap();
     symlink("x", root.join("e.log")).unwrap();
-    fs::hard_link(root.join("a.log"), place.path().join("outside")).unwrap();
+    fs::hard_link(root.join("a.log"), scratch.path().join("outside")).unwrap();
     let allocated = i128::from(root.join("b.log").metadata().unwrap().blocks() * 512);
     let link = i128::from(root.join("e.log").symlink_metadata().unwrap().blocks() * 512);
-    let mut request = asked(&root, 1);
-    request.filters = Filters {
+    let mut args = args_for(&root, 1);
+    args.filters = Filters {
         name_glob: Some(c"*.log".to_owned()),
         ..Filters::default()
     };
-    let told = surveyed(request, Limits::default(), |_| ()).unwrap();
-    assert_eq!(told.matched, [1, 1, 0, 11, allocated + link]);
-    assert_eq!(told.links.len(), 1); // whose match the collector counts
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    assert_eq!(collected.matched, [1, 1, 0, 11, allocated + link]);
+    assert_eq!(collected.links.len(), 1); // a match of links is counted by the collector
 
-    let mut request = asked(&root, 1);
-    request.filters.min_size_bytes = Some(5_000);
-    let told = surveyed(request, Limits::default(), |_| ()).unwrap();
-    assert_eq!(told.matched[..4], [1, 0, 0, 5_000]);
+    let mut args = args_for(&root, 1);
+    args.filters.min_size_bytes = Some(5_000);
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    assert_eq!(collected.matched[..4], [1, 0, 0, 5_000]);
 }
 
 #[test]
-fn large_files_are_told_one_by_one() {
-    let (_place, root) = place();
+fn large_files_have_their_own_records() {
+    let (_scratch, root) = scratch_root();
     for (name, bytes) in [("large", 64 << 20), ("linked", 1 << 40), ("small", 1 << 20)] {
         File::create(root.join(name))
             .unwrap()
@@ -291,49 +290,49 @@ fn large_files_are_told_one_by_one() {
             .unwrap();
     }
     fs::hard_link(root.join("linked"), root.join("linked again")).unwrap();
-    let mut told = told(&root, 1, Limits::default());
-    told.big_files.sort();
+    let mut collected = survey_root(&root, 1, Limits::default());
+    collected.big_files.sort();
     let expected: [(&[u8], bool); 3] = [
         (b"large", false),
         (b"linked", true),
         (b"linked again", true),
     ];
     assert_eq!(
-        told.big_files,
-        expected.map(|(name, is)| (name.to_vec(), is))
+        collected.big_files,
+        expected.map(|(name, is_linked)| (name.to_vec(), is_linked))
     );
-    assert_naive(&told, &root);
+    assert_naive(&collected, &root);
 }
 
 #[test]
-fn names_alone_tell_how_many() {
-    let (_place, root) = place();
-    fork(&root, 3);
+fn names_only_survey_counts_entries_without_stat() {
+    let (_scratch, root) = scratch_root();
+    create_binary_tree(&root, 3);
     fs::write(root.join("l/file.o"), b"x").unwrap();
     fs::write(root.join("r/file"), b"x").unwrap();
     symlink("x", root.join("r/link.o")).unwrap();
-    let mut request = asked(&root, 2);
-    request.names_only = true;
-    request.filters.name_glob = Some(c"*.o".to_owned());
-    let told = surveyed(request, Limits::default(), |_| ()).unwrap();
-    let slow = naive(&root);
-    for (path, facts) in &slow.directories {
-        let known = &told.directories[path];
-        assert_eq!(known.entries, facts.entries);
-        assert_eq!((known.names, known.own), (facts.names, facts.own));
-        assert_eq!((known.bytes, known.dates_s), ([0, 0], [0, 0]));
+    let mut args = args_for(&root, 2);
+    args.names_only = true;
+    args.filters.name_glob = Some(c"*.o".to_owned());
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    let expected = naive_survey(&root);
+    for (path, totals) in &expected.directories {
+        let actual = &collected.directories[path];
+        assert_eq!(actual.entries, totals.entries);
+        assert_eq!((actual.names, actual.own), (totals.names, totals.own));
+        assert_eq!((actual.bytes, actual.dates_s), ([0, 0], [0, 0]));
     }
-    assert_eq!(told.matched, [1, 1, 0, 0, 0]);
+    assert_eq!(collected.matched, [1, 1, 0, 0, 0]);
 }
 
 #[test]
-fn several_directories_are_counted_together() {
-    let (_place, root) = place();
-    fork(&root, 4);
+fn several_roots_are_summed_up() {
+    let (_scratch, root) = scratch_root();
+    create_binary_tree(&root, 4);
     let roots = ["l/l", "l/r", "r"].map(|name| root.join(name));
-    let mut request = asked(&root, 3);
-    request.roots = roots.to_vec();
-    request.pins = roots
+    let mut args = args_for(&root, 3);
+    args.roots = roots.to_vec();
+    args.pins = roots
         .iter()
         .map(|root| root.metadata().unwrap())
         .map(|status| DevIno {
@@ -341,26 +340,26 @@ fn several_directories_are_counted_together() {
             inode: status.ino(),
         })
         .collect();
-    let told = surveyed(request, small(1, 1), |_| ()).unwrap();
-    assert_eq!(told.directories.len(), 31 - 2);
+    let collected = run_survey(args, small_limits(1, 1), |_| ()).unwrap();
+    assert_eq!(collected.directories.len(), 31 - 2);
 }
 
 #[test]
-fn a_root_that_is_not_the_one_meant_is_refused() {
-    let (_place, root) = place();
-    let mut request = asked(&root, 1);
-    request.pins = vec![DevIno {
+fn root_with_another_identity_is_refused() {
+    let (_scratch, root) = scratch_root();
+    let mut args = args_for(&root, 1);
+    args.pins = vec![DevIno {
         device: 1,
         inode: 1,
     }];
-    let why = surveyed(request, Limits::default(), |_| ()).unwrap_err();
-    assert!(why.contains("another directory"), "{why}");
+    let error = run_survey(args, Limits::default(), |_| ()).unwrap_err();
+    assert!(error.contains("another directory"), "{error}");
 
     symlink(&root, root.with_extension("link")).unwrap();
     for name in ["missing", "root.link"] {
-        let other = root.with_file_name(name);
-        let why = surveyed(asked(&other, 1), Limits::default(), |_| ()).unwrap_err();
-        assert!(why.contains("cannot be read: "), "{why}");
-        assert!(!why.contains("os error"), "{why}");
+        let path = root.with_file_name(name);
+        let error = run_survey(args_for(&path, 1), Limits::default(), |_| ()).unwrap_err();
+        assert!(error.contains("cannot be read: "), "{error}");
+        assert!(!error.contains("os error"), "{error}");
     }
 }

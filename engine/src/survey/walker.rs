@@ -1,8 +1,8 @@
-//! Walking a tree by directory descriptors, symbolic links never followed, mounts never entered.
+//! Walks a tree by directory descriptors. Follows no symbolic link and enters no mount.
 //!
-//! Only directories that still have unread subdirectories stay on the stack, and only some of
-//! those keep their descriptor; the way back up is `..`, compared by device and inode. So a tree
-//! of any depth is walked with a bounded number of descriptors, and a chain costs no memory.
+//! Only directories with unread subdirectories stay on the stack, and only some of them keep an open
+//! descriptor. The way back up is `..`, compared by device and inode. So a tree of any depth needs a
+//! bounded number of descriptors, and a chain needs no memory.
 
 use std::ffi::CStr;
 use std::mem;
@@ -13,349 +13,356 @@ use rustix::fs::{Access, AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
-use super::context::Shared;
-use super::dir_reader::{modified, Reading};
-use super::dirent_batch::Slice;
-use super::emitter::Teller;
-use super::pool::{Job, Place};
+use super::context::Context;
+use super::dir_reader::{modified, DirProgress};
+use super::dirent_batch::DirentBatch;
+use super::emitter::Emitter;
+use super::pool::{Job, OpenDir};
 use super::records::flag;
 use super::stack::{Level, Stack};
-use super::tally::{device_of, index_of, kind_of, ENTRY};
+use super::tally::{device_of, kind_index, kind_of, ENTRY_MASK};
 use crate::syscalls::Calls;
 
-/// From here on it is looked at whether a directory has changed while it was read.
-const WATCHED_FROM_ENTRIES: u64 = 1_000;
+/// A directory with this many entries is checked for changes while it was read.
+const MIN_WATCHED_ENTRIES: u64 = 1_000;
 
-/// Names between two looks at the clock.
-const NAMES_AT_ONCE: usize = 256;
+/// Names between two readings of the clock.
+const NAMES_PER_CLOCK_READ: usize = 256;
 
 const BTRFS_SUBVOLUME_INODE: u64 = 256;
 
-/// What must be known of a directory itself.
-const DIRECTORY: StatxFlags = ENTRY.union(StatxFlags::GID);
+/// Fields of statx(2) that a directory needs.
+const DIR_MASK: StatxFlags = ENTRY_MASK.union(StatxFlags::GID);
 
-/// One of those that read directories, each in a thread of its own.
+/// A walker: reads directories in a thread of its own.
 pub struct Walker<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) context: &'a Context,
     calls: Calls,
     root: usize,
     stack: Stack,
     buffer: Vec<u8>,
-    slice: Slice,
-    teller: Teller<'a>,
+    dirents: DirentBatch,
+    emitter: Emitter<'a>,
 }
 
 impl<'a> Walker<'a> {
-    pub fn new(shared: &'a Shared) -> Self {
+    pub fn new(context: &'a Context) -> Self {
         Self {
-            shared,
+            context,
             calls: Calls::new(false),
             root: 0,
-            stack: Stack::new(shared.limits.open),
-            buffer: Vec::with_capacity(shared.limits.buffer_bytes),
-            slice: Slice::default(),
-            teller: Teller::new(shared),
+            stack: Stack::new(context.limits.max_open),
+            buffer: Vec::with_capacity(context.limits.buffer_bytes),
+            dirents: DirentBatch::default(),
+            emitter: Emitter::new(context),
         }
     }
 
-    /// Works until there is nothing left for anybody.
+    /// Runs until the pool has no work for any walker.
     pub fn run(mut self) {
-        while let Some(job) = self.shared.pool.next() {
-            self.begin(job);
+        while let Some(job) = self.context.pool.pop() {
+            self.start_job(job);
             while let Some(level) = self.stack.pop() {
-                if self.teller.is_due() {
-                    self.teller.send();
+                if self.emitter.is_due() {
+                    self.emitter.send();
                 }
-                self.go_on(level);
+                self.process_level(level);
             }
-            self.teller.send();
+            self.emitter.send();
         }
     }
 
-    fn begin(&mut self, job: Job) {
+    fn start_job(&mut self, job: Job) {
         match job {
-            Job::Root(index) => self.begin_root(index),
-            Job::Directories { place, names } => {
-                self.root = place.root;
-                self.stack.push_waiting(place, &names);
+            Job::Root(index) => self.start_root(index),
+            Job::Subdirs { dir, names } => {
+                self.root = dir.root;
+                self.stack.push_pending(dir, &names);
             }
             Job::Names {
-                place,
+                dir,
                 owner,
-                mut slice,
+                mut dirents,
             } => {
-                self.root = place.root;
-                let mut reading = Reading::part(owner);
-                self.look_at(&place, &mut reading, &mut slice);
-                self.teller.piece(place.number, &mut reading, true);
-                self.keep(place, None);
+                self.root = dir.root;
+                let mut progress = DirProgress::part(owner);
+                self.process_names(&dir, &mut progress, &mut dirents);
+                self.emitter.emit_record(dir.number, &mut progress, true);
+                self.push_dir(dir, None);
             }
         }
     }
 
-    fn begin_root(&mut self, index: usize) {
-        let root = &self.shared.roots[index];
-        let number = self.teller.number();
+    fn start_root(&mut self, index: usize) {
+        let root = &self.context.roots[index];
+        let number = self.emitter.next_number();
         self.root = index;
-        let Ok(status) = self.calls.statx_of(root.descriptor.as_fd(), DIRECTORY) else {
-            return self.teller.unreadable(number, &root.path);
+        let Ok(status) = self.calls.statx_of(root.descriptor.as_fd(), DIR_MASK) else {
+            return self.emitter.emit_unreadable(number, &root.path);
         };
-        let place = Place {
+        let dir = OpenDir {
             root: index,
             descriptor: Arc::clone(&root.descriptor),
             number,
             inode: status.stx_ino,
             depth: 0,
         };
-        self.read_whole(place, Reading::new(None, &root.path, &status), &status);
+        self.start_dir(dir, DirProgress::new(None, &root.path, &status), &status);
     }
 
-    /// Reads the next subdirectory of the directory that was on top of the stack, or its rest.
-    fn go_on(&mut self, mut level: Level) {
-        let Some(above) = level.place(self.root) else {
-            return; // never: what is on top is open
+    /// Reads the next subdirectory of the directory on top of the stack, or the unread rest of it.
+    fn process_level(&mut self, mut level: Level) {
+        let Some(parent) = level.open_dir(self.root) else {
+            return; // never, because the top is open
         };
         match self.stack.take_name(&mut level) {
             Some(name) => {
-                self.stack.put_back(level);
-                self.enter(above, &name);
+                self.stack.restore(level);
+                self.enter(parent, &name);
             }
             None => {
-                if let Some(reading) = level.rest {
-                    self.read(above, *reading);
+                if let Some(progress) = level.unfinished {
+                    self.read_dir(parent, *progress);
                 }
             }
         }
-        if self.shared.pool.is_wanted() {
-            self.give_directories();
+        if self.context.pool.has_idle_walker() {
+            self.share_subdirs();
         }
     }
 
-    fn enter(&mut self, above: Place, name: &CStr) {
-        let opened = self.calls.open_directory(above.descriptor.as_fd(), name);
-        let looked = opened.and_then(|descriptor| {
-            let status = self.calls.statx_of(descriptor.as_fd(), DIRECTORY)?;
+    fn enter(&mut self, parent: OpenDir, name: &CStr) {
+        let opened = self.calls.open_directory(parent.descriptor.as_fd(), name);
+        let opened = opened.and_then(|descriptor| {
+            let status = self.calls.statx_of(descriptor.as_fd(), DIR_MASK)?;
             Ok((descriptor, status))
         });
-        let (descriptor, status) = match looked {
-            Ok(both) if device_of(&both.1) == self.device() => both,
+        let (descriptor, status) = match opened {
+            Ok(pair) if device_of(&pair.1) == self.device() => pair,
             Ok((_, status)) => {
                 let flags = subvolume_flag(&status, false);
-                self.teller.entered_elsewhere(above.number, name, flags);
-                return self.leave(&above);
+                self.emitter.emit_elsewhere(parent.number, name, flags);
+                return self.ascend(&parent);
             }
-            Err(why) => {
-                self.tell_closed(&above, name, why);
-                return self.leave(&above);
+            Err(error) => {
+                self.emit_open_failure(&parent, name, error);
+                return self.ascend(&parent);
             }
         };
-        let place = Place {
+        let dir = OpenDir {
             root: self.root,
             descriptor: Arc::new(descriptor),
-            number: self.teller.number(),
+            number: self.emitter.next_number(),
             inode: status.stx_ino,
-            depth: above.depth + 1,
+            depth: parent.depth + 1,
         };
-        let reading = Reading::new(Some(above.number), name.to_bytes(), &status);
-        drop(above);
-        self.read_whole(place, reading, &status);
+        let progress = DirProgress::new(Some(parent.number), name.to_bytes(), &status);
+        drop(parent);
+        self.start_dir(dir, progress, &status);
     }
 
-    fn read_whole(&mut self, place: Place, mut reading: Reading, status: &Statx) {
-        let user = &self.shared.user;
-        let directory = place.descriptor.as_fd();
-        if !user.is_root() && !may(directory, Access::WRITE_OK | Access::EXEC_OK) {
-            if !may(directory, Access::EXEC_OK) {
-                // Its names could be read, but nothing could be known of what they stand for.
-                reading.tally.flags = flag::UNREADABLE;
-                self.teller.piece(place.number, &mut reading, true);
-                return self.leave(&place);
+    fn start_dir(&mut self, dir: OpenDir, mut progress: DirProgress, status: &Statx) {
+        let user = &self.context.user;
+        let fd = dir.descriptor.as_fd();
+        if !user.is_root() && !has_access(fd, Access::WRITE_OK | Access::EXEC_OK) {
+            if !has_access(fd, Access::EXEC_OK) {
+                // The names are readable, but stat of an entry is not possible.
+                progress.tally.flags = flag::UNREADABLE;
+                self.emitter.emit_record(dir.number, &mut progress, true);
+                return self.ascend(&dir);
             }
-            reading.tally.flags |= flag::UNWRITABLE;
+            progress.tally.flags |= flag::UNWRITABLE;
         }
-        reading.tally.flags |= user.flags_of(status, directory);
-        self.read(place, reading);
+        progress.tally.flags |= user.dir_flags(status, fd);
+        self.read_dir(dir, progress);
     }
 
-    /// Reads a directory to its end, or until enough subdirectories wait.
-    fn read(&mut self, place: Place, mut reading: Reading) {
-        if self.read_some(&place, &mut reading) {
-            self.teller.piece(place.number, &mut reading, false);
-            return self.keep(place, Some(Box::new(reading)));
+    /// Reads a directory to its end, or until enough subdirectories are pending.
+    fn read_dir(&mut self, dir: OpenDir, mut progress: DirProgress) {
+        if self.read_names(&dir, &mut progress) {
+            self.emitter.emit_record(dir.number, &mut progress, false);
+            return self.push_dir(dir, Some(Box::new(progress)));
         }
-        if reading.entries >= WATCHED_FROM_ENTRIES {
-            let directory = place.descriptor.as_fd();
-            let now = self.calls.statx_of(directory, StatxFlags::MTIME);
-            if now.is_ok_and(|now| modified(&now) != reading.modified) {
-                reading.tally.flags |= flag::CHANGED;
+        if progress.entries >= MIN_WATCHED_ENTRIES {
+            let fd = dir.descriptor.as_fd();
+            let now = self.calls.statx_of(fd, StatxFlags::MTIME);
+            if now.is_ok_and(|now| modified(&now) != progress.modified) {
+                progress.tally.flags |= flag::CHANGED;
             }
         }
-        self.teller.piece(place.number, &mut reading, true);
-        self.keep(place, None);
+        self.emitter.emit_record(dir.number, &mut progress, true);
+        self.push_dir(dir, None);
     }
 
     /// Returns whether there may be more to read.
-    fn read_some(&mut self, place: &Place, reading: &mut Reading) -> bool {
-        let shared = self.shared;
-        while self.stack.waiting_bytes() < shared.limits.waiting_bytes {
-            let mut slice = mem::take(&mut self.slice);
+    fn read_names(&mut self, dir: &OpenDir, progress: &mut DirProgress) -> bool {
+        let context = self.context;
+        while self.stack.pending_bytes() < context.limits.max_pending_bytes {
+            let mut dirents = mem::take(&mut self.dirents);
             let buffer = self.buffer.spare_capacity_mut();
-            let read = slice.fill(&self.calls, place.descriptor.as_fd(), buffer);
+            let read = dirents.fill(&self.calls, dir.descriptor.as_fd(), buffer);
             match read {
-                Ok(Some(cookie)) => reading.cookie = cookie,
+                Ok(Some(cookie)) => progress.cookie = cookie,
                 ended => {
-                    // Without ENOENT: as in glibc's readdir, a removed directory is at its end.
-                    if ended.is_err_and(|why| why != Errno::NOENT) {
-                        reading.tally.flags |= flag::UNREADABLE;
+                    // ENOENT is the end of a removed directory, as in glibc's readdir.
+                    if ended.is_err_and(|error| error != Errno::NOENT) {
+                        progress.tally.flags |= flag::UNREADABLE;
                     }
-                    self.slice = slice;
+                    self.dirents = dirents;
                     return false;
                 }
             }
-            reading.entries += slice.len() as u64;
-            if slice.len() >= shared.limits.names_given && shared.pool.has_room() {
-                reading.pending += 1;
-                self.teller.piece(place.number, reading, false);
-                self.teller.send();
-                shared.pool.give(Job::Names {
-                    place: place.clone(),
-                    owner: reading.tally.owner(),
-                    slice,
+            progress.entries += dirents.len() as u64;
+            if dirents.len() >= context.limits.min_shared_names && context.pool.has_queue_space() {
+                progress.pending += 1;
+                self.emitter.emit_record(dir.number, progress, false);
+                self.emitter.send();
+                context.pool.push(Job::Names {
+                    dir: dir.clone(),
+                    owner: progress.tally.owner(),
+                    dirents,
                 });
                 continue;
             }
-            self.look_at(place, reading, &mut slice);
-            self.slice = slice;
+            self.process_names(dir, progress, &mut dirents);
+            self.dirents = dirents;
         }
         true
     }
 
-    /// Adds what the names stand for; subdirectories wait.
-    fn look_at(&mut self, place: &Place, reading: &mut Reading, slice: &mut Slice) {
-        let shared = self.shared;
-        if !shared.names_only && slice.len() >= shared.limits.names_given {
-            slice.sort();
+    /// Adds the entries to the sums. Subdirectories are pending.
+    fn process_names(
+        &mut self,
+        dir: &OpenDir,
+        progress: &mut DirProgress,
+        dirents: &mut DirentBatch,
+    ) {
+        let context = self.context;
+        if !context.names_only && dirents.len() >= context.limits.min_shared_names {
+            dirents.sort();
         }
-        for (number, (name, kind)) in slice.iter().enumerate() {
-            if number % NAMES_AT_ONCE == NAMES_AT_ONCE - 1 && self.teller.is_due() {
-                self.teller.piece(place.number, reading, false);
-                self.teller.send();
+        for (number, (name, kind)) in dirents.iter().enumerate() {
+            if number % NAMES_PER_CLOCK_READ == NAMES_PER_CLOCK_READ - 1 && self.emitter.is_due() {
+                self.emitter.emit_record(dir.number, progress, false);
+                self.emitter.send();
             }
-            if shared.names_only && kind != FileType::Unknown {
-                self.add_name(reading, name, kind);
+            if context.names_only && kind != FileType::Unknown {
+                self.add_name(progress, name, kind);
             } else {
-                self.add(place, reading, name);
+                self.add_entry(dir, progress, name);
             }
         }
     }
 
-    fn add_name(&mut self, reading: &mut Reading, name: &CStr, kind: FileType) {
-        reading.tally.add_name(name, kind);
-        let filters = self.shared.filters.as_ref();
+    fn add_name(&mut self, progress: &mut DirProgress, name: &CStr, kind: FileType) {
+        progress.tally.add_name(name, kind);
+        let filters = self.context.filters.as_ref();
         if kind == FileType::Directory {
-            self.stack.wait(name);
-            reading.pending += 1;
+            self.stack.push_name(name);
+            progress.pending += 1;
         } else if filters.is_some_and(|filters| filters.match_name(name)) {
-            self.teller.batch.matched[index_of(kind)] += 1;
+            self.emitter.batch.matched[kind_index(kind)] += 1;
         }
     }
 
-    fn add(&mut self, place: &Place, reading: &mut Reading, name: &CStr) {
-        let directory = place.descriptor.as_fd();
-        // Neither counted nor timed, for this is most of what a survey does.
+    fn add_entry(&mut self, dir: &OpenDir, progress: &mut DirProgress, name: &CStr) {
+        let fd = dir.descriptor.as_fd();
+        // Not through `Calls`: counting and timing would cost too much for the most frequent call.
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        let status = match rustix::fs::statx(directory, name, flags, ENTRY) {
+        let status = match rustix::fs::statx(fd, name, flags, ENTRY_MASK) {
             Ok(status) => status,
             Err(Errno::NOENT) => {
-                self.teller.batch.vanished += 1;
+                self.emitter.batch.vanished += 1;
                 return;
             }
             Err(_) => {
-                reading.tally.flags |= flag::UNREADABLE;
+                progress.tally.flags |= flag::UNREADABLE;
                 return;
             }
         };
-        let filters = self.shared.filters.as_ref();
-        let batch = &mut self.teller.batch;
-        (reading.tally).add(name, &status, place.number, filters, batch);
+        let filters = self.context.filters.as_ref();
+        let batch = &mut self.emitter.batch;
+        (progress.tally).add(name, &status, dir.number, filters, batch);
         let is_mounted = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
         if kind_of(&status) != FileType::Directory {
             return;
         }
         if device_of(&status) == self.device() && !is_mounted {
-            self.stack.wait(name);
-            reading.pending += 1;
+            self.stack.push_name(name);
+            progress.pending += 1;
             return;
         }
-        // Before Linux 5.8 it shows only when one tries to go there.
+        // Before Linux 5.8 only an attempt to open it shows a mount.
         let can_tell = (status.stx_attributes_mask).contains(StatxAttributes::MOUNT_ROOT);
         let is_mounted = is_mounted
             || !can_tell
-                && (self.calls.open_directory(directory, name))
-                    .is_err_and(|why| why == Errno::XDEV);
+                && (self.calls.open_directory(fd, name)).is_err_and(|error| error == Errno::XDEV);
         let flags = flag::ELSEWHERE | subvolume_flag(&status, is_mounted);
-        reading.elsewhere.push((name.to_bytes().to_vec(), flags));
+        progress.elsewhere.push((name.to_bytes().to_vec(), flags));
     }
 
     fn device(&self) -> u64 {
-        self.shared.roots[self.root].device
+        self.context.roots[self.root].device
     }
 
-    /// Keeps a directory if subdirectories of it wait or its rest does, else goes back up.
-    fn keep(&mut self, place: Place, rest: Option<Box<Reading>>) {
-        if let Err(place) = self.stack.push(place, rest) {
-            self.leave(&place);
+    /// Pushes a directory with pending subdirectories or an unread rest, else ascends.
+    fn push_dir(&mut self, dir: OpenDir, unfinished: Option<Box<DirProgress>>) {
+        if let Err(dir) = self.stack.push(dir, unfinished) {
+            self.ascend(&dir);
         }
     }
 
-    /// Goes on from a finished directory to the one on top of the stack: opens that one.
-    fn leave(&mut self, finished: &Place) {
-        let root = &self.shared.roots[self.root];
+    /// Returns from a finished directory to the one on top of the stack, and opens it.
+    fn ascend(&mut self, finished: &OpenDir) {
+        let root = &self.context.roots[self.root];
         while let Some(top) = self.stack.closed_top() {
-            if let Some(descriptor) = top.open_again(&self.calls, finished, root) {
+            if let Some(descriptor) = top.reopen(&self.calls, finished, root) {
                 return self.stack.reopen_top(descriptor);
             }
-            self.tell_lost();
+            self.emit_unreachable();
         }
     }
 
-    /// Tells the directories to which the way is lost: nobody knows whether they are gone.
-    fn tell_lost(&mut self) {
+    /// Emits the directories that cannot be reached any more. They may still exist.
+    fn emit_unreachable(&mut self) {
         let Some(mut level) = self.stack.pop() else {
             return;
         };
         while let Some(name) = self.stack.take_name(&mut level) {
             let name = name.to_bytes();
-            (self.teller).not_entered(level.number, name, flag::UNREADABLE, None);
+            (self.emitter).emit_not_entered(level.number, name, flag::UNREADABLE, None);
         }
-        if level.rest.is_some() {
-            self.teller.one_less(level.number, flag::UNREADABLE);
+        if level.unfinished.is_some() {
+            self.emitter.emit_decrement(level.number, flag::UNREADABLE);
         }
     }
 
-    /// Tells a directory that could not be opened.
-    fn tell_closed(&mut self, above: &Place, name: &CStr, why: Errno) {
-        let number = above.number;
-        match why {
-            Errno::XDEV => self.teller.entered_elsewhere(number, name, 0),
+    /// Emits a directory that could not be opened.
+    fn emit_open_failure(&mut self, parent: &OpenDir, name: &CStr, error: Errno) {
+        let number = parent.number;
+        match error {
+            Errno::XDEV => self.emitter.emit_elsewhere(number, name, 0),
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => {
                 let flags = flag::VANISHED;
-                self.teller
-                    .not_entered(number, name.to_bytes(), flags, None);
+                self.emitter
+                    .emit_not_entered(number, name.to_bytes(), flags, None);
             }
             _ => {
-                let looked = self.calls.statx(above.descriptor.as_fd(), name, ENTRY);
-                let (own, flags) = (looked.as_ref().ok(), flag::UNREADABLE);
-                self.teller.not_entered(number, name.to_bytes(), flags, own);
+                let opened = self
+                    .calls
+                    .statx(parent.descriptor.as_fd(), name, ENTRY_MASK);
+                let (own, flags) = (opened.as_ref().ok(), flag::UNREADABLE);
+                self.emitter
+                    .emit_not_entered(number, name.to_bytes(), flags, own);
             }
         }
     }
 
-    /// Gives subdirectories that wait to somebody who has nothing to do.
-    fn give_directories(&mut self) {
-        if let Some((place, names)) = self.stack.share(self.root) {
-            self.teller.send(); // before somebody else tells what is in them
-            self.shared.pool.give(Job::Directories { place, names });
+    /// Shares pending subdirectories with an idle walker.
+    fn share_subdirs(&mut self) {
+        if let Some((dir, names)) = self.stack.share(self.root) {
+            self.emitter.send(); // before another walker emits their entries
+            self.context.pool.push(Job::Subdirs { dir, names });
         }
     }
 }
@@ -368,14 +375,14 @@ fn subvolume_flag(status: &Statx, is_mounted: bool) -> u32 {
     }
 }
 
-/// Asks the kernel what the effective user may do in a directory.
-fn may(directory: BorrowedFd<'_>, access: Access) -> bool {
-    match rustix::fs::accessat(directory, c".", access, AtFlags::EACCESS) {
+/// Returns whether the effective user has this access to a directory.
+fn has_access(fd: BorrowedFd<'_>, access: Access) -> bool {
+    match rustix::fs::accessat(fd, c".", access, AtFlags::EACCESS) {
         // ENOSYS: before Linux 5.8, and the effective user is not the real one.
         Ok(()) | Err(Errno::NOSYS) => true,
-        // The answer may be that of a filter that does not know faccessat2.
+        // A seccomp filter that does not know faccessat2 may return these errors.
         Err(Errno::PERM | Errno::ACCESS) if is_real_user() => {
-            rustix::fs::accessat(directory, c".", access, AtFlags::empty()).is_ok()
+            rustix::fs::accessat(fd, c".", access, AtFlags::empty()).is_ok()
         }
         Err(_) => false,
     }
