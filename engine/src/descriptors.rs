@@ -1,13 +1,13 @@
-//! The process's table of descriptors.
+//! The descriptor table of the process, and its limits.
 
 use rustix::io::fcntl_dupfd_cloexec;
 
-/// Makes the table as large as so many descriptors need, while there is only one thread: with
-/// several the kernel waits each time that it grows until all processors have noticed (some 13 ms,
-/// synchronize_rcu in its file.c), which is longer than to delete a thousand directories.
+/// Enlarges the descriptor table while the process has one thread. With several threads the kernel
+/// waits for all processors at each growth (synchronize_rcu in fs/file.c, some 13 ms), which is longer
+/// than the deletion of a thousand directories.
 ///
-/// Where that cannot be done it grows later.
-pub fn make_room_for(descriptors: u64) {
+/// On failure the table grows later.
+pub fn grow_descriptor_table(descriptors: u64) {
     let last = descriptors.checked_sub(1).map(i32::try_from);
     let Some(Ok(last)) = last else {
         return;
@@ -15,13 +15,12 @@ pub fn make_room_for(descriptors: u64) {
     drop(fcntl_dupfd_cloexec(std::io::stdout(), last));
 }
 
-/// What every process is given at first (INR_OPEN_CUR in linux/fs.h).
-const USUAL_LIMIT: u64 = 1024;
+/// INR_OPEN_CUR in linux/fs.h.
+const DEFAULT_LIMIT: u64 = 1024;
 
-/// How many descriptors this process may have now, and how many it may allow itself; the usual
-/// number where a filter refuses the call.
+/// Returns the soft and the hard limit of descriptors; the default if a filter refuses the call.
 pub fn descriptor_limits() -> (u64, u64) {
-    crate::sys::descriptor_limits().unwrap_or((USUAL_LIMIT, USUAL_LIMIT))
+    crate::sys::descriptor_limits().unwrap_or((DEFAULT_LIMIT, DEFAULT_LIMIT))
 }
 
 #[cfg(test)]
@@ -35,11 +34,11 @@ mod tests {
     }
 
     #[test]
-    fn the_table_does_not_grow_any_more() {
+    fn descriptor_table_is_large_enough_and_limits_are_checked() {
         let more = table_size() + 1;
-        make_room_for(more);
+        grow_descriptor_table(more);
         assert!(table_size() >= more);
-        make_room_for(0);
-        make_room_for(u64::MAX);
+        grow_descriptor_table(0);
+        grow_descriptor_table(u64::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! Which entries to delete, or to count besides: the same choice that find's tests make.
+//! Filters of entries, with the semantics of find's tests.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStringExt;
@@ -8,20 +8,20 @@ use rustix::fs::{FileType, Stat, Statx};
 
 use crate::sys::matches_glob;
 
-/// What an entry that is not a directory must be like; nothing set selects everything.
+/// Conditions on an entry that is not a directory. Without conditions every entry is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filters {
     /// Shell pattern on the name.
     pub name_glob: Option<CString>,
-    /// Regular files of at least so many bytes.
+    /// Regular files of at least this size.
     pub min_size_bytes: Option<u64>,
-    /// Last modified at or before this moment (epoch seconds).
+    /// Modified at or before this time (epoch seconds).
     pub modified_before_s: Option<i64>,
 }
 
 impl Filters {
-    /// Takes an option that sets one of them, with its value; tells whether it was one.
-    pub fn take(
+    /// Parses the value of a filter option; returns whether the option is one.
+    pub fn parse_option(
         &mut self,
         option: &str,
         parser: &mut lexopt::Parser,
@@ -38,37 +38,37 @@ impl Filters {
         Ok(true)
     }
 
-    /// Whether anything is filtered at all.
+    /// Returns whether any condition is set.
     pub fn are_active(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Whether names alone do not decide.
+    /// Returns whether a condition needs the status of an entry.
     pub fn need_status(&self) -> bool {
         self.min_size_bytes.is_some() || self.modified_before_s.is_some()
     }
 
-    pub fn match_name(&self, name: &CStr) -> bool {
+    pub fn matches_name(&self, name: &CStr) -> bool {
         self.name_glob
             .as_deref()
             .map_or(true, |glob| matches_glob(glob, name))
     }
 
-    /// Tells whether what a name stands for is selected, its name aside.
-    pub fn match_stat(&self, status: &Stat) -> bool {
+    /// Returns whether an entry is selected by its status.
+    pub fn matches_stat(&self, status: &Stat) -> bool {
         let modified = (status.st_mtime, status.st_mtime_nsec as u32);
-        self.match_facts(status.st_mode, status.st_size as u64, modified)
+        self.matches_attributes(status.st_mode, status.st_size as u64, modified)
     }
 
-    /// The same of what statx says.
-    pub fn match_status(&self, status: &Statx) -> bool {
+    /// Returns whether an entry is selected by its statx status.
+    pub fn matches_statx(&self, status: &Statx) -> bool {
         let modified = (status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec);
-        self.match_facts(u32::from(status.stx_mode), status.stx_size, modified)
+        self.matches_attributes(u32::from(status.stx_mode), status.stx_size, modified)
     }
 
-    fn match_facts(&self, mode: u32, size_bytes: u64, modified: (i64, u32)) -> bool {
-        let is_large_enough = self.min_size_bytes.map_or(true, |least| {
-            FileType::from_raw_mode(mode) == FileType::RegularFile && size_bytes >= least
+    fn matches_attributes(&self, mode: u32, size_bytes: u64, modified: (i64, u32)) -> bool {
+        let is_large_enough = self.min_size_bytes.map_or(true, |min_bytes| {
+            FileType::from_raw_mode(mode) == FileType::RegularFile && size_bytes >= min_bytes
         });
         let is_old_enough = self
             .modified_before_s

@@ -27,8 +27,8 @@ fn main() -> ExitCode {
     let mut parser = lexopt::Parser::from_env();
     match dispatch(&mut parser) {
         Ok(code) => code,
-        Err(why) => {
-            eprintln!("tui-fs-engine: {why}");
+        Err(error) => {
+            eprintln!("tui-fs-engine: {error}");
             ExitCode::from(USAGE_ERROR)
         }
     }
@@ -48,7 +48,7 @@ fn dispatch(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
             delete::Arguments::parse(parser).map(delete::run)
         }
         Some(Value(command)) if command == "survey" => survey::main(parser),
-        Some(other) => Err(other.unexpected()),
+        Some(argument) => Err(argument.unexpected()),
         None => Err("nothing is asked; see tui-fs-engine --help".into()),
     }
 }

@@ -1,7 +1,6 @@
 //! Names in messages, quoted as findutils quotes them in the C locale.
 
-/// Returns a name between apostrophes, with nothing in it that a terminal or a reader of lines
-/// could take for something else.
+/// Quotes a name, and escapes everything that a terminal or a reader of lines could interpret.
 pub fn quoted(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len() + 2);
     text.push('\'');
@@ -24,7 +23,7 @@ pub fn quoted(name: &[u8]) -> String {
     text
 }
 
-/// Returns what the C library says of an error, without Rust's number behind it.
+/// Returns the C library's message of an error, without the number that Rust appends.
 pub fn reason(error: rustix::io::Errno) -> String {
     let text = error.to_string();
     match text.rfind(" (os error") {
@@ -38,13 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_stay_and_all_else_is_escaped() {
+    fn unprintable_characters_are_escaped() {
         assert_eq!(quoted(b"a b-c"), "'a b-c'");
         assert_eq!(quoted(b"a'\\\n\x1b\xff"), "'a\\'\\\\\\n\\033\\377'");
     }
 
     #[test]
-    fn a_reason_is_the_c_librarys() {
+    fn reason_is_the_message_of_the_c_library() {
         assert_eq!(reason(rustix::io::Errno::ACCESS), "Permission denied");
         assert_eq!(reason(rustix::io::Errno::NOTEMPTY), "Directory not empty");
     }

@@ -1,7 +1,7 @@
-//! The system calls the engine makes on trees, each counted and timed.
+//! The system calls on trees, each counted and timed.
 //!
-//! A worker owns one [`Calls`]; any thread may read it. Nothing here takes a path with a slash in
-//! it: whoever wants to go somewhere goes there name by name, from descriptor to descriptor.
+//! A worker owns one [`Syscalls`], and any thread may read its counts. No call here takes a path with a
+//! slash: a path is opened component by component, from descriptor to descriptor.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -18,13 +18,13 @@ use rustix::io::{Errno, Result};
 use crate::identity::{DevIno, DirIdentity};
 
 mod unlink_batch;
-pub use unlink_batch::Unlinks;
+pub use unlink_batch::UnlinkBatch;
 
-/// The calls that are counted, by the names that strace shows.
+/// The counted system calls, named as in strace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Call {
-    Unlinkat, // the first: its counter lies beside what `Tally` counts of the same removals
+pub enum Syscall {
+    Unlinkat, // first, so that its counter is next to the counters of removals in `Tally`
     Openat2,
     Openat,
     Fstat,
@@ -40,26 +40,26 @@ pub enum Call {
     Newfstatat,
 }
 
-pub const CALLS: [(Call, &str); 14] = [
-    (Call::Unlinkat, "unlinkat"),
-    (Call::Openat2, "openat2"),
-    (Call::Openat, "openat"),
-    (Call::Fstat, "fstat"),
-    (Call::Fstatfs, "fstatfs"),
-    (Call::Statx, "statx"),
-    (Call::Getdents64, "getdents64"),
-    (Call::Close, "close"),
-    (Call::Lseek, "lseek"),
-    (Call::Fcntl, "fcntl"),
-    (Call::Fchdir, "fchdir"),
-    (Call::Chdir, "chdir"),
-    (Call::Ftruncate, "ftruncate"),
-    (Call::Newfstatat, "newfstatat"),
+pub const ALL_CALLS: [(Syscall, &str); 14] = [
+    (Syscall::Unlinkat, "unlinkat"),
+    (Syscall::Openat2, "openat2"),
+    (Syscall::Openat, "openat"),
+    (Syscall::Fstat, "fstat"),
+    (Syscall::Fstatfs, "fstatfs"),
+    (Syscall::Statx, "statx"),
+    (Syscall::Getdents64, "getdents64"),
+    (Syscall::Close, "close"),
+    (Syscall::Lseek, "lseek"),
+    (Syscall::Fcntl, "fcntl"),
+    (Syscall::Fchdir, "fchdir"),
+    (Syscall::Chdir, "chdir"),
+    (Syscall::Ftruncate, "ftruncate"),
+    (Syscall::Newfstatat, "newfstatat"),
 ];
 
-/// How often a call returned, how often with an error, and how long that took.
+/// Number, errors and total time of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct CallCount {
     pub calls: u64,
     pub errors: u64,
     pub nanoseconds: u64,
@@ -72,21 +72,21 @@ struct Counter {
     nanoseconds: AtomicU64,
 }
 
-/// One worker's calls. Only its owner makes calls through it, so plain additions suffice.
+/// One worker's calls. Only its owner makes calls, so the counters need no atomic additions.
 #[derive(Default)]
-#[repr(C)] // the counters in the order of the calls
-pub struct Calls {
-    counters: [Counter; CALLS.len()],
+#[repr(C)] // counters first, in the order of `Syscall`
+pub struct Syscalls {
+    counters: [Counter; ALL_CALLS.len()],
     without_openat2: AtomicBool,
     without_statx: AtomicBool,
     without_large_reads: AtomicBool,
 }
 
-/// A name alone has no `..` in it, for which the kernel would say so often that it must be tried
-/// again; a file system of somebody's own may say it for ever.
-const TRIES: u32 = 100;
+/// openat2 may fail with EAGAIN after a rename elsewhere. A name alone has no `..`, so that is rare, but
+/// a FUSE file system may return EAGAIN forever.
+const MAX_TRIES: u32 = 100;
 
-/// The buffer of glibc's readdir, which every file system has to take.
+/// The buffer size of glibc's readdir, which every file system accepts.
 const READDIR_BYTES: usize = 32 << 10;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
@@ -95,8 +95,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK);
 
-impl Calls {
-    /// Counts nothing yet; `without_openat2` makes it do as on kernels before 5.6.
+impl Syscalls {
+    /// Creates zero counters. `without_openat2` avoids openat2, as on kernels before 5.6.
     pub fn new(without_openat2: bool) -> Self {
         Self {
             without_openat2: AtomicBool::new(without_openat2),
@@ -104,17 +104,16 @@ impl Calls {
         }
     }
 
-    /// The counts so far.
-    pub fn count(&self, call: Call) -> Count {
+    pub fn count(&self, call: Syscall) -> CallCount {
         let counter = &self.counters[call as usize];
-        Count {
+        CallCount {
             calls: counter.calls.load(Relaxed),
             errors: counter.errors.load(Relaxed),
             nanoseconds: counter.nanoseconds.load(Relaxed),
         }
     }
 
-    fn counted<T>(&self, call: Call, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn count_call<T>(&self, call: Syscall, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let began = Instant::now();
         let result = make();
         self.add_time(call, began);
@@ -122,7 +121,7 @@ impl Calls {
         result
     }
 
-    fn add_call<T>(&self, call: Call, result: &Result<T>) {
+    fn add_call<T>(&self, call: Syscall, result: &Result<T>) {
         let counter = &self.counters[call as usize];
         add(&counter.calls, 1);
         if result.is_err() {
@@ -130,92 +129,97 @@ impl Calls {
         }
     }
 
-    fn add_time(&self, call: Call, began: Instant) {
+    fn add_time(&self, call: Syscall, began: Instant) {
         let took = began.elapsed().as_nanos() as u64;
         add(&self.counters[call as usize].nanoseconds, took);
     }
 
-    /// Opens a directory by a name in another one: no symbolic link, no other mount.
+    /// Opens a subdirectory. Follows no symbolic link and enters no mount.
     ///
-    /// Returns `Errno::XDEV` where something is mounted on it.
-    pub fn open_directory(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    /// Returns `Errno::XDEV` if the name is a mount point.
+    pub fn open_directory(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
         if !self.without_openat2.load(Relaxed) {
             let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH | ResolveFlags::NO_XDEV;
-            for tries_left in (0..TRIES).rev() {
-                let opened = self.counted(Call::Openat2, || {
-                    rustix::fs::openat2(above, name, DIRECTORY, Mode::empty(), resolve)
+            for tries_left in (0..MAX_TRIES).rev() {
+                let opened = self.count_call(Syscall::Openat2, || {
+                    rustix::fs::openat2(parent, name, DIRECTORY, Mode::empty(), resolve)
                 });
                 match opened {
-                    // A rename or a mount came in between, anywhere on the system.
+                    // A rename or mount on the system raced with the call.
                     Err(Errno::AGAIN | Errno::INTR) if tries_left > 0 => continue,
                     // Before 5.6; EPERM or EACCES may come from a filter that does not know the call.
-                    // Where the directory itself is refused, the plain call says so too.
+                    // If the directory itself denies access, openat fails, too.
                     Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => break,
-                    other => return other,
+                    result => return result,
                 }
             }
         }
-        let opened = self.open_plainly(above, name)?;
+        let opened = self.open_nofollow(parent, name)?;
         self.without_openat2.store(true, Relaxed);
-        let mount = self.mount_of(opened.as_fd());
-        match mount.and_then(|mount| Ok(mount == self.mount_of(above)?)) {
+        let mount = self.mount_id(opened.as_fd());
+        match mount.and_then(|mount| Ok(mount == self.mount_id(parent)?)) {
             Ok(true) => Ok(opened),
-            other => {
+            result => {
                 self.close(opened);
-                Err(other.err().unwrap_or(Errno::XDEV))
+                Err(result.err().unwrap_or(Errno::XDEV))
             }
         }
     }
 
-    /// Opens a directory on the way to a tree, to read it or only to have it (`PATH`).
-    pub fn open_component(&self, above: impl AsFd, name: &CStr, access: OFlags) -> Result<OwnedFd> {
+    /// Opens a component of a path to a tree, to read it or as a reference (`O_PATH`).
+    pub fn open_component(
+        &self,
+        parent: impl AsFd,
+        name: &CStr,
+        access: OFlags,
+    ) -> Result<OwnedFd> {
         let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.counted(Call::Openat, || {
-            rustix::fs::openat(above, name, flags, Mode::empty())
+        self.count_call(Syscall::Openat, || {
+            rustix::fs::openat(parent, name, flags, Mode::empty())
         })
     }
 
-    /// Opens the directory above one, as `..`; the caller compares what it is.
+    /// Opens the parent by `..`. The caller checks its identity.
     pub fn open_parent(&self, below: BorrowedFd<'_>) -> Result<OwnedFd> {
-        self.open_plainly(below, c"..")
+        self.open_nofollow(below, c"..")
     }
 
-    fn open_plainly(&self, from: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-        self.counted(Call::Openat, || {
+    fn open_nofollow(&self, from: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+        self.count_call(Syscall::Openat, || {
             rustix::fs::openat(from, name, DIRECTORY, Mode::empty())
         })
     }
 
-    /// Opens a file to write to it, never through a symbolic link; only where it is a regular
-    /// file does this have no effect of its own.
-    pub fn open_file(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    /// Opens a file for writing, never through a symbolic link. The caller makes sure that it is a regular
+    /// file, because opening another type may have side effects.
+    pub fn open_file(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        self.counted(Call::Openat, || {
-            rustix::fs::openat(above, name, flags | OFlags::NOCTTY, Mode::empty())
+        self.count_call(Syscall::Openat, || {
+            rustix::fs::openat(parent, name, flags | OFlags::NOCTTY, Mode::empty())
         })
     }
 
-    /// Opens whatever a name stands for only to have it (`PATH`): nothing else comes of it.
-    pub fn open_path_fd(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    /// Opens a name as a reference (`O_PATH`), which has no side effects.
+    pub fn open_path_fd(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.counted(Call::Openat, || {
-            rustix::fs::openat(above, name, flags, Mode::empty())
+        self.count_call(Syscall::Openat, || {
+            rustix::fs::openat(parent, name, flags, Mode::empty())
         })
     }
 
-    /// The number of the mount a descriptor is on, by statx (5.8) or fdinfo in proc(5).
-    fn mount_of(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
+    /// Returns the mount id of a descriptor, from statx (5.8) or fdinfo in proc(5).
+    fn mount_id(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
         use std::os::fd::AsRawFd;
-        if let Ok(status) = self.statx_of(descriptor, StatxFlags::MNT_ID) {
+        if let Ok(status) = self.statx_fd(descriptor, StatxFlags::MNT_ID) {
             if status.stx_mask & StatxFlags::MNT_ID.bits() != 0 {
                 return Ok(status.stx_mnt_id);
             }
         }
         let path = format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd());
-        // Whatever is wrong with proc must not look as if the directory were gone.
+        // An error of proc must not look like ENOENT of the directory.
         let text =
-            std::fs::read_to_string(path).map_err(|why| match Errno::from_io_error(&why) {
-                Some(why @ (Errno::MFILE | Errno::NFILE)) => why,
+            std::fs::read_to_string(path).map_err(|error| match Errno::from_io_error(&error) {
+                Some(error @ (Errno::MFILE | Errno::NFILE)) => error,
                 _ => Errno::NOSYS,
             })?;
         text.lines()
@@ -224,20 +228,20 @@ impl Calls {
             .ok_or(Errno::NOSYS)
     }
 
-    /// Which directory a descriptor stands for.
+    /// Returns the identity of an open directory.
     pub fn identify(&self, descriptor: BorrowedFd<'_>) -> Result<DirIdentity> {
         self.identify_root(descriptor).map(|(known, _)| known)
     }
 
-    /// Which directory a descriptor stands for, and whether it is the root of a mount; `false`
-    /// also where the kernel does not report that (before 5.8, or without statx).
+    /// Returns the identity of a directory, and whether it is the root of a mount. That is `false`, too,
+    /// if the kernel does not report it (before 5.8, or without statx).
     pub fn identify_root(&self, descriptor: BorrowedFd<'_>) -> Result<(DirIdentity, bool)> {
         if !self.without_statx.load(Relaxed) {
-            match self.statx_of(descriptor, StatxFlags::INO | StatxFlags::BTIME) {
-                // Before 4.11, or a filter that does not know it, as with openat2.
+            match self.statx_fd(descriptor, StatxFlags::INO | StatxFlags::BTIME) {
+                // Before 4.11, or under a filter that does not know statx.
                 Err(Errno::NOSYS | Errno::PERM) => self.without_statx.store(true, Relaxed),
-                other => {
-                    return other.map(|status| {
+                result => {
+                    return result.map(|status| {
                         let is_root = status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
                         (DirIdentity::from_statx(&status), is_root)
                     })
@@ -253,108 +257,109 @@ impl Calls {
     }
 
     pub fn fstat(&self, descriptor: BorrowedFd<'_>) -> Result<Stat> {
-        self.counted(Call::Fstat, || rustix::fs::fstat(descriptor))
+        self.count_call(Syscall::Fstat, || rustix::fs::fstat(descriptor))
     }
 
-    /// The number of a descriptor's kind of file system (statfs(2)).
-    pub fn kind_of_file_system(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
-        let told = self.counted(Call::Fstatfs, || rustix::fs::fstatfs(descriptor))?;
-        Ok(told.f_type as u64 & 0xffff_ffff)
+    /// Returns the magic number of a file system (statfs(2)).
+    pub fn file_system_magic(&self, descriptor: BorrowedFd<'_>) -> Result<u64> {
+        let status = self.count_call(Syscall::Fstatfs, || rustix::fs::fstatfs(descriptor))?;
+        Ok(status.f_type as u64 & 0xffff_ffff)
     }
 
-    /// What a name stands for now, itself.
-    pub fn stat(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<Stat> {
+    pub fn stat(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<Stat> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        self.counted(Call::Newfstatat, || rustix::fs::statat(above, name, flags))
+        self.count_call(Syscall::Newfstatat, || {
+            rustix::fs::statat(parent, name, flags)
+        })
     }
 
-    /// What a name stands for, itself; takes what the kernel knows without asking a server.
-    pub fn statx(&self, above: BorrowedFd<'_>, name: &CStr, mask: StatxFlags) -> Result<Statx> {
+    /// Does not ask a server if the kernel has the status cached.
+    pub fn statx(&self, parent: BorrowedFd<'_>, name: &CStr, mask: StatxFlags) -> Result<Statx> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        self.counted(Call::Statx, || rustix::fs::statx(above, name, flags, mask))
+        self.count_call(Syscall::Statx, || {
+            rustix::fs::statx(parent, name, flags, mask)
+        })
     }
 
-    /// What a descriptor stands for.
-    pub fn statx_of(&self, descriptor: BorrowedFd<'_>, mask: StatxFlags) -> Result<Statx> {
+    pub fn statx_fd(&self, descriptor: BorrowedFd<'_>, mask: StatxFlags) -> Result<Statx> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        self.counted(Call::Statx, || {
+        self.count_call(Syscall::Statx, || {
             rustix::fs::statx(descriptor, c"", flags, mask)
         })
     }
 
-    /// Removes a name that is not a directory's.
-    pub fn unlink(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        self.counted(Call::Unlinkat, || {
-            rustix::fs::unlinkat(above, name, AtFlags::empty())
+    /// Removes a name that is not a directory.
+    pub fn unlink(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        self.count_call(Syscall::Unlinkat, || {
+            rustix::fs::unlinkat(parent, name, AtFlags::empty())
         })
     }
 
-    /// Removes names one straight after the other.
-    pub fn unlinks(&self) -> Unlinks<'_> {
-        Unlinks::new(self)
+    /// Starts a series of removals that are timed together.
+    pub fn unlink_batch(&self) -> UnlinkBatch<'_> {
+        UnlinkBatch::new(self)
     }
 
     /// Removes an empty directory.
-    pub fn rmdir(&self, above: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-        self.counted(Call::Unlinkat, || {
-            rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR)
+    pub fn rmdir(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        self.count_call(Syscall::Unlinkat, || {
+            rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
         })
     }
 
-    /// Gives a descriptor back; the kernel does so whatever it answers.
+    /// Closes a descriptor. The kernel does so even if it returns an error.
     pub fn close(&self, descriptor: OwnedFd) {
         let number = descriptor.into_raw_fd();
-        let _ = self.counted(Call::Close, || {
+        let _ = self.count_call(Syscall::Close, || {
             crate::sys::close(number);
             Ok(())
         });
     }
 
-    /// Makes a directory the calling thread's current one; see `sys::unshare_cwd`.
+    /// Changes the calling thread's current directory; see `sys::unshare_cwd`.
     pub fn fchdir(&self, directory: BorrowedFd<'_>) -> Result<()> {
-        self.counted(Call::Fchdir, || rustix::process::fchdir(directory))
+        self.count_call(Syscall::Fchdir, || rustix::process::fchdir(directory))
     }
 
-    /// Makes the root the calling thread's current directory.
+    /// Changes the calling thread's current directory to `/`.
     pub fn chdir_root(&self) -> Result<()> {
-        self.counted(Call::Chdir, || rustix::process::chdir(c"/"))
+        self.count_call(Syscall::Chdir, || rustix::process::chdir(c"/"))
     }
 
-    /// A second descriptor of the same open directory.
     pub fn duplicate(&self, descriptor: BorrowedFd<'_>) -> Result<OwnedFd> {
-        self.counted(Call::Fcntl, || {
+        self.count_call(Syscall::Fcntl, || {
             rustix::io::fcntl_dupfd_cloexec(descriptor, 3)
         })
     }
 
-    /// Goes on reading a directory behind an entry, or at its begin (0).
+    /// Sets the offset (getdents64) at which reading continues; 0 for the start.
     pub fn seek(&self, directory: BorrowedFd<'_>, cookie: u64) -> Result<()> {
-        self.counted(Call::Lseek, || {
+        self.count_call(Syscall::Lseek, || {
             rustix::fs::seek(directory, SeekFrom::Start(cookie)).map(|_| ())
         })
     }
 
-    /// Lets nobody else open a file without our knowing; see `sys::lease`.
+    /// Takes a write lease; see `sys::lease`.
     pub fn lease(&self, file: BorrowedFd<'_>) -> bool {
-        let given = self.counted(Call::Fcntl, || crate::sys::lease(file));
-        given.is_ok()
+        let result = self.count_call(Syscall::Fcntl, || crate::sys::lease(file));
+        result.is_ok()
     }
 
-    /// Tells whether the lease still holds.
+    /// Returns whether the lease is not broken.
     pub fn is_leased(&self, file: BorrowedFd<'_>) -> bool {
-        let held = self.counted(Call::Fcntl, || crate::sys::is_leased(file));
-        held.unwrap_or(false)
+        let is_leased = self.count_call(Syscall::Fcntl, || crate::sys::is_leased(file));
+        is_leased.unwrap_or(false)
     }
 
     pub fn truncate(&self, file: BorrowedFd<'_>, length: u64) -> Result<()> {
-        self.counted(Call::Ftruncate, || rustix::fs::ftruncate(file, length))
+        self.count_call(Syscall::Ftruncate, || rustix::fs::ftruncate(file, length))
     }
 
-    /// Reads the next names of a directory with one getdents64; `.` and `..` are left out.
+    /// Reads the next names of a directory with one getdents64, without `.` and `..`.
     ///
-    /// Uses no more of the buffer than the C library's readdir where the kernel takes no more.
+    /// If the kernel rejects a large buffer, uses the size of the C library's readdir from then on.
     ///
-    /// Returns the cookie behind the last of them, `None` at the end of the directory.
+    /// Returns the offset after the last name; `None` at the end of the directory.
     pub fn read_names(
         &self,
         directory: BorrowedFd<'_>,
@@ -364,13 +369,13 @@ impl Calls {
         let is_large = buffer.len() > READDIR_BYTES;
         if is_large && !self.without_large_reads.load(Relaxed) {
             match self.read_buffer(directory, buffer, &mut take) {
-                // Nothing was read: EINVAL comes before any name.
+                // EINVAL comes before any name, so no name is lost.
                 Err(Errno::INVAL) => self.without_large_reads.store(true, Relaxed),
                 read => return read,
             }
         }
-        let usual = buffer.len().min(READDIR_BYTES);
-        self.read_buffer(directory, &mut buffer[..usual], &mut take)
+        let small = buffer.len().min(READDIR_BYTES);
+        self.read_buffer(directory, &mut buffer[..small], &mut take)
     }
 
     fn read_buffer(
@@ -382,42 +387,42 @@ impl Calls {
         let mut reader = RawDir::new(directory, buffer);
         let mut cookie = None;
         loop {
-            // An empty buffer means that the next step asks the kernel: once, here.
-            let asks = reader.is_buffer_empty();
-            if asks && cookie.is_some() {
+            // With an empty buffer the next step calls getdents64. Do that once.
+            let needs_call = reader.is_buffer_empty();
+            if needs_call && cookie.is_some() {
                 return Ok(cookie);
             }
-            let entry = if asks {
-                let mut answer = None;
-                let count = self.counted(Call::Getdents64, || match reader.next() {
+            let entry = if needs_call {
+                let mut first = None;
+                let count = self.count_call(Syscall::Getdents64, || match reader.next() {
                     None => Ok(()),
                     Some(Ok(entry)) => {
-                        answer = Some((entry.next_entry_cookie(), kept(&mut take, &entry)));
+                        first = Some((entry.next_entry_cookie(), take_entry(&mut take, &entry)));
                         Ok(())
                     }
-                    Some(Err(why)) => Err(why),
+                    Some(Err(error)) => Err(error),
                 });
                 count?;
-                answer.map(|(cookie, ())| cookie)
+                first.map(|(cookie, ())| cookie)
             } else {
                 match reader.next() {
                     None => None,
                     Some(entry) => {
                         let entry = entry?;
-                        kept(&mut take, &entry);
+                        take_entry(&mut take, &entry);
                         Some(entry.next_entry_cookie())
                     }
                 }
             };
             match entry {
                 None => return Ok(cookie),
-                some => cookie = some,
+                next => cookie = next,
             }
         }
     }
 }
 
-fn kept(take: &mut impl FnMut(&CStr, FileType, u64), entry: &rustix::fs::RawDirEntry<'_>) {
+fn take_entry(take: &mut impl FnMut(&CStr, FileType, u64), entry: &rustix::fs::RawDirEntry<'_>) {
     let name = entry.file_name();
     if name != c"." && name != c".." {
         take(name, entry.file_type(), entry.ino());

@@ -82,7 +82,7 @@ impl Arguments {
                 Value(target) => arguments.targets.push(target),
                 Long(option) => {
                     let option = option.to_owned();
-                    if !arguments.filters.take(&option, parser)? {
+                    if !arguments.filters.parse_option(&option, parser)? {
                         return Err(Long(&option).unexpected());
                     }
                 }

@@ -12,9 +12,9 @@ use super::shared_dir::{DirLocation, SharedDir};
 use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
 use crate::identity::DevIno;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
-/// Retries after ENOTEMPTY. NotConfirmed process may have added entries, or readdir skipped some.
+/// Retries after ENOTEMPTY. Another process may have added entries, or readdir skipped some.
 const MAX_REREADS: usize = 3;
 
 /// Larger than any entry of getdents64.
@@ -294,7 +294,7 @@ impl Worker<'_> {
 }
 
 /// Fails with ENOTEMPTY if a directory has entries. A kept directory has no rmdir that would fail.
-fn check_empty(calls: &Calls, directory: BorrowedFd<'_>) -> Result<()> {
+fn check_empty(calls: &Syscalls, directory: BorrowedFd<'_>) -> Result<()> {
     let mut buffer = [MaybeUninit::uninit(); CHECK_BUFFER_BYTES];
     let mut has_names = false;
     calls.seek(directory, 0)?;

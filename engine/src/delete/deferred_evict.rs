@@ -33,7 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// The state that the remover and its helper share.
 pub struct DeferredEvict {
     batch: Arc<NameBatch>,
-    /// The index in the batch's files that the remover has progress.
+    /// The index in the batch's files that the remover has reached.
     progress: AtomicUsize,
     is_finished: AtomicBool,
 }
@@ -145,12 +145,12 @@ mod tests {
     use super::*;
     use crate::delete::remover::Tally;
     use crate::delete::{targets, Arguments, Context};
-    use crate::syscalls::{Call, Calls};
+    use crate::syscalls::{Syscall, Syscalls};
 
     const FILES: usize = 2_000;
 
     /// Runs a helper on a directory of files while `act` plays the remover.
-    fn run_helper(max_open: usize, act: impl FnOnce(&Context, &DeferredEvict, &Calls)) {
+    fn run_helper(max_open: usize, act: impl FnOnce(&Context, &DeferredEvict, &Syscalls)) {
         let scratch = tempfile::tempdir().unwrap();
         let target = scratch.path().canonicalize().unwrap().join("target");
         std::fs::create_dir(&target).unwrap();
@@ -165,7 +165,7 @@ mod tests {
             ..Arguments::default()
         };
         let context = Context::new(&arguments, 2);
-        let (open_calls, tally) = (Calls::new(false), Tally::new(Calls::new(false)));
+        let (open_calls, tally) = (Syscalls::new(false), Tally::new(Syscalls::new(false)));
         let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &open_calls)
         else {
             panic!("a target is one task");
@@ -189,8 +189,8 @@ mod tests {
             helper.join().unwrap();
         });
         let count = |call| tally.calls.count(call).calls;
-        assert_eq!(count(Call::Close), count(Call::Openat) + 1); // and the directory
-        assert_eq!(count(Call::Unlinkat), 0);
+        assert_eq!(count(Syscall::Close), count(Syscall::Openat) + 1); // and the directory
+        assert_eq!(count(Syscall::Unlinkat), 0);
         assert_eq!(std::fs::read_dir(&target).unwrap().count(), FILES);
     }
 
@@ -205,11 +205,13 @@ mod tests {
         for (max_open, max_fds) in [(4, 4), (63, 62), (2_048, MAX_EVICT_FDS as u64)] {
             run_helper(max_open, |_, evict, calls| {
                 let count = |call| calls.count(call).calls;
-                wait_for(|| count(Call::Openat) == max_fds);
-                assert_eq!(count(Call::Close), 0);
+                wait_for(|| count(Syscall::Openat) == max_fds);
+                assert_eq!(count(Syscall::Close), 0);
                 // it opens ahead of the remover, and closes what the remover has passed
                 evict.progress.store(LEAD + max_fds as usize, Relaxed);
-                wait_for(|| count(Call::Openat) == 2 * max_fds && count(Call::Close) == max_fds);
+                wait_for(|| {
+                    count(Syscall::Openat) == 2 * max_fds && count(Syscall::Close) == max_fds
+                });
             });
         }
     }
@@ -217,7 +219,7 @@ mod tests {
     #[test]
     fn helper_takes_no_concurrency_slot() {
         run_helper(64, |context, _, calls| {
-            wait_for(|| calls.count(Call::Openat).calls > 0);
+            wait_for(|| calls.count(Syscall::Openat).calls > 0);
             // the remover gets the only slot
             context.throttle.set_max_active(1);
             let mut slot = crate::delete::throttle::Slot::default();
@@ -235,10 +237,12 @@ mod tests {
             |context: &Context| context.throttle.set_gentle(true),
         ] {
             run_helper(64, |context, _, calls| {
-                wait_for(|| calls.count(Call::Openat).calls > 0);
+                wait_for(|| calls.count(Syscall::Openat).calls > 0);
                 change(context);
                 // and the directory, though the remover is not done
-                wait_for(|| calls.count(Call::Close).calls == calls.count(Call::Openat).calls + 1);
+                wait_for(|| {
+                    calls.count(Syscall::Close).calls == calls.count(Syscall::Openat).calls + 1
+                });
             });
         }
     }

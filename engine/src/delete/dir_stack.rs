@@ -14,7 +14,7 @@ use super::file_systems::FileSystem;
 use super::names::NameStack;
 use super::shared_dir::{DirLocation, SharedDir};
 use crate::identity::{DevIno, DirIdentity};
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 pub struct Level {
     pub inode: u64,
@@ -110,7 +110,7 @@ impl DirStack {
     }
 
     /// Opens a subdirectory of the current directory by the name at this offset.
-    pub fn open_child(&mut self, at: u32, calls: &Calls) -> Result<OwnedFd> {
+    pub fn open_child(&mut self, at: u32, calls: &Syscalls) -> Result<OwnedFd> {
         loop {
             match calls.open_directory(self.descriptor(), self.names.name(at)) {
                 Err(Errno::MFILE | Errno::NFILE) if self.close_oldest(calls) => (),
@@ -120,7 +120,7 @@ impl DirStack {
     }
 
     /// Makes an open subdirectory the current directory. Fails with XDEV on another file system.
-    pub fn push(&mut self, at: u32, descriptor: OwnedFd, calls: &Calls) -> Result<()> {
+    pub fn push(&mut self, at: u32, descriptor: OwnedFd, calls: &Syscalls) -> Result<()> {
         let identity = match self.file_system.identify(descriptor.as_fd(), calls) {
             Ok(identity) => identity,
             Err(error) => {
@@ -145,7 +145,7 @@ impl DirStack {
         self.open += 1;
     }
 
-    fn close_oldest(&mut self, calls: &Calls) -> bool {
+    fn close_oldest(&mut self, calls: &Syscalls) -> bool {
         let last = self.levels.len() - 1;
         while self.first_open < last {
             let level = &mut self.levels[self.first_open];
@@ -160,7 +160,7 @@ impl DirStack {
     }
 
     /// Opens the parent of the current directory by `..` if it is closed. Changes nothing on failure.
-    pub fn reopen_parent(&mut self, calls: &Calls) -> Result<()> {
+    pub fn reopen_parent(&mut self, calls: &Syscalls) -> Result<()> {
         let index = self.levels.len() - 2;
         if self.levels[index].descriptor.is_some() {
             return Ok(());

@@ -4,7 +4,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 
 use crate::identity::DirIdentity;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 const EXT: u64 = 0xef53;
 const XFS: u64 = 0x5846_5342;
@@ -23,12 +23,12 @@ impl FileSystem {
     #[cfg(test)]
     pub const XFS: Self = Self(XFS);
 
-    pub fn of(descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<Self> {
-        calls.kind_of_file_system(descriptor).map(Self)
+    pub fn of(descriptor: BorrowedFd<'_>, calls: &Syscalls) -> Result<Self> {
+        calls.file_system_magic(descriptor).map(Self)
     }
 
     /// Returns the identity of an open directory.
-    pub fn identify(self, descriptor: BorrowedFd<'_>, calls: &Calls) -> Result<DirIdentity> {
+    pub fn identify(self, descriptor: BorrowedFd<'_>, calls: &Syscalls) -> Result<DirIdentity> {
         let identity = calls.identify(descriptor)?;
         Ok(self.without_unstable_birth(identity))
     }

@@ -46,11 +46,11 @@ use throttle::Throttle;
 use work_queue::{Task, WorkQueue};
 use worker::Worker;
 
-use crate::descriptors::{descriptor_limits, make_room_for};
+use crate::descriptors::{descriptor_limits, grow_descriptor_table};
 use crate::filters::Filters;
 use crate::quoting::{quoted, reason};
 use crate::sys::ignore_broken_leases;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// Same as in the survey. The gain of more threads was not measured.
 const MAX_THREADS: usize = 8;
@@ -143,12 +143,12 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
     ignore_broken_leases();
     let descriptors = raise_descriptor_limit(arguments.targets.len() as u64);
-    make_room_for(descriptors);
+    grow_descriptor_table(descriptors);
     let workers = arguments.threads.unwrap_or_else(default_workers);
     let workers = workers.min(max_workers(descriptors));
     let context = Arc::new(Context::new(&arguments, workers));
     let tallies: Vec<Tally> = (0..workers)
-        .map(|_| Tally::new(Calls::new(arguments.without_openat2)))
+        .map(|_| Tally::new(Syscalls::new(arguments.without_openat2)))
         .collect();
     let tasks = match open_targets(&arguments, &tallies[0].calls, &context.failures) {
         Ok(tasks) => tasks,
@@ -197,7 +197,7 @@ fn all_equal(mut values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
 /// code. A target that cannot be opened is a failure, and the others are deleted.
 fn open_targets(
     arguments: &Arguments,
-    calls: &Calls,
+    calls: &Syscalls,
     failures: &Failures,
 ) -> Result<Vec<Task>, ExitCode> {
     let mut tasks = Vec::new();

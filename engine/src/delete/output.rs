@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::remover::Tally;
 use crate::quoting::{quoted, reason};
-use crate::syscalls::{Count, CALLS};
+use crate::syscalls::{CallCount, ALL_CALLS};
 
 /// Reports failures and counts them.
 #[derive(Default)]
@@ -60,12 +60,12 @@ pub fn format_counts(tallies: &[Tally], threads: usize, is_splitting: bool) -> S
     };
     let directories = sum(|tally| &tally.directories);
     let removed = sum(|tally| &tally.files) + directories;
-    let calls: Vec<String> = CALLS
+    let calls: Vec<String> = ALL_CALLS
         .iter()
         .map(|&(call, name)| {
             let total = tallies.iter().map(|tally| tally.calls.count(call)).fold(
-                Count::default(),
-                |a, b| Count {
+                CallCount::default(),
+                |a, b| CallCount {
                     calls: a.calls + b.calls,
                     errors: a.errors + b.errors,
                     nanoseconds: a.nanoseconds + b.nanoseconds,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::names::{NameBatch, NameRef};
 use super::throttle::{Admission, Slot, Throttle};
 use crate::filters::Filters;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// The job was cancelled; the worker returns.
 #[derive(Debug)]
@@ -34,11 +34,11 @@ const MAX_STAT_AGE: Duration = Duration::from_millis(50);
 pub struct Tally {
     pub files: AtomicU64,
     pub directories: AtomicU64,
-    pub calls: Calls,
+    pub calls: Syscalls,
 }
 
 impl Tally {
-    pub fn new(calls: Calls) -> Self {
+    pub fn new(calls: Syscalls) -> Self {
         Self {
             files: AtomicU64::new(0),
             directories: AtomicU64::new(0),
@@ -62,7 +62,7 @@ pub struct Remover<'run> {
     pub tally: &'run Tally,
     pub slot: Slot,
     has_private_cwd: bool,
-    /// Changes with report_interval change of the current directory; invalidates older tokens.
+    /// Changes with every change of the current directory; invalidates older tokens.
     generation: u64,
     /// The current directory is inside a target.
     is_inside: bool,
@@ -169,7 +169,7 @@ impl<'run> Remover<'run> {
     ) -> std::result::Result<u64, Cancelled> {
         let directory = self.dirfd(directory, cwd);
         let mut removed = 0;
-        let mut unlinks = self.tally.calls.unlinks();
+        let mut unlinks = self.tally.calls.unlink_batch();
         for at in range {
             if let Some(progress) = progress {
                 progress.store(at, Release);
@@ -179,7 +179,7 @@ impl<'run> Remover<'run> {
             let result = if self.is_unrestricted() {
                 unlinks.unlink(directory, name)
             } else {
-                unlinks.interrupt();
+                unlinks.flush_time();
                 if !self.wait_until_selected(directory, batch, name_ref, failures)? {
                     continue;
                 }
@@ -242,7 +242,7 @@ impl<'run> Remover<'run> {
             return true;
         }
         match self.tally.calls.stat(directory, batch.name(name_ref)) {
-            Ok(status) => self.filters.match_stat(&status),
+            Ok(status) => self.filters.matches_stat(&status),
             Err(Errno::NOENT) => false,
             Err(error) => {
                 let operation = "stat";
@@ -264,7 +264,7 @@ mod tests {
     use std::thread::{scope, sleep, yield_now};
 
     use super::*;
-    use crate::syscalls::Call;
+    use crate::syscalls::Syscall;
 
     const NAMES: usize = 300_000;
     const PAUSE: Duration = Duration::from_millis(300);
@@ -272,7 +272,10 @@ mod tests {
     #[test]
     fn names_are_removed_from_their_own_directory_after_any_chdir() {
         let filters = Filters::default();
-        let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
+        let (throttle, tally) = (
+            Throttle::new(1, None, false),
+            Tally::new(Syscalls::new(false)),
+        );
         let mut batch = NameBatch::default();
         batch.add_file(c"name", 0);
         let cases = [(0, true), (1, true), (2, true), (3, true), (0, false)];
@@ -321,7 +324,10 @@ mod tests {
     #[test]
     fn current_directory_of_other_threads_does_not_change() {
         let filters = Filters::default();
-        let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
+        let (throttle, tally) = (
+            Throttle::new(1, None, false),
+            Tally::new(Syscalls::new(false)),
+        );
         let scratch = tempfile::tempdir().unwrap();
         let directory = File::open(scratch.path()).unwrap();
         let before = std::env::current_dir().unwrap();
@@ -351,8 +357,11 @@ mod tests {
         }
         let was_paused_midway = (0..20).any(|_| {
             let filters = Filters::default();
-            let (throttle, tally) = (Throttle::new(1, None, false), Tally::new(Calls::new(false)));
-            let count = || tally.calls.count(Call::Unlinkat);
+            let (throttle, tally) = (
+                Throttle::new(1, None, false),
+                Tally::new(Syscalls::new(false)),
+            );
+            let count = || tally.calls.count(Syscall::Unlinkat);
             let began = Instant::now();
             let is_midway = scope(|threads| {
                 threads.spawn(|| {

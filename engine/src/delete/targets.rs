@@ -12,7 +12,7 @@ use super::arguments::Arguments;
 use super::file_systems::FileSystem;
 use super::shared_dir::{DirLocation, SharedDir, Target};
 use super::work_queue::Task;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// The reason why a target is not deleted.
 pub enum TargetError {
@@ -32,7 +32,7 @@ impl From<Errno> for TargetError {
 pub fn open(
     arguments: &Arguments,
     number: usize,
-    calls: &Calls,
+    calls: &Syscalls,
 ) -> std::result::Result<Task, TargetError> {
     let path = arguments.targets[number].as_bytes();
     let keeps_target = arguments.keep_root || arguments.filters.are_active() || path == b".";
@@ -73,7 +73,7 @@ pub fn open(
     Ok(Task::Tree(directory, descriptor))
 }
 
-fn open_parent(path: &[u8], calls: &Calls) -> Result<(OwnedFd, CString)> {
+fn open_parent(path: &[u8], calls: &Syscalls) -> Result<(OwnedFd, CString)> {
     let relative = path.strip_prefix(b"/");
     let mut names: Vec<CString> = relative
         .unwrap_or(path)

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::delete::remover::Tally;
     use crate::delete::{targets, Arguments, Context};
-    use crate::syscalls::Calls;
+    use crate::syscalls::Syscalls;
 
     #[test]
     fn trial_is_aborted_when_worker_enters_another_directory() {
@@ -170,7 +170,7 @@ mod tests {
             ..Arguments::default()
         };
         let context = Context::new(&arguments, 2);
-        let tally = Tally::new(Calls::new(false));
+        let tally = Tally::new(Syscalls::new(false));
         let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &tally.calls)
         else {
             panic!("a target is one task");

@@ -18,7 +18,7 @@ use super::remover::{Cancelled, Failure, Remover, Tally};
 use super::shared_dir::SharedDir;
 use super::work_queue::Task;
 use super::Context;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// Buffer of getdents64, large enough that the number of calls does not matter.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -41,7 +41,7 @@ const REMOVALS_PER_CHECK: usize = 64;
 pub struct Worker<'run> {
     pub(super) context: &'run Context,
     pub(super) remover: Remover<'run>,
-    pub(super) calls: &'run Calls,
+    pub(super) calls: &'run Syscalls,
     pub(super) max_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
@@ -146,7 +146,7 @@ impl<'run> Worker<'run> {
             // The directory was replaced by something else after its name was read.
             Errno::NOTDIR | Errno::LOOP => {
                 let mut batch = NameBatch::default();
-                if self.context.filters.match_name(stack.names.name(at)) {
+                if self.context.filters.matches_name(stack.names.name(at)) {
                     batch.add_file(stack.names.name(at), 0);
                 }
                 self.remove_all(stack, &Arc::new(batch))?;
@@ -204,7 +204,7 @@ impl<'run> Worker<'run> {
             let take = |name: &CStr, kind, inode| match kind {
                 FileType::Directory => batch.add_directory(name, inode),
                 FileType::Unknown => batch.add_unknown(name, inode),
-                _ if context.filters.match_name(name) => batch.add_file(name, inode),
+                _ if context.filters.matches_name(name) => batch.add_file(name, inode),
                 _ => (),
             };
             match self.calls.read_names(stack.descriptor(), buffer, take) {
@@ -226,7 +226,7 @@ impl<'run> Worker<'run> {
             let name = batch.name(name_ref);
             match kind_of(self.calls, stack.descriptor(), name) {
                 Ok(FileType::Directory) => batch.directories.push(name_ref),
-                Ok(_) if context.filters.match_name(name) => batch.files.push(name_ref),
+                Ok(_) if context.filters.matches_name(name) => batch.files.push(name_ref),
                 Ok(_) | Err(Errno::NOENT) => (),
                 Err(error) => {
                     let path = join_path(stack.path(index), name);
@@ -326,7 +326,7 @@ fn cleared_batch(batch: &mut Arc<NameBatch>) -> &mut NameBatch {
     batch
 }
 
-fn kind_of(calls: &Calls, directory: BorrowedFd<'_>, name: &CStr) -> Result<FileType> {
+fn kind_of(calls: &Syscalls, directory: BorrowedFd<'_>, name: &CStr) -> Result<FileType> {
     let status = calls.stat(directory, name)?;
     Ok(FileType::from_raw_mode(status.st_mode))
 }

@@ -40,7 +40,7 @@ impl Args {
                 Value(root) => args.roots.push(root.into()),
                 Long(option) => {
                     let option = option.to_owned();
-                    if !args.filters.take(&option, arguments)? {
+                    if !args.filters.parse_option(&option, arguments)? {
                         return Err(Long(&option).unexpected());
                     }
                 }

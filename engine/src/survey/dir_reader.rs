@@ -22,7 +22,7 @@ pub struct DirProgress {
     pub pending: i64,
     /// Subdirectories that are not entered, and their flags.
     pub elsewhere: Vec<(Vec<u8>, u32)>,
-    /// Modification time when progress began, in seconds and nanoseconds.
+    /// Modification time when reading began, in seconds and nanoseconds.
     pub modified: (i64, u32),
     /// Fields of the first record; `None` once it is emitted.
     first: Option<FirstRecord>,

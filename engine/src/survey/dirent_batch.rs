@@ -7,7 +7,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::FileType;
 use rustix::io::Result;
 
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// Names of one directory without `.` and `..`.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl DirentBatch {
     /// Returns the offset after them; `None` at the end of the directory.
     pub fn fill(
         &mut self,
-        calls: &Calls,
+        calls: &Syscalls,
         fd: BorrowedFd<'_>,
         buffer: &mut [MaybeUninit<u8>],
     ) -> Result<Option<u64>> {

@@ -10,7 +10,7 @@ use super::context::Root;
 use super::dir_reader::DirProgress;
 use super::pool::OpenDir;
 use super::tally::device_of;
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// Limit of names shared at once: about 1,000 names, some milliseconds of work.
 const MAX_SHARED_BYTES: usize = 16 << 10;
@@ -47,7 +47,12 @@ impl Level {
     /// Opens the directory again; `None` if it cannot be reached.
     ///
     /// The way is `..` from a descendant, which may have been moved elsewhere.
-    pub fn reopen(&self, calls: &Calls, descendant: &OpenDir, root: &Root) -> Option<Arc<OwnedFd>> {
+    pub fn reopen(
+        &self,
+        calls: &Syscalls,
+        descendant: &OpenDir,
+        root: &Root,
+    ) -> Option<Arc<OwnedFd>> {
         let descriptor = if self.depth == 0 {
             Arc::clone(&root.descriptor)
         } else {
@@ -67,7 +72,7 @@ impl Level {
 
     fn open_ancestor(
         &self,
-        calls: &Calls,
+        calls: &Syscalls,
         descendant: BorrowedFd<'_>,
         steps: u64,
         device: u64,
@@ -76,7 +81,7 @@ impl Level {
         for _ in 1..steps {
             ancestor = calls.open_parent(ancestor.as_fd()).ok()?;
         }
-        let status = calls.statx_of(ancestor.as_fd(), StatxFlags::INO).ok()?;
+        let status = calls.statx_fd(ancestor.as_fd(), StatxFlags::INO).ok()?;
         ((device_of(&status), status.stx_ino) == (device, self.inode)).then_some(ancestor)
     }
 }

@@ -157,8 +157,8 @@ impl Tally {
                 identity: if has_several_names { identity } else { 0 },
             });
         }
-        let is_matched =
-            filters.is_some_and(|filters| filters.match_name(name) && filters.match_status(status));
+        let is_matched = filters
+            .is_some_and(|filters| filters.matches_name(name) && filters.matches_statx(status));
         if has_several_names {
             batch.add_link(&Link {
                 directory,

@@ -21,7 +21,7 @@ use super::pool::{Job, OpenDir};
 use super::records::flag;
 use super::stack::{Level, Stack};
 use super::tally::{device_of, kind_index, kind_of, ENTRY_MASK};
-use crate::syscalls::Calls;
+use crate::syscalls::Syscalls;
 
 /// A directory with this many entries is checked for changes while it was read.
 const MIN_WATCHED_ENTRIES: u64 = 1_000;
@@ -37,7 +37,7 @@ const DIR_MASK: StatxFlags = ENTRY_MASK.union(StatxFlags::GID);
 /// A walker: reads directories in a thread of its own.
 pub struct Walker<'a> {
     pub(super) context: &'a Context,
-    calls: Calls,
+    calls: Syscalls,
     root: usize,
     stack: Stack,
     buffer: Vec<u8>,
@@ -49,7 +49,7 @@ impl<'a> Walker<'a> {
     pub fn new(context: &'a Context) -> Self {
         Self {
             context,
-            calls: Calls::new(false),
+            calls: Syscalls::new(false),
             root: 0,
             stack: Stack::new(context.limits.max_open),
             buffer: Vec::with_capacity(context.limits.buffer_bytes),
@@ -97,7 +97,7 @@ impl<'a> Walker<'a> {
         let root = &self.context.roots[index];
         let number = self.emitter.next_number();
         self.root = index;
-        let Ok(status) = self.calls.statx_of(root.descriptor.as_fd(), DIR_MASK) else {
+        let Ok(status) = self.calls.statx_fd(root.descriptor.as_fd(), DIR_MASK) else {
             return self.emitter.emit_unreadable(number, &root.path);
         };
         let dir = OpenDir {
@@ -134,7 +134,7 @@ impl<'a> Walker<'a> {
     fn enter(&mut self, parent: OpenDir, name: &CStr) {
         let opened = self.calls.open_directory(parent.descriptor.as_fd(), name);
         let opened = opened.and_then(|descriptor| {
-            let status = self.calls.statx_of(descriptor.as_fd(), DIR_MASK)?;
+            let status = self.calls.statx_fd(descriptor.as_fd(), DIR_MASK)?;
             Ok((descriptor, status))
         });
         let (descriptor, status) = match opened {
@@ -185,7 +185,7 @@ impl<'a> Walker<'a> {
         }
         if progress.entries >= MIN_WATCHED_ENTRIES {
             let fd = dir.descriptor.as_fd();
-            let now = self.calls.statx_of(fd, StatxFlags::MTIME);
+            let now = self.calls.statx_fd(fd, StatxFlags::MTIME);
             if now.is_ok_and(|now| modified(&now) != progress.modified) {
                 progress.tally.flags |= flag::CHANGED;
             }
@@ -260,14 +260,14 @@ impl<'a> Walker<'a> {
         if kind == FileType::Directory {
             self.stack.push_name(name);
             progress.pending += 1;
-        } else if filters.is_some_and(|filters| filters.match_name(name)) {
+        } else if filters.is_some_and(|filters| filters.matches_name(name)) {
             self.emitter.batch.matched[kind_index(kind)] += 1;
         }
     }
 
     fn add_entry(&mut self, dir: &OpenDir, progress: &mut DirProgress, name: &CStr) {
         let fd = dir.descriptor.as_fd();
-        // Not through `Calls`: counting and timing would cost too much for the most frequent call.
+        // Not through `Syscalls`: counting and timing would cost too much for the most frequent call.
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
         let status = match rustix::fs::statx(fd, name, flags, ENTRY_MASK) {
             Ok(status) => status,

@@ -1,4 +1,4 @@
-//! Many removals in a row.
+//! Successive removals, timed together.
 
 use std::ffi::CStr;
 use std::time::Instant;
@@ -7,55 +7,55 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::AtFlags;
 use rustix::io::Result;
 
-use super::{Call, Calls};
+use super::{Syscall, Syscalls};
 
-/// Removals that follow each other, a few of them timed at once: where one takes four microseconds,
-/// looking at the clock before and after each is a fiftieth of the whole. What lies between them
-/// counts as theirs; it takes less than the clock does.
-pub struct Unlinks<'calls> {
-    calls: &'calls Calls,
+/// Successive removals, of which a few are timed together: two clock readings are a fiftieth of a
+/// removal of four microseconds. The time between the removals is included; it is shorter than the
+/// clock readings.
+pub struct UnlinkBatch<'calls> {
+    calls: &'calls Syscalls,
     began: Option<Instant>,
-    made: u32,
+    calls_made: u32,
 }
 
-/// What a count of calls may be ahead of their time.
-const TIMED_AT_ONCE: u32 = 16;
+/// Calls that are counted before their time is added.
+const MAX_TIMED_TOGETHER: u32 = 16;
 
-impl<'calls> Unlinks<'calls> {
-    pub fn new(calls: &'calls Calls) -> Self {
+impl<'calls> UnlinkBatch<'calls> {
+    pub fn new(calls: &'calls Syscalls) -> Self {
         Self {
             calls,
             began: None,
-            made: 0,
+            calls_made: 0,
         }
     }
 
-    /// Removes a name that is not a directory's.
+    /// Removes a name that is not a directory.
     #[inline]
-    pub fn unlink(&mut self, above: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    pub fn unlink(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
         self.began.get_or_insert_with(Instant::now);
-        let result = rustix::fs::unlinkat(above, name, AtFlags::empty());
-        self.calls.add_call(Call::Unlinkat, &result);
-        self.made += 1;
-        if self.made == TIMED_AT_ONCE {
-            self.interrupt();
+        let result = rustix::fs::unlinkat(parent, name, AtFlags::empty());
+        self.calls.add_call(Syscall::Unlinkat, &result);
+        self.calls_made += 1;
+        if self.calls_made == MAX_TIMED_TOGETHER {
+            self.flush_time();
         }
         result
     }
 
-    /// Ends the time of those made: something else comes next.
+    /// Adds the time of the calls so far. Must be called before any other work.
     #[inline]
-    pub fn interrupt(&mut self) {
+    pub fn flush_time(&mut self) {
         if let Some(began) = self.began.take() {
-            self.calls.add_time(Call::Unlinkat, began);
-            self.made = 0;
+            self.calls.add_time(Syscall::Unlinkat, began);
+            self.calls_made = 0;
         }
     }
 }
 
-impl Drop for Unlinks<'_> {
+impl Drop for UnlinkBatch<'_> {
     fn drop(&mut self) {
-        self.interrupt();
+        self.flush_time();
     }
 }
 
@@ -69,26 +69,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_counted_and_timed_but_not_what_comes_between() {
+    fn calls_are_counted_and_timed_without_interruptions() {
         let scratch = tempfile::tempdir().unwrap();
         let directory = File::open(scratch.path()).unwrap();
-        let calls = Calls::new(false);
+        let calls = Syscalls::new(false);
         let began = Instant::now();
-        let mut unlinks = calls.unlinks();
-        for _ in 0..2 * TIMED_AT_ONCE + 1 {
+        let mut unlinks = calls.unlink_batch();
+        for _ in 0..2 * MAX_TIMED_TOGETHER + 1 {
             assert!(unlinks.unlink(directory.as_fd(), c"nothing").is_err());
         }
-        let so_far = calls.count(Call::Unlinkat);
-        assert_eq!(so_far.calls, u64::from(2 * TIMED_AT_ONCE + 1));
+        let so_far = calls.count(Syscall::Unlinkat);
+        assert_eq!(so_far.calls, u64::from(2 * MAX_TIMED_TOGETHER + 1));
         assert_eq!(so_far.errors, so_far.calls);
-        unlinks.interrupt();
-        let after_all = calls.count(Call::Unlinkat).nanoseconds;
+        unlinks.flush_time();
+        let after_all = calls.count(Syscall::Unlinkat).nanoseconds;
         assert!(0 < so_far.nanoseconds && so_far.nanoseconds < after_all);
         let took = began.elapsed();
         sleep(Duration::from_millis(20));
-        unlinks.interrupt();
+        unlinks.flush_time();
         drop(unlinks);
-        assert_eq!(calls.count(Call::Unlinkat).nanoseconds, after_all);
+        assert_eq!(calls.count(Syscall::Unlinkat).nanoseconds, after_all);
         assert!(u128::from(after_all) <= took.as_nanos());
     }
 }
