@@ -1,4 +1,4 @@
-"""In one large directory of ext4 one thread removes, and another one keeps and frees."""
+"""Deferred eviction: in a large directory of ext4 one thread removes, a helper evicts inodes."""
 
 import os
 from pathlib import Path
@@ -10,35 +10,35 @@ from tests.filesystems import CROWDED_FILES
 from tests.trees import flat
 
 FILES = 20_000
-MOST_KEPT = 256
-"""More are never kept (engine/src/delete/keeping.rs)."""
-OTHERS = 20
-"""Descriptors the engine has besides: of its pipes, the way to its target, and the target."""
+MAX_EVICT_FDS = 256
+"""Descriptors of a helper (engine/src/delete/deferred_evict.rs)."""
+OTHER_FDS = 20
+"""Upper bound of other descriptors: pipes, the path to the target, and the target."""
 
 
-WELL_BEGUN = 1_000
-"""So many are more than are opened on the way to a target."""
+MIN_OPENED = 1_000
+"""More than are opened on the path to a target: the helper runs."""
 
 
-def kept_so_far(engine: Conversation) -> int:
-    """Return how many names were opened to be kept, as far as it has told."""
+def opened_names(engine: Conversation) -> int:
+    """Return the number of openat calls that the engine has reported."""
     return int(engine.counts.get("calls", {}).get("openat", (0,))[0])
 
 
 @pytest.mark.parametrize("limits", ["", "ulimit -n 40", "ulimit -n 200"])
-def test_what_is_removed_is_free_when_it_ends(ext4: Path, limits: str) -> None:
+def test_removed_inodes_are_free_at_the_end(ext4: Path, limits: str) -> None:
     # Given a large directory, and how many inodes were free without it
     free = os.statvfs(ext4).f_ffree
     target = ext4 / "target"
     flat(target, FILES)
-    # When two threads delete it, with however few descriptors
+    # When two threads delete it, with few or many descriptors
     ended = delete("--threads", "2", "--", target, limits=limits).expect(0)
-    # Then nothing is left of it, each name was removed once, and many were kept by somebody else
+    # Then nothing is left, each name was removed once, and the helper has opened many
     assert os.statvfs(ext4).f_ffree == free
     calls = ended.counts["calls"]
     assert (ended.counts["removed"], calls["unlinkat"][0]) == (FILES + 1, FILES + 1)
     assert calls["openat"][0] > FILES / 20
-    # and it is the other one that keeps, as long as there are names: no slices are given away
+    # and names were not shared with the other thread, which was the helper
     assert calls["fcntl"][0] <= 3
 
 
@@ -47,64 +47,66 @@ def test_what_is_removed_is_free_when_it_ends(ext4: Path, limits: str) -> None:
     [("--threads", "1"), ("--threads", "2", "--min-size", "0"), ("--rate", "1000000")],
     ids=["one thread", "by size", "a rate"],
 )
-def test_nothing_is_kept_where_one_is_alone_or_has_to_look_first(
+def test_helper_does_not_run_with_one_thread_filter_or_rate(
     ext4: Path, words: tuple[str, ...]
 ) -> None:
     # Given a large directory
     target = ext4 / "target"
     flat(target, FILES)
-    # When it is deleted / Then nothing is opened but the way to it
+    # When it is deleted / Then only the path to it is opened
     calls = delete(*words, "--", target).expect(0).counts["calls"]
     assert calls["openat"][0] < len(target.parts) + 1
     assert not target.exists() or not any(target.iterdir())
 
 
-def test_names_that_a_filter_spares_are_not_touched(ext4: Path) -> None:
-    # Given a large directory with names that are to stay between those that are not
+def test_helper_does_not_affect_unselected_names(ext4: Path) -> None:
+    # Given a large directory with some names that the filter does not select
     target = ext4 / "target"
     flat(target, FILES)
     stay = {f"stay {number}" for number in range(100)}
     for name in stay:
         (target / name).write_text(name)
-    # When the others are deleted
+    # When the selected names are deleted
     ended = delete("--threads", "2", "--name", "f*", "--", target).expect(0)
-    # Then they are as they were, and others were kept
+    # Then the helper has run, and the other files are unchanged
     assert ended.counts["calls"]["openat"][0] > FILES / 20
     assert {path.name for path in target.iterdir()} == stay
     assert all((target / name).read_text() == name for name in stay)
 
 
-def test_whoever_removes_never_waits_for_whoever_keeps(crowded: Path) -> None:
+def test_remover_does_not_wait_for_its_helper(crowded: Path) -> None:
     # Given a run of two threads in one directory
     engine = Conversation("--threads", "2", "--", crowded / "target")
-    while kept_so_far(engine) < WELL_BEGUN:
+    while opened_names(engine) < MIN_OPENED:
         engine.next_counts()
-    # When only one may be at work
+    # When the number of threads is limited to one
     assert engine.say("threads 1")["problem"] is None
     engine.next_counts()
-    kept = int(engine.next_counts()["calls"]["openat"][0])
-    assert engine.counts["removed"] < CROWDED_FILES / 2, "it was nearly over before it was told"
-    # Then it goes on to the end, and nothing more is kept
+    opened = int(engine.next_counts()["calls"]["openat"][0])
+    assert engine.counts["removed"] < CROWDED_FILES / 2, (
+        "the run was nearly over before the command"
+    )
+    # Then it runs to the end, and the helper opens nothing more
     assert engine.end().expect(0).counts["removed"] == CROWDED_FILES + 1
-    assert kept_so_far(engine) == kept
+    assert opened_names(engine) == opened
 
 
-def test_what_was_removed_is_free_while_it_is_paused(crowded: Path) -> None:
+def test_removed_inodes_are_free_during_a_pause(crowded: Path) -> None:
     # Given a run of two threads in one directory
     free = os.statvfs(crowded).f_ffree
     engine = Conversation("--threads", "2", "--", crowded / "target")
-    while kept_so_far(engine) < WELL_BEGUN:
+    while opened_names(engine) < MIN_OPENED:
         engine.next_counts()
-        assert engine.descriptors() <= MOST_KEPT + OTHERS
+        assert engine.descriptors() <= MAX_EVICT_FDS + OTHER_FDS
     # When it is paused
     assert engine.say("pause")["problem"] is None
-    while engine.descriptors() > OTHERS:
+    while engine.descriptors() > OTHER_FDS:
         engine.next_counts()
     removed = engine.next_counts()["removed"]
-    # Then nobody has any of what is removed, and it goes on afterwards
+    # Then all removed inodes are free, and the helper runs again after the pause
     assert 0 < removed < CROWDED_FILES
     assert os.statvfs(crowded).f_ffree == free + removed
-    kept = kept_so_far(engine)
+    opened = opened_names(engine)
     assert engine.say("resume")["problem"] is None
     assert engine.end().expect(0).counts["removed"] == CROWDED_FILES + 1
-    assert kept_so_far(engine) > kept
+    assert opened_names(engine) > opened
