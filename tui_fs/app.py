@@ -9,7 +9,7 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
 
-from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.browser import BrowserScreen
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.jobs import JobsScreen
@@ -65,7 +65,7 @@ class TuiFsApp(App[None]):
 
     def first_screen(self) -> Screen[None]:
         """Return the screen to begin with."""
-        return ChooseScreen(self._path, self._settings, self._imported)
+        return BrowserScreen(self._path, self._settings, self._imported)
 
     def on_go_on_asked(self, message: GoOnAsked) -> None:
         """Preview the rest of a dead job."""
@@ -109,6 +109,6 @@ class TuiFsApp(App[None]):
                 while self.screen is not screen:
                     self.pop_screen()
                 return
-        browsers = [one for one in self.screen_stack if isinstance(one, ChooseScreen)]
+        browsers = [one for one in self.screen_stack if isinstance(one, BrowserScreen)]
         target = browsers[-1].path if browsers and self._imported is None else ""
         self.push_screen(LabScreen(target, self._settings))

@@ -8,8 +8,8 @@ from typing import Protocol
 from rich.cells import cell_len
 
 from widgets.cell_drawing import fit_cells
-from widgets.figure_table import FigureRow, wrapped
 from widgets.fitted_lines import Line
+from widgets.stats_table import FigureRow, wrapped
 
 NOT_THERE = "–"
 _MOST_NAME, _LEAST_NAME = 18, 8

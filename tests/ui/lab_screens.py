@@ -20,9 +20,9 @@ from tests.ui.recorded_lab import (
     starter,
     store,
 )
+from tui_fs.lab.disk_check import Needs
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.results import LabEvent, RunBegan, RunEnded
-from tui_fs.lab.room import Needs
 from tui_fs.lab.runs import StoredRun
 from tui_fs.screens.frame import FramedScreen
 

@@ -15,7 +15,7 @@ from tests.ui.recorded_tree import CACHES, SESSIONS, TreeSurvey
 from tests.ui.test_screens import a_quiet_machine, settle, wait_for
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Listing
-from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.browser import BrowserScreen
 from tui_fs.screens.findings import FindingsScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.preview import PreviewScreen
@@ -39,7 +39,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Browsing:
     """The browser, opened on the spool directory."""
 
-    def __init__(self, pilot: Pilot[None], screen: ChooseScreen) -> None:
+    def __init__(self, pilot: Pilot[None], screen: BrowserScreen) -> None:
         self.pilot, self.screen = pilot, screen
 
     async def press(self, *keys: str) -> str:
@@ -65,7 +65,7 @@ class Browsing:
 
 async def browse(act: Callable[[Browsing], object], imported: str | None = None) -> None:
     """Open the browser and do something there."""
-    screen = ChooseScreen(SPOOL, Settings(interval_s=0), imported)
+    screen = BrowserScreen(SPOOL, Settings(interval_s=0), imported)
     async with Host(screen).run_test(size=(80, 24), notifications=True) as pilot:
         browsing = Browsing(pilot, screen)
         await browsing.sees("maildrop/")
@@ -216,7 +216,7 @@ async def test_imported_is_only_looked_at() -> None:
         for key in ("space", "N", "d"):
             assert "nothing here can be marked or" in await browser.press(key)
         assert browser.marked == ()
-        assert isinstance(browser.pilot.app.screen, ChooseScreen)
+        assert isinstance(browser.pilot.app.screen, BrowserScreen)
         assert "top of what was" in await browser.press("h")
         assert len(TreeSurvey.begun) == 1
 
@@ -336,7 +336,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
         return answers.wait(30) if path == "/net/dead" else looks_like_a_link(path)
 
     monkeypatch.setattr("os.path.islink", islink)
-    monkeypatch.setattr("tui_fs.screens.choose._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tui_fs.screens.browser._PATIENCE_S", 0.1)
 
     async def act(browser: Browsing) -> None:
         # When it is typed / Then that is said, and the person goes on elsewhere
@@ -378,7 +378,7 @@ async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a job was started")
 
     monkeypatch.setattr("tui_fs.screens.preview.start", start)
-    bound = [key for binding in ChooseScreen.BINDINGS for key in binding.key.split(",")]  # type: ignore
+    bound = [key for binding in BrowserScreen.BINDINGS for key in binding.key.split(",")]  # type: ignore
 
     async def act(browser: Browsing) -> None:
         for key in (*bound, "space", "D", "x", "delete"):

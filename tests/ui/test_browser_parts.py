@@ -13,7 +13,7 @@ from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.survey import Child, EntryKind, Listing, Ranking, Totals
 from tui_fs.screens import ranking_rows
 from tui_fs.screens.ages import age
-from tui_fs.screens.choose_rows import (
+from tui_fs.screens.browser_rows import (
     MORE_KEY,
     Arranged,
     Sorting,
@@ -23,9 +23,9 @@ from tui_fs.screens.choose_rows import (
     sizes_of,
 )
 from tui_fs.screens.findings_rows import COLUMNS
-from tui_fs.screens.marks import Marks, Size
-from tui_fs.screens.place import place_note
-from tui_fs.screens.questions import Questions
+from tui_fs.screens.header import place_note
+from tui_fs.screens.selection import Selection, Size
+from tui_fs.screens.survey_client import SurveyClient
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
@@ -41,21 +41,21 @@ PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(
 
 @given(st.lists(PATHS))
 def test_no_mark_ever_lies_inside_another(paths: list[PathStr]) -> None:
-    marks = Marks()
+    marks = Selection()
     for path in paths:
         marks.toggle(path, WHOLE)
         assert not any(one != other and is_within(one, other) for one in marks for other in marks)
 
 
 def test_a_second_press_removes_the_mark() -> None:
-    marks = Marks()
+    marks = Selection()
     assert marks.toggle(SESSIONS, WHOLE) == marks.toggle(SESSIONS, WHOLE) == ""
     assert not marks
     assert marks.in_words() == ""
 
 
 def test_no_more_marks_than_one_job_takes() -> None:
-    marks = Marks()
+    marks = Selection()
     paths = [PathStr(f"/srv/{number}") for number in range(MOST_TARGETS + 5)]
     assert marks.add_all(paths) == MOST_TARGETS
     assert "as many as one job takes" in marks.toggle(PathStr("/other"), WHOLE)
@@ -66,7 +66,7 @@ def test_no_more_marks_than_one_job_takes() -> None:
 
 
 def test_sizes_of_marks_are_told_as_far_as_they_are_known() -> None:
-    marks = Marks()
+    marks = Selection()
     one, two, three = (PathStr(f"/srv/{name}") for name in "abc")
     marks.toggle(one, Size())
     assert marks.in_words() == "1 marked · the preview counts them"
@@ -109,7 +109,7 @@ def _answer(path: str) -> Update:
 def test_what_was_left_again_is_not_asked() -> None:
     # Given a question that is not answered / When three more are wished / Then the last goes out
     process = _Process()
-    questions = Questions(process)  # type: ignore[arg-type]
+    questions = SurveyClient(process)  # type: ignore[arg-type]
     for path in ("/a", "/a/b", "/a/b/c", "/a"):
         questions.show(path)
     assert process.asked == ["/a"]
@@ -121,7 +121,7 @@ def test_what_was_left_again_is_not_asked() -> None:
 
 def test_a_paused_survey_is_woken_until_it_has_answered() -> None:
     process = _Process()
-    questions = Questions(process)  # type: ignore[arg-type]
+    questions = SurveyClient(process)  # type: ignore[arg-type]
     questions.toggle_pause()
     seen = [process.is_paused]
     questions.show("/a")
@@ -157,7 +157,7 @@ def test_reversed_is_the_other_way_round_with_the_undated_still_last(sorting: So
 
 
 def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_fs.screens.choose_rows.ROWS_LISTED", 2)
+    monkeypatch.setattr("tui_fs.screens.browser_rows.ROWS_LISTED", 2)
     children = tuple(directory(f"d{n}", Totals(n, 1)) for n in range(9))
     arranged = _arranged(Listing(PathStr("/x"), children=children), View(), kept="d0")
     assert arranged.keys == ["d8", "d7", "d0", MORE_KEY]

@@ -18,12 +18,12 @@ from tests.ui.recorded_tree import (
 from tests.ui.test_screens import LARGE, Act, a_quiet_machine, keys, look, picture, then
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Listing, Ranking, Survey, Totals
-from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.browser import BrowserScreen
 from tui_fs.screens.findings import FindingsScreen
 from tui_fs.screens.frame import Settings
-from tui_fs.screens.marks import Marks, Size
 from tui_fs.screens.messages import SurveyUpdated
 from tui_fs.screens.ranking import RankingScreen
+from tui_fs.screens.selection import Selection, Size
 from tui_fs.survey.process import Update
 
 __all__ = ["a_quiet_machine", "picture"]
@@ -39,8 +39,8 @@ def a_quiet_moment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"tui_fs.screens.{module}.time.time", lambda: float(NOW_S))
 
 
-def choose(imported: str | None = None) -> ChooseScreen:
-    return ChooseScreen(SPOOL, Settings(), imported)
+def choose(imported: str | None = None) -> BrowserScreen:
+    return BrowserScreen(SPOOL, Settings(), imported)
 
 
 def told(update: Update) -> Act:
@@ -48,7 +48,7 @@ def told(update: Update) -> Act:
 
     async def act(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen
-        assert isinstance(screen, ChooseScreen)
+        assert isinstance(screen, BrowserScreen)
         message = SurveyUpdated(update.survey, update=update)
         message.number = screen.survey_number
         screen.post_message(message)
@@ -132,7 +132,7 @@ async def test_marked_around(picture: SnapshotAssertion) -> None:
 async def test_more_than_is_listed(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_fs.screens.choose_rows.ROWS_LISTED", 3)
+    monkeypatch.setattr("tui_fs.screens.browser_rows.ROWS_LISTED", 3)
     listing = replace(spool_listing(), not_listed=198_000)
     assert await look(choose(), told(replace(COMPLETE, listing=listing))) == picture
 
@@ -151,10 +151,10 @@ class Beside:
     """A browser that only remembers."""
 
     def __init__(self) -> None:
-        self._marks = Marks()
+        self._marks = Selection()
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> Selection:
         """What is marked."""
         return self._marks
 

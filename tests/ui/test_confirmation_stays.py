@@ -19,7 +19,7 @@ from tui_fs.screens.frame import Settings
 from tui_fs.screens.messages import SurveyUpdated
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.strategies.registry import STRATEGIES
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 from widgets.confirm_dialog import ConfirmDialog
 
 __all__ = ["a_quiet_machine", "alive"]
@@ -77,7 +77,7 @@ async def ask(pilot: Pilot[None], preview: PreviewScreen, strategy: StrategyName
 
 def chosen(preview: PreviewScreen) -> str:
     """Return the strategy under the cursor."""
-    row = preview.query_one(BarList).cursor_row
+    row = preview.query_one(BarTable).cursor_row
     assert row is not None
     return row.key
 
@@ -140,7 +140,7 @@ async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Pla
             await pilot.press(key)
             assert (chosen(preview), shown_command(preview)) == (strategy, shown), key
             assert pilot.app.screen is question, key
-        rows = preview.query_one(BarList).region
+        rows = preview.query_one(BarTable).region
         for line in range(rows.y, rows.bottom):
             await pilot.click(offset=(1, line))
             assert (chosen(preview), shown_command(preview)) == (strategy, shown), line

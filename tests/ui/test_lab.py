@@ -29,7 +29,7 @@ from tests.ui.recorded_lab import (
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.results import Ending, RunEnded
 from tui_fs.model.errors import BadInput, Missing
-from tui_fs.screens.choose import ChooseScreen
+from tui_fs.screens.browser import BrowserScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.help import HelpScreen
 from tui_fs.screens.jobs import JobsScreen
@@ -291,7 +291,7 @@ async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_lab_opens_from_the_browser_and_once() -> None:
     # Given a browser / When L is pressed, twice / Then the lab opens once, and knows its directory
-    app = Host(ChooseScreen("/srv/spool", Settings()))
+    app = Host(BrowserScreen("/srv/spool", Settings()))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
         await pilot.press("L")

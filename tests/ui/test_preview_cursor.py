@@ -2,7 +2,7 @@
 
 from tests.ui.recorded import Host, maildrop_survey
 from tests.ui.test_screens import SMALL, a_quiet_machine, counted, preview, settle
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine"]
 
@@ -15,7 +15,7 @@ async def test_a_key_that_was_not_heard_of_yet_is_not_undone() -> None:
         await settle(pilot)
         await counted(maildrop_survey())(pilot)
         await settle(pilot)
-        rows = screen.query_one(BarList)
+        rows = screen.query_one(BarTable)
         assert rows.cursor_row is not None
         assert rows.cursor_row.key == "rm"
         # When a person moves on, and new figures come before the screen has heard of that

@@ -82,7 +82,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/nowhere/state")
     monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", SilentSurvey)
     disk = FileSystem("ext4", "/dev/vda1", "/", False, 250 << 30, 20 << 30, 19 << 30, 10**7, 10**5)
-    monkeypatch.setattr("tui_fs.screens.choose.file_system_of", lambda _: disk)
+    monkeypatch.setattr("tui_fs.screens.browser.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.tools_of", _all_tools)
     monkeypatch.setattr("tui_fs.job.path_safety.replaceable_part", lambda *_: None)

@@ -9,9 +9,9 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.figure_table import layout_table
 from widgets.fitted_lines import FittedLines, Line
 from widgets.span_bars import layout_bars
+from widgets.stats_table import layout_table
 from widgets.table_pair import layout_pair
 
 

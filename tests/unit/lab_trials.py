@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.lab.conductor import Conductor
 from tui_fs.lab.experiment import (
     Experiment,
     Pipeline,
@@ -23,6 +22,7 @@ from tui_fs.lab.results import (
     StepRan,
     fold,
 )
+from tui_fs.lab.runner import ExperimentRunner
 
 RM: tuple[Pipeline, ...] = ((("rm", "-r", "{tree}"),),)
 
@@ -76,7 +76,7 @@ def done(
     prepared = prepare(experiment_of(*trials), Scale.SMALL, str(place))
     began = RunBegan("a-test", "small", 0.0, prepared.machine, str(place), prepared.plans)
     told.append(began)
-    Conductor(prepared, str(place.parent / "kept"), told.append, goes_on).run()
+    ExperimentRunner(prepared, str(place.parent / "kept"), told.append, goes_on).run()
     return told
 
 

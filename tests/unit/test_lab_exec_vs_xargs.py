@@ -15,7 +15,6 @@ from tui_fs.lab.experiments.exec_vs_xargs import (
     WHOLE,
     fitting,
 )
-from tui_fs.lab.recipes import Flat
 from tui_fs.lab.results import (
     LabEvent,
     Machine,
@@ -27,6 +26,7 @@ from tui_fs.lab.results import (
     StepRan,
     fold,
 )
+from tui_fs.lab.tree_generators import Flat
 from tui_fs.model.calls import CallCount, TraceSource
 
 Counts = dict[str, dict[str, CallCount]]

@@ -27,7 +27,7 @@ from tui_fs.lab.exhibits import Bar, Bars, Curves, Line, Point
 from tui_fs.lab.experiment import TableView
 from tui_fs.lab.page import page
 from tui_fs.lab.results import Ending, Machine, Measure, RunEnded
-from tui_fs.lab.showing import exhibits_of
+from tui_fs.lab.view_model import exhibits_of
 
 _VOID = frozenset({"meta", "link", "br"})
 

@@ -12,7 +12,7 @@ from tests.unit.lab_results import (
 )
 from tui_fs.cli.lab_text import curves_as_text, exhibits_as_text, run_as_text
 from tui_fs.lab.exhibits import Bar, Bars, Curves, Exhibit, Flame, Flames, Line, Point, Row, Table
-from tui_fs.lab.showing import PUBLISHED_LABEL, exhibits_of
+from tui_fs.lab.view_model import PUBLISHED_LABEL, exhibits_of
 
 
 def _text(*exhibits: Exhibit, width: int = 80) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tui_fs.cli.arguments import directory_argument, options_of
 from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
-from tui_fs.cli.estimate_shape import estimate_as_json
+from tui_fs.cli.estimate_json import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.calibration.runner import measure, needs_measuring

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts
-from tui_fs.cli.lab_shape import comparison_as_json, run_as_json
+from tui_fs.cli.lab_json import comparison_as_json, run_as_json
 from tui_fs.cli.lab_text import exhibits_as_text, run_as_text
 from tui_fs.cli.output import (
     SCHEMA,
@@ -21,15 +21,15 @@ from tui_fs.cli.output import (
     print_json,
     print_text,
 )
-from tui_fs.lab.comparing import compared, comparison_exhibits
+from tui_fs.lab.diff import compared, comparison_exhibits
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.registry import experiment, experiments
 from tui_fs.lab.results import Ending, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
-from tui_fs.lab.showing import exhibits_of
 from tui_fs.lab.start import LabRun
+from tui_fs.lab.view_model import exhibits_of
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.survey.export_file import new_file, refuse_taken

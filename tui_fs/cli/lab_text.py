@@ -27,7 +27,7 @@ from tui_fs.lab.exhibits import (
 from tui_fs.lab.experiment import Experiment, Verdict
 from tui_fs.lab.figures import safe, shown_span, shown_tick
 from tui_fs.lab.results import Ending, Results
-from tui_fs.lab.showing import PUBLISHED_LABEL
+from tui_fs.lab.view_model import PUBLISHED_LABEL
 from tui_fs.model.units import bytes_iec, counted, duration
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}

@@ -12,7 +12,7 @@ from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument
 from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, note, print_json, print_text
-from tui_fs.cli.survey_shape import survey_as_json, survey_as_text
+from tui_fs.cli.survey_json import survey_as_json, survey_as_text
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.model.codec import encode, path_fields
 from tui_fs.model.errors import BadInput

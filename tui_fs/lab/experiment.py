@@ -1,7 +1,7 @@
 """The words an experiment is written in: trees, steps, published figures, claims, views.
 
 An experiment is a value, in a file of its own below `tui_fs.lab.experiments`. It says what is done
-and never does it: `tui_fs.lab.conductor` builds the trees and runs the steps.
+and never does it: `tui_fs.lab.runner` builds the trees and runs the steps.
 """
 
 import enum

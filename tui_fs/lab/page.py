@@ -22,7 +22,7 @@ from tui_fs.lab.experiment import Experiment, Verdict
 from tui_fs.lab.figures import shown_tick
 from tui_fs.lab.page_style import STYLE
 from tui_fs.lab.results import Ending, Machine, Measured, Results
-from tui_fs.lab.showing import PUBLISHED_LABEL, why_empty
+from tui_fs.lab.view_model import PUBLISHED_LABEL, why_empty
 from tui_fs.model.units import bytes_iec, count, duration
 
 _VERDICT_CLASSES = {
@@ -39,7 +39,7 @@ def page(
     """Return the page; every text in it that is not ours is escaped.
 
     Args:
-        exhibits: see `tui_fs.lab.showing.exhibits_of`.
+        exhibits: see `tui_fs.lab.view_model.exhibits_of`.
         run_id: as ``tui-fs lab runs`` lists it.
     """
     source = f'<p class="source">After: {text(experiment.source)}</p>' if experiment.source else ""

@@ -9,8 +9,8 @@ import time
 import traceback
 from types import FrameType
 
-from tui_fs.lab.conductor import Conductor
 from tui_fs.lab.experiment import Scale
+from tui_fs.lab.feedback import teach
 from tui_fs.lab.preparing import Prepared, prepare
 from tui_fs.lab.registry import experiment
 from tui_fs.lab.results import (
@@ -23,8 +23,8 @@ from tui_fs.lab.results import (
     event_to_json,
     fold_one,
 )
+from tui_fs.lab.runner import ExperimentRunner
 from tui_fs.lab.runs import Recorder
-from tui_fs.lab.teaching import teach
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import from_base64
@@ -88,7 +88,7 @@ def run(prepared: Prepared, folder: str) -> Ending:
             target,
         )
     )
-    conductor = Conductor(prepared, folder, teller, teller.goes_on)
+    conductor = ExperimentRunner(prepared, folder, teller, teller.goes_on)
     ending, why = Ending.DONE, ""
     try:
         conductor.run()

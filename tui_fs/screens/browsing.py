@@ -9,8 +9,8 @@ from textual.worker import get_current_worker
 
 from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.survey import Listing, Survey
-from tui_fs.screens.choose_rows import Arranged, View, arrange
-from tui_fs.screens.choose_text import Progress
+from tui_fs.screens.browser_rows import Arranged, View, arrange
+from tui_fs.screens.browser_text import Progress
 from tui_fs.screens.counting import CountingScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.messages import RowsArranged, SurveyUpdated

@@ -10,7 +10,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.survey import Survey
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.messages import Failed, SurveyUpdated
-from tui_fs.screens.questions import Questions
+from tui_fs.screens.survey_client import SurveyClient
 from tui_fs.survey.process import SurveyProcess, Update
 
 
@@ -24,7 +24,7 @@ class CountingScreen(FramedScreen):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.questions: Questions | None = None
+        self.questions: SurveyClient | None = None
         self.survey_number = 0
         self._process: SurveyProcess | None = None
 
@@ -50,7 +50,7 @@ class CountingScreen(FramedScreen):
         # In this thread, not in the worker: the kernel may end a process with the thread that
         # made it.
         self._process = SurveyProcess(paths, imported)
-        self.questions = Questions(self._process)
+        self.questions = SurveyClient(self._process)
         self.survey_number += 1
         self._follow(self._process, self.survey_number)
 

@@ -11,7 +11,6 @@ from textual.widgets import Static
 from tui_fs.model.finding import Finding
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import counted
-from tui_fs.screens.beside import BesideScreen
 from tui_fs.screens.findings_rows import (
     COLUMNS,
     finding_in_full,
@@ -20,10 +19,11 @@ from tui_fs.screens.findings_rows import (
     rows_of,
 )
 from tui_fs.screens.frame import muted
-from widgets.bar_list import BarList
+from tui_fs.screens.side_screen import SideScreen
+from widgets.bar_table import BarTable
 
 
-class FindingsScreen(BesideScreen):
+class FindingsScreen(SideScreen):
     """Findings, the gravest first, and the highlighted one in full."""
 
     KEYS: ClassVar = (
@@ -42,14 +42,14 @@ class FindingsScreen(BesideScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list above the finding in full."""
-        yield BarList(COLUMNS, id="finding-list")
+        yield BarTable(COLUMNS, id="finding-list")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="finding-in-full")
         yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
         """Show what is known so far."""
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self.show_update()
 
     def show_update(self) -> None:
@@ -61,14 +61,14 @@ class FindingsScreen(BesideScreen):
         if not survey.finished:
             note.append(" ~ so far")
         self.show_place("", displayable(survey.path), note)
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.empty_text = (
             "nothing unusual was found" if survey.finished else "nothing unusual so far"
         )
         rows.set_rows(rows_of(survey.findings, survey.path))
         self._show_finding()
 
-    def on_bar_list_highlighted(self) -> None:
+    def on_bar_table_highlighted(self) -> None:
         """Show the finding under the cursor."""
         self._show_finding()
         self.query_one("#body").scroll_home(animate=False)
@@ -81,21 +81,21 @@ class FindingsScreen(BesideScreen):
         self.query_one("#finding-in-full", Static).update(shown)
 
     def _highlighted(self) -> Finding | None:
-        row = self.query_one(BarList).cursor_row
+        row = self.query_one(BarTable).cursor_row
         return self._of(row.key) if row is not None else None
 
     def _of(self, key: str) -> Finding | None:
         findings = self.update_shown.survey.findings
         return next((finding for finding in findings if key_of(finding) == key), None)
 
-    def on_bar_list_opened(self) -> None:
+    def on_bar_table_opened(self) -> None:
         """Go there."""
         finding = self._highlighted()
         if finding is not None:
             self.app.pop_screen()
             self.browser.jump_to(finding.path)
 
-    def on_bar_list_mark_toggled(self, message: BarList.MarkToggled) -> None:
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
         """Mark the directories of a group."""
         finding = self._of(message.row.key)
         if finding is None:

@@ -8,10 +8,10 @@ from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import displayable
 from tui_fs.model.survey import NamedGroup
 from tui_fs.model.units import bytes_iec, count
-from tui_fs.screens.place import shown_below
+from tui_fs.screens.header import shown_below
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from widgets.bar_list import BarRow, Column
+from widgets.bar_table import BarRow, Column
 
 MARKS = {Severity.CRITICAL: "!!", Severity.WARNING: "!", Severity.INFO: "i"}
 SEVERITY_WORDS = {

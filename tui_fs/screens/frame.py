@@ -10,8 +10,8 @@ from textual.binding import Binding
 from textual.screen import Screen
 
 from tui_fs.screens.help import HelpScreen
-from widgets.key_line import KeyLine
-from widgets.place_line import PlaceLine
+from widgets.footer import Footer
+from widgets.header import Header
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class FramedScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the frame around `compose_body`."""
-        yield PlaceLine(id="place")
+        yield Header(id="place")
         yield from self.compose_body()
-        line = KeyLine(id="keys")
+        line = Footer(id="keys")
         line.keys = (*self.KEYS, ("?", "help"))
         yield line
 
@@ -60,7 +60,7 @@ class FramedScreen(Screen[None]):
 
     def show_place(self, verb: str, place: str, note: Text | str = "") -> None:
         """Set the line at the top: what is done, where (displayable), and a note."""
-        line = self.query_one("#place", PlaceLine)
+        line = self.query_one("#place", Header)
         line.verb, line.place = verb, place
         line.note = Text(note) if isinstance(note, str) else note
 

@@ -19,7 +19,7 @@ from tui_fs.model.units import count, duration
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
-from widgets.bar_list import BarList, BarRow, Column
+from widgets.bar_table import BarRow, BarTable, Column
 
 _COLUMNS = (
     Column("job", 6),
@@ -51,12 +51,12 @@ class JobsScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list."""
-        yield BarList(_COLUMNS, empty_text="reading…", id="jobs")
+        yield BarTable(_COLUMNS, empty_text="reading…", id="jobs")
 
     def on_mount(self) -> None:
         """Begin to look."""
         self.show_place("", "jobs")
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self._look()
 
     @work(thread=True, exclusive=True)
@@ -77,7 +77,7 @@ class JobsScreen(FramedScreen):
         if not self.is_attached:
             return
         self._jobs = {}
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.empty_text = str(why)
         rows.set_rows([])
 
@@ -85,7 +85,7 @@ class JobsScreen(FramedScreen):
         if not self.is_attached:
             return
         self._jobs = {one.job_id: one for one in found}
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.empty_text = "no jobs yet"
         rows.set_rows([_row(one) for one in found])
         live = sum(one.state.is_live for one in found)
@@ -97,7 +97,7 @@ class JobsScreen(FramedScreen):
             note += f", {count(len(damaged))} unreadable !"
         self.show_place("", "jobs", note)
 
-    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Show the job at work, or its report."""
         try:
             folder = find(message.row.key)

@@ -30,7 +30,7 @@ from tui_fs.screens.lab_text import (
     in_full,
     judgements_of,
 )
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 
 
 class LabScreen(FramedScreen):
@@ -73,14 +73,14 @@ class LabScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list above the chosen experiment in full."""
-        yield BarList(EXPERIMENT_COLUMNS, id="experiments")
+        yield BarTable(EXPERIMENT_COLUMNS, id="experiments")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="experiment-in-full")
         yield Static(Text(""), id="ask")
 
     def on_mount(self) -> None:
         """List the experiments."""
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self._show()
 
     def on_screen_resume(self) -> None:
@@ -110,7 +110,7 @@ class LabScreen(FramedScreen):
 
     def _show(self) -> None:
         found = experiments()
-        self.query_one(BarList).set_rows(experiment_rows(found, self._last, time.time()))
+        self.query_one(BarTable).set_rows(experiment_rows(found, self._last, time.time()))
         self.show_place("", "lab", f"{len(found)} experiments, {len(self._last)} run")
         self._show_chosen()
 
@@ -121,16 +121,16 @@ class LabScreen(FramedScreen):
             self.query_one("#experiment-in-full", Static).update(text)
 
     def _chosen(self) -> Experiment | None:
-        row = self.query_one(BarList).cursor_row
+        row = self.query_one(BarTable).cursor_row
         return None if row is None else experiment(row.key)
 
-    def on_bar_list_highlighted(self) -> None:
+    def on_bar_table_highlighted(self) -> None:
         """Show the experiment under the cursor, and run none that was asked for before."""
         self._withdraw()
         self._show_chosen()
         self.query_one("#body").scroll_home(animate=False)
 
-    def on_bar_list_opened(self) -> None:
+    def on_bar_table_opened(self) -> None:
         """Ask whether to run it, or run what was asked for."""
         if self._asked is None:
             self.action_ask(Scale.SMALL)

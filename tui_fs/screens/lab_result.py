@@ -19,7 +19,7 @@ from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.results import Results
 from tui_fs.lab.runs import load
-from tui_fs.lab.showing import exhibits_of
+from tui_fs.lab.view_model import exhibits_of
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.screens.frame import FramedScreen, Settings, muted
@@ -40,9 +40,9 @@ from tui_fs.screens.lab_result_text import (
 )
 from tui_fs.screens.messages import Failed
 from widgets.curve_plot import CurvePlot
-from widgets.figure_table import layout_table
 from widgets.fitted_lines import FittedLines, Line
 from widgets.span_bars import layout_bars
+from widgets.stats_table import layout_table
 
 _REPORT = "report.html"
 _PAGES = 9

@@ -20,10 +20,10 @@ from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.lab_messages import RunOver
 from tui_fs.screens.lab_result import LabResultScreen
 from tui_fs.screens.lab_text import STEP_COLUMNS, step_in_full, step_rows
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 from widgets.confirm_dialog import ConfirmDialog
-from widgets.figure_line import Figure, FigureLine
 from widgets.progress_line import ProgressLine
+from widgets.stats_line import Figure, StatsLine
 
 
 class LabRunScreen(FramedScreen):
@@ -63,13 +63,13 @@ class LabRunScreen(FramedScreen):
         """Lay out progress above the steps."""
         yield ProgressLine(id="progress")
         yield Static(Text("looking at the machine…"), id="doing")
-        yield FigureLine(id="figures")
-        yield BarList(STEP_COLUMNS, id="steps")
+        yield StatsLine(id="figures")
+        yield BarTable(STEP_COLUMNS, id="steps")
         yield Static(Text(""), id="step")
 
     def on_mount(self) -> None:
         """Begin."""
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self.show_place("running", self._experiment.name, f"{self._scale} scale")
         self._began_s = time.monotonic()
         self.set_interval(max(0.25, self.settings.interval_s), self._draw)
@@ -106,26 +106,26 @@ class LabRunScreen(FramedScreen):
             timed = sum(bool(one.runs) for one in results.measured.values())
             possible = sum(not one.why_not for one in results.measured.values())
             figures.append(Figure("timed", f"{count(timed)} of {count(possible)} steps"))
-        self.query_one(FigureLine).figures = tuple(figures)
+        self.query_one(StatsLine).figures = tuple(figures)
         if results is None or results is self._drawn:
             return
         self._drawn = results
         self.query_one(ProgressLine).fraction = results.progress.done
         if not self._is_cancelled:
             self.query_one("#doing", Static).update(Text(safe(results.progress.words)))
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.set_rows(step_rows(results))
         if self._is_followed and self._latest_step:
             rows.move_to(self._latest_step)
         self._show_step()
 
-    def on_bar_list_highlighted(self) -> None:
+    def on_bar_table_highlighted(self) -> None:
         """From now on the cursor stays where the person has put it."""
         self._is_followed = False
         self._show_step()
 
     def _show_step(self) -> None:
-        row = self.query_one(BarList).cursor_row
+        row = self.query_one(BarTable).cursor_row
         if row is not None and self._drawn is not None:
             text = step_in_full(self._drawn.measured[row.key])
             self.query_one("#step", Static).update(text)

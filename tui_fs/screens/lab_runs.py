@@ -8,7 +8,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from tui_fs.lab.comparing import comparison_exhibits
+from tui_fs.lab.diff import comparison_exhibits
 from tui_fs.lab.experiment import Experiment
 from tui_fs.lab.runs import load, stored_runs
 from tui_fs.model.errors import TuiFsError
@@ -18,7 +18,7 @@ from tui_fs.screens.lab_messages import RunsJudged
 from tui_fs.screens.lab_result import LabResultScreen
 from tui_fs.screens.lab_text import RUN_COLUMNS, Judgements, judgements_of, run_rows
 from tui_fs.screens.messages import Failed
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 
 
 class LabRunsScreen(FramedScreen):
@@ -48,12 +48,12 @@ class LabRunsScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list."""
-        yield BarList(RUN_COLUMNS, empty_text="reading…", id="runs")
+        yield BarTable(RUN_COLUMNS, empty_text="reading…", id="runs")
 
     def on_mount(self) -> None:
         """Read the runs."""
         self.show_place("runs of", self._experiment.name)
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self._look()
 
     @work(thread=True, exclusive=True, group="runs")
@@ -73,19 +73,19 @@ class LabRunsScreen(FramedScreen):
         self._show()
 
     def _show(self) -> None:
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.empty_text = "no runs yet"
         began = [_began(one.run.started_at) for one in self._runs]
         rows.set_rows(run_rows(self._runs, self._marked, began))
         note = counted(len(self._runs), "run", "runs")
         self.show_place("runs of", self._experiment.name, note)
 
-    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Show the result."""
         screen = LabResultScreen(self._experiment, message.row.key, self.settings)
         self.app.push_screen(screen)
 
-    def on_bar_list_mark_toggled(self, message: BarList.MarkToggled) -> None:
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
         """Mark at most two; the mark set first gives way."""
         folder = message.row.key
         if folder in self._marked:

@@ -17,7 +17,7 @@ from tui_fs.lab.runs import StoredRun
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import count, counted
 from tui_fs.screens.ages import age
-from widgets.bar_list import BarRow, Column
+from widgets.bar_table import BarRow, Column
 
 EXPERIMENT_COLUMNS = (
     Column("experiment", 20),

@@ -26,7 +26,7 @@ from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, counted
 from tui_fs.screens.frame import FramedScreen, Settings, muted
 from tui_fs.screens.messages import DeleteAsked
-from widgets.bar_list import BarList, BarRow, Column
+from widgets.bar_table import BarRow, BarTable, Column
 from widgets.confirm_dialog import ConfirmDialog
 
 _COLUMNS = (Column("what", 16), Column("what it does", 0))
@@ -76,14 +76,14 @@ class MaintenanceScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list and what was done."""
-        yield BarList(_COLUMNS, empty_text="looking…", id="strategies")
+        yield BarTable(_COLUMNS, empty_text="looking…", id="strategies")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="command")
 
     def on_mount(self) -> None:
         """Look what can be done."""
         self.show_place("Maintenance", displayable(self._path))
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self._look()
 
     @work(thread=True, exclusive=True, group="look")
@@ -103,23 +103,23 @@ class MaintenanceScreen(FramedScreen):
     def _show(
         self, actions: dict[str, _Action], aside: dict[str, AsideRecord], problem: str
     ) -> None:
-        if not self.is_attached or not self.query(BarList):  # it is closing
+        if not self.is_attached or not self.query(BarTable):  # it is closing
             return
         self._actions, self._aside = actions, aside
         rows = [_row(action) for action in actions.values()]
         for record in aside.values():
             meaning = f"{displayable(record.aside)}, gently"
             rows.append(BarRow(_DELETE + record.id, ("delete", meaning)))
-        self.query_one(BarList).set_rows(rows)
+        self.query_one(BarTable).set_rows(rows)
         if problem:
             self._say(Text(problem, style="bold"))
 
-    def on_bar_list_highlighted(self, message: BarList.Highlighted) -> None:
+    def on_bar_table_highlighted(self, message: BarTable.Highlighted) -> None:
         """Say why something cannot be done, in full."""
         action = self._actions.get(message.row.key)
         self._say(muted(action.impossible if action else ""))
 
-    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask whether it shall be done."""
         key = message.row.key
         if key.startswith(_DELETE):

@@ -6,12 +6,12 @@ from textual.binding import Binding
 
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import Child, EntryKind
+from tui_fs.screens.browser_rows import size_of
 from tui_fs.screens.browsing import BrowsingScreen, child_path
-from tui_fs.screens.choose_rows import size_of
 from tui_fs.screens.frame import Settings
-from tui_fs.screens.marks import Marks, Size
+from tui_fs.screens.selection import Selection, Size
 from tui_fs.survey.process import Update
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 
 _IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
 
@@ -26,7 +26,7 @@ class MarkingScreen(BrowsingScreen):
 
     def __init__(self, path: str, settings: Settings, imported: str | None = None) -> None:
         super().__init__(path, settings, imported)
-        self._marks = Marks()
+        self._marks = Selection()
         self._naming: str | None = None
 
     def heard(self, update: Update) -> None:
@@ -35,7 +35,7 @@ class MarkingScreen(BrowsingScreen):
             self._mark_named(update)
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> Selection:
         """What is marked."""
         return self._marks
 
@@ -50,12 +50,12 @@ class MarkingScreen(BrowsingScreen):
 
     def highlighted(self) -> Child | None:
         """Return what the cursor is on."""
-        row = self.query_one(BarList).cursor_row
+        row = self.query_one(BarTable).cursor_row
         if row is None or self.arranged is None:
             return None
         return self.arranged.child(row.key)
 
-    def on_bar_list_mark_toggled(self, message: BarList.MarkToggled) -> None:
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
         """Mark a directory or remove its mark; say why other entries cannot be marked."""
         child = self.arranged.child(message.row.key) if self.arranged is not None else None
         if child is not None and child.kind is EntryKind.DIRECTORY:

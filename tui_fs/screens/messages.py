@@ -8,7 +8,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.survey import Survey
-from tui_fs.screens.choose_rows import Arranged
+from tui_fs.screens.browser_rows import Arranged
 from tui_fs.screens.options import Choices
 from tui_fs.survey.process import Update
 

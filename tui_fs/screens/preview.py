@@ -54,7 +54,7 @@ from tui_fs.screens.preview_text import (
 )
 from tui_fs.screens.run import RunScreen
 from tui_fs.survey.quick_estimate import estimates
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.daemon_thread import in_daemon_thread
 
@@ -120,7 +120,7 @@ class PreviewScreen(CountingScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out counts, strategies, and the highlighted strategy's command."""
         yield Static(Text("counting…"), id="about")
-        yield BarList(COLUMNS, empty_text="counting…", id="strategies")
+        yield BarTable(COLUMNS, empty_text="counting…", id="strategies")
         with VerticalScroll(id="body", can_focus=False):
             yield Static(Text(""), id="command")
             yield Static(Text(""), id="options")
@@ -131,7 +131,7 @@ class PreviewScreen(CountingScreen):
     def on_mount(self) -> None:
         """Check the safety rules first; what is refused is not even counted."""
         self._show_targets("?")
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.active:
             why = BadInput(
@@ -266,7 +266,7 @@ class PreviewScreen(CountingScreen):
         about = self.query_one("#about", Static)
         about.update(text)
         about.add_class("refused")
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.set_rows(())
         rows.empty_text = "nothing was touched; esc goes back"
 
@@ -285,7 +285,7 @@ class PreviewScreen(CountingScreen):
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
         self.query_one("#about", Static).update(about)
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.set_rows(rows_of(found))
         chosen = self._died.strategy if self._died is not None else found.recommended
         at = rows.cursor_row
@@ -305,12 +305,12 @@ class PreviewScreen(CountingScreen):
         self.query_one("#options", Static).update(about_options(self._choices, strategy))
         self.query_one("#largest", Static).update(largest_directories(survey))
 
-    def on_bar_list_highlighted(self) -> None:
+    def on_bar_table_highlighted(self) -> None:
         """The person has chosen; keep that when the counts change."""
         self._chosen_by_person = True
         self._show_strategy()
 
-    def on_bar_list_opened(self) -> None:
+    def on_bar_table_opened(self) -> None:
         """Ask for confirmation of the highlighted strategy."""
         strategy, survey, found = self._strategy(), self._survey, self._forecast
         if not self._targets or strategy is None or survey is None or found is None:
@@ -392,7 +392,7 @@ class PreviewScreen(CountingScreen):
             app.push_screen(RunScreen(folder, self.settings))
 
     def _strategy(self) -> StrategyName | None:
-        row = self.query_one(BarList).cursor_row
+        row = self.query_one(BarTable).cursor_row
         return StrategyName(row.key) if row is not None else None
 
     def action_options(self) -> None:

@@ -18,7 +18,7 @@ from tui_fs.model.target import command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
 from tui_fs.screens.options import Choices
 from tui_fs.strategies.registry import STRATEGIES
-from widgets.bar_list import BarRow, Column
+from widgets.bar_table import BarRow, Column
 
 COLUMNS = (
     Column("strategy", 8),

@@ -16,7 +16,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import counted
 from tui_fs.screens.frame import FramedScreen, Settings, muted
-from widgets.bar_list import BarList, BarRow, Column
+from widgets.bar_table import BarRow, BarTable, Column
 
 SECONDS = 10
 _COLUMNS = (
@@ -68,7 +68,7 @@ class ProfileScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         """Lay out the list, and where the files are."""
-        yield BarList(_COLUMNS, empty_text="tui-fs did nothing but wait", id="flames")
+        yield BarTable(_COLUMNS, empty_text="tui-fs did nothing but wait", id="flames")
         kept = f"speedscope and raw files: {displayable(self._profile.folder)}"
         yield Static(muted(kept), id="kept")
 
@@ -77,7 +77,7 @@ class ProfileScreen(FramedScreen):
         samples, found = flames(self._profile.raw.splitlines(), _MOST_ROWS)
         note = f"{SECONDS} seconds, at work in {counted(samples, 'sample', 'samples')}"
         self.show_place("", "tui-fs itself", note)
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         rows.set_rows([_row(number, one) for number, one in enumerate(found)])
         rows.focus()
 

@@ -11,16 +11,16 @@ from textual.widgets import Static
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import LargeDirectory, Ranking
 from tui_fs.model.units import count
-from tui_fs.screens.beside import BesideScreen
-from tui_fs.screens.browser import Browser
+from tui_fs.screens.browser_access import BrowserAccess
 from tui_fs.screens.frame import Settings
-from tui_fs.screens.marks import Size
 from tui_fs.screens.ranking_rows import TITLES, columns_of, following, rows_of
+from tui_fs.screens.selection import Size
+from tui_fs.screens.side_screen import SideScreen
 from tui_fs.survey.process import Update
-from widgets.bar_list import BarList
+from widgets.bar_table import BarTable
 
 
-class RankingScreen(BesideScreen):
+class RankingScreen(SideScreen):
     """Up to a thousand directories, whatever depth they are at."""
 
     KEYS: ClassVar = (
@@ -42,7 +42,7 @@ class RankingScreen(BesideScreen):
         Binding("t", "app.pop_screen", tooltip="Go back", show=False),
     ]
 
-    def __init__(self, browser: Browser, update: Update, settings: Settings) -> None:
+    def __init__(self, browser: BrowserAccess, update: Update, settings: Settings) -> None:
         super().__init__(browser, update, settings)
         self._by = Ranking.ENTRIES
         self._has_moved = False
@@ -50,12 +50,12 @@ class RankingScreen(BesideScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out what is ranked, and the list."""
         yield Static(Text(""), id="totals")
-        yield BarList(columns_of(self._by), empty_text="reading…", id="ranking")
+        yield BarTable(columns_of(self._by), empty_text="reading…", id="ranking")
         yield Static(Text(""), id="marks")
 
     def on_mount(self) -> None:
         """Ask for the first ranking."""
-        self.query_one(BarList).focus()
+        self.query_one(BarTable).focus()
         self.browser.rank(self._by)
         self.show_update()
 
@@ -67,7 +67,7 @@ class RankingScreen(BesideScreen):
         self.show_place(
             "", displayable(survey.path), Text("" if survey.finished else "~ so far", "bold")
         )
-        rows = self.query_one(BarList)
+        rows = self.query_one(BarTable)
         is_wanted = update.ranked_by is self._by
         ranking = update.ranking if is_wanted else ()
         self.query_one("#totals", Static).update(self._about(len(ranking)))
@@ -87,7 +87,7 @@ class RankingScreen(BesideScreen):
             line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
         return line
 
-    def on_bar_list_highlighted(self) -> None:
+    def on_bar_table_highlighted(self) -> None:
         """From now on the cursor stays on its directory when the order changes."""
         self._has_moved = True
 
@@ -97,12 +97,12 @@ class RankingScreen(BesideScreen):
         self.browser.rank(self._by)
         self.show_update()
 
-    def on_bar_list_opened(self, message: BarList.Opened) -> None:
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Go there."""
         self.app.pop_screen()
         self.browser.jump_to(PathStr(message.row.key))
 
-    def on_bar_list_mark_toggled(self, message: BarList.MarkToggled) -> None:
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
         """Mark a directory; all that is known of it is that it holds at least what is in it."""
         one = self._of(message.row.key)
         if one is not None:

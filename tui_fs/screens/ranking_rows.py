@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from tui_fs.model.survey import LargeDirectory, Ranking
 from tui_fs.model.units import bytes_iec, count
 from tui_fs.screens.ages import age
-from tui_fs.screens.place import shown_below
-from widgets.bar_list import BarRow, Column
+from tui_fs.screens.header import shown_below
+from widgets.bar_table import BarRow, Column
 from widgets.lazy_rows import LazyRows
 
 TITLES = {

@@ -21,7 +21,7 @@ from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.messages import Failed, GoOnAsked
 from tui_fs.screens.report_text import call_rows, details, headline, where_kept
 from widgets.call_table import CallTable
-from widgets.key_line import KeyLine
+from widgets.footer import Footer
 
 
 class ReportScreen(FramedScreen):
@@ -79,7 +79,7 @@ class ReportScreen(FramedScreen):
     def _show(self, report: dict[str, Any], snapshot: Snapshot, died: Plan | None) -> None:
         self._snapshot, self._died = snapshot, died
         if died is not None and read_only_reason(by_option=self.settings.read_only) is None:
-            self.query_one(KeyLine).keys = (
+            self.query_one(Footer).keys = (
                 ("r", "go on with the rest…"),
                 *self.KEYS,
                 ("?", "help"),

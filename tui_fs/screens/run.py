@@ -38,9 +38,9 @@ from tui_fs.screens.run_text import (
 )
 from widgets.call_table import CallTable
 from widgets.confirm_dialog import ConfirmDialog
-from widgets.figure_line import FigureLine
 from widgets.progress_line import ProgressLine
 from widgets.rate_graph import RateGraph, RateHistory
+from widgets.stats_line import StatsLine
 
 _RANKS = {
     (0, IoPriority.NORMAL): (10, IoPriority.LOW),
@@ -91,8 +91,8 @@ class RunScreen(FramedScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out progress above the table of calls."""
         yield ProgressLine(id="progress")
-        yield FigureLine(id="figures")
-        yield FigureLine(id="more-figures")
+        yield StatsLine(id="figures")
+        yield StatsLine(id="more-figures")
         yield RateGraph(id="rate")
         yield CallTable(id="calls")
         yield Static(Text(""), id="usage")
@@ -143,8 +143,8 @@ class RunScreen(FramedScreen):
         progress = self.query_one(ProgressLine)
         progress.fraction = snapshot.fraction
         progress.caption = progress_caption(snapshot)
-        self.query_one("#figures", FigureLine).figures = figures_of(snapshot, message.state)
-        self.query_one("#more-figures", FigureLine).figures = more_figures_of(snapshot)
+        self.query_one("#figures", StatsLine).figures = figures_of(snapshot, message.state)
+        self.query_one("#more-figures", StatsLine).figures = more_figures_of(snapshot)
         if message.state is JobState.RUNNING and snapshot.rate_per_s is not None:
             self._history.add(snapshot.elapsed_s - snapshot.paused_s, snapshot.rate_per_s)
         graph = self.query_one(RateGraph)

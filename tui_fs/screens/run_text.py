@@ -10,7 +10,7 @@ from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from widgets.call_table import CallRow
-from widgets.figure_line import Figure
+from widgets.stats_line import Figure
 
 _STATE_WORDS = {
     JobState.RUNNING: "deleting",

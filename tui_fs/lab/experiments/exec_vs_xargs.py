@@ -29,8 +29,8 @@ from tui_fs.lab.experiment import (
     Trial,
     View,
 )
-from tui_fs.lab.recipes import Flat
 from tui_fs.lab.results import Measure, Results
+from tui_fs.lab.tree_generators import Flat
 from tui_fs.model.strategy import Argv
 
 WHOLE = {Scale.SMALL: 5_000, Scale.PUBLISHED: 200_000}

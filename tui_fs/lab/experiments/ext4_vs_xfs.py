@@ -19,8 +19,8 @@ from tui_fs.lab.experiment import (
     View,
     judged,
 )
-from tui_fs.lab.recipes import BLOCK_BYTES, Realistic
 from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.lab.tree_generators import BLOCK_BYTES, Realistic
 from tui_fs.model.units import count
 
 _PLACES = (Place.EXT4, Place.XFS, Place.BTRFS)

@@ -16,8 +16,8 @@ from tui_fs.lab.experiment import (
     View,
     judged,
 )
-from tui_fs.lab.recipes import Wide
 from tui_fs.lab.results import Measure, Results
+from tui_fs.lab.tree_generators import Wide
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.strategy import Argv, Options
 from tui_fs.strategies.rmtree import Rmtree

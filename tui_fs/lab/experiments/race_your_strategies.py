@@ -20,9 +20,9 @@ from tui_fs.lab.experiment import (
     View,
     judged,
 )
-from tui_fs.lab.recipes import Wide
 from tui_fs.lab.results import Measure, NotMeasured, Results
-from tui_fs.lab.sampled import sample
+from tui_fs.lab.shape_copy import sample
+from tui_fs.lab.tree_generators import Wide
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.base import Strategy

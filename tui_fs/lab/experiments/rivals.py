@@ -20,8 +20,8 @@ from tui_fs.lab.experiment import (
     judged,
 )
 from tui_fs.lab.other_rms import UUTILS_TOOLS, uutils_rm
-from tui_fs.lab.recipes import Chain, Flat, Realistic, Wide
 from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.lab.tree_generators import Chain, Flat, Realistic, Wide
 from tui_fs.linux.engine import NAME as ENGINE
 from tui_fs.model.units import bytes_iec
 

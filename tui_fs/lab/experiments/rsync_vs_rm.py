@@ -23,8 +23,8 @@ from tui_fs.lab.experiment import (
     judged,
 )
 from tui_fs.lab.figures import shown, shown_span
-from tui_fs.lab.recipes import Flat
 from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.lab.tree_generators import Flat
 
 FEW, MANY, MORE = 10, 10_000, 100_000
 """Files in a tree; the text has the first two."""

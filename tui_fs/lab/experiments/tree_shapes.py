@@ -19,7 +19,6 @@ from tui_fs.lab.experiment import (
     View,
 )
 from tui_fs.lab.other_rms import UUTILS_TOOLS, uutils_rm
-from tui_fs.lab.recipes import Chain, Flat, Wide
 from tui_fs.lab.results import Measure, Results
 from tui_fs.lab.shape_claims import (
     BUSYBOX,
@@ -37,6 +36,7 @@ from tui_fs.lab.shape_claims import (
     growing,
     key_of,
 )
+from tui_fs.lab.tree_generators import Chain, Flat, Wide
 from tui_fs.linux.engine import NAME as ENGINE
 
 _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}

@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.lab.recipes import Builder, Tick, blocks_bytes
+from tui_fs.lab.tree_generators import Builder, Tick, blocks_bytes
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import BadInput

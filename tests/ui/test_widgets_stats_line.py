@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.app import App, ComposeResult
 
-from widgets.figure_line import Figure, FigureLine, figure_parts, line_parts
+from widgets.stats_line import Figure, StatsLine, figure_parts, line_parts
 
 FIGURES = (
     Figure("/s", "81,204"),
@@ -44,13 +44,13 @@ def test_the_line_is_never_wider_than_its_cells(width: int) -> None:
 
 class LineApp(App[None]):
     def compose(self) -> ComposeResult:
-        yield FigureLine()
+        yield StatsLine()
 
 
 async def test_the_widget_draws_its_figures_as_they_are() -> None:
     app = LineApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        line = app.query_one(FigureLine)
+        line = app.query_one(StatsLine)
         line.figures = (Figure("[/b]", "[red]"), Figure("漢", "1"), Figure("", ""))
         await pilot.pause()
         assert line.render().plain == "[red] [/b] · 1 漢"

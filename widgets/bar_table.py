@@ -18,7 +18,7 @@ from widgets.bar_row import BarRow, Column, check_columns, header_line, row_part
 from widgets.cell_drawing import fit_cells
 from widgets.row_cursor import RowCursor
 
-__all__ = ["BarList", "BarRow", "Column"]
+__all__ = ["BarRow", "BarTable", "Column"]
 
 HEADER_HEIGHT = 1
 
@@ -34,7 +34,7 @@ _KEYS = (
 )
 
 
-class BarList(ScrollView, can_focus=True, inherit_bindings=False):
+class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     """A list of rows with a header that stays, a cursor, marks and bars.
 
     Rows are kept as the sequence given, not copied, and drawn on demand: a million of them
@@ -58,7 +58,7 @@ class BarList(ScrollView, can_focus=True, inherit_bindings=False):
     }
 
     DEFAULT_CSS = """
-    BarList {
+    BarTable {
         background: $background;
         color: $foreground;
         overflow-x: hidden;
@@ -88,13 +88,13 @@ class BarList(ScrollView, can_focus=True, inherit_bindings=False):
     class _AboutRow(Message):
         """Something the user did to a row."""
 
-        def __init__(self, bar_list: BarList, row: BarRow) -> None:
+        def __init__(self, bar_list: BarTable, row: BarRow) -> None:
             self.bar_list = bar_list
             self.row = row
             super().__init__()
 
         @property
-        def control(self) -> BarList:
+        def control(self) -> BarTable:
             """The list that sent the message."""
             return self.bar_list
 
@@ -122,7 +122,7 @@ class BarList(ScrollView, can_focus=True, inherit_bindings=False):
             ValueError: If not exactly one column takes the remaining width.
         """
         super().__init__(name=name, id=id, classes=classes)
-        self.set_reactive(BarList.empty_text, empty_text)
+        self.set_reactive(BarTable.empty_text, empty_text)
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
         self.set_columns(columns)

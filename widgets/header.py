@@ -15,13 +15,13 @@ from widgets.cell_drawing import fit_end
 GAP = 2
 
 
-class PlaceLine(Widget):
+class Header(Widget):
     """Draws a verb, a path of which the end matters most, and a note at the right."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"place-line--place", "place-line--note"}
 
     DEFAULT_CSS = """
-    PlaceLine {
+    Header {
         height: 1;
         padding: 0 1;
 

@@ -294,7 +294,7 @@ def test_what_cannot_be_counted_is_timed_all_the_same(
     # Given that nothing may count
     needs_root("counting system calls")
 
-    monkeypatch.setattr("tui_fs.lab.conductor.open_source", _only_off)
+    monkeypatch.setattr("tui_fs.lab.runner.open_source", _only_off)
     step = Step("rm", "rm", RM, counting=Counting.CALLS)
     # When done / Then it is timed, and why it was not counted is told
     events = done(place, Trial((step,), Files(), rounds=2))

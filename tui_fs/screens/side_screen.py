@@ -3,13 +3,13 @@
 from textual.binding import Binding
 from textual.widgets import Static
 
-from tui_fs.screens.browser import Browser
-from tui_fs.screens.choose_text import marks_line
+from tui_fs.screens.browser_access import BrowserAccess
+from tui_fs.screens.browser_text import marks_line
 from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.survey.process import Update
 
 
-class BesideScreen(FramedScreen):
+class SideScreen(FramedScreen):
     """A screen over the browser that goes on counting."""
 
     BINDINGS = [
@@ -17,7 +17,7 @@ class BesideScreen(FramedScreen):
         Binding("u", "unmark_all", tooltip="Remove all marks"),
     ]
 
-    def __init__(self, browser: Browser, update: Update, settings: Settings) -> None:
+    def __init__(self, browser: BrowserAccess, update: Update, settings: Settings) -> None:
         super().__init__(settings)
         self.browser = browser
         self.update_shown = update

@@ -26,13 +26,13 @@ def _length(keys: Sequence[tuple[str, str]]) -> int:
     return cell_len(GAP.join(f"{key} {label}" for key, label in keys))
 
 
-class KeyLine(Widget):
+class Footer(Widget):
     """Draws pairs of key and label."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--label"}
 
     DEFAULT_CSS = """
-    KeyLine {
+    Footer {
         height: 1;
         padding: 0 1;
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trees import chain
-from tui_fs.lab import room
+from tui_fs.lab import disk_check
+from tui_fs.lab.disk_check import Needed, Needs, needed_on, needs_of, refuse_without_room
 from tui_fs.lab.experiment import Place, Trial
-from tui_fs.lab.room import Needed, Needs, needed_on, needs_of, refuse_without_room
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.model.errors import Refused
@@ -138,9 +138,9 @@ def test_a_share_of_the_disk_is_never_filled(
     monkeypatch: pytest.MonkeyPatch, filesystem: FileSystem, needs: Needs, words: str
 ) -> None:
     # Given a disk of 1,000 GiB with 30 available, half its inodes free, and 8 GiB of memory
-    monkeypatch.setattr(room, "file_system_of", lambda _: filesystem)
+    monkeypatch.setattr(disk_check, "file_system_of", lambda _: filesystem)
     memory = MemoryRoom(8 * GIB, "the memory of this machine")
-    monkeypatch.setattr(room, "memory_room", lambda: memory)
+    monkeypatch.setattr(disk_check, "memory_room", lambda: memory)
     # When asked for that much / Then it is refused only if a fiftieth would not stay free
     if not words:
         refuse_without_room(needs, "/somewhere")
@@ -152,8 +152,8 @@ def test_a_share_of_the_disk_is_never_filled(
 
 def test_memory_that_cannot_be_known_is_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a system that does not tell its memory / When asked / Then not refused
-    monkeypatch.setattr(room, "file_system_of", lambda _: DISK)
-    monkeypatch.setattr(room, "memory_room", lambda: None)
+    monkeypatch.setattr(disk_check, "file_system_of", lambda _: DISK)
+    monkeypatch.setattr(disk_check, "memory_room", lambda: None)
     refuse_without_room(Needs(0, 0, GIB), "/somewhere")
 
 

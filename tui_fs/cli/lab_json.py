@@ -1,7 +1,7 @@
 """Runs of the lab as JSON, with raw figures."""
 
 from tui_fs.cli.output import SCHEMA
-from tui_fs.lab.comparing import StepPair
+from tui_fs.lab.diff import StepPair
 from tui_fs.lab.experiment import Experiment
 from tui_fs.lab.results import Measured, Results
 from tui_fs.model.codec import Json, encode

@@ -28,7 +28,7 @@ from tui_fs.lab.experiment import (
     judged,
 )
 from tui_fs.lab.results import FileState, Measure
-from tui_fs.lab.showing import PUBLISHED_LABEL, exhibits_of
+from tui_fs.lab.view_model import PUBLISHED_LABEL, exhibits_of
 from tui_fs.model.calls import CallCount
 
 _NO_FOLDER = "/nonexistent"

@@ -70,7 +70,7 @@ def line_parts(figures: Sequence[Figure], width: int) -> list[tuple[Component, s
     return []
 
 
-class FigureLine(Widget):
+class StatsLine(Widget):
     """One line of figures."""
 
     COMPONENT_CLASSES = {
@@ -82,7 +82,7 @@ class FigureLine(Widget):
     }
 
     DEFAULT_CSS = """
-    FigureLine {
+    StatsLine {
         height: 1;
 
         & > .figure-line--separator { color: $text-muted; }

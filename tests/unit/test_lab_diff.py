@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.lab_results import plan, results_of
-from tui_fs.lab.comparing import compared, comparison_exhibits
+from tui_fs.lab.diff import compared, comparison_exhibits
 from tui_fs.lab.exhibits import Table
 from tui_fs.lab.results import Measure
 from tui_fs.model.calls import CallCount

@@ -11,8 +11,8 @@ from tui_fs.model.survey import Listing, Survey
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.screens.findings_rows import MARKS
 from tui_fs.screens.frame import muted
-from tui_fs.screens.marks import Marks
-from tui_fs.screens.place import shown_below
+from tui_fs.screens.header import shown_below
+from tui_fs.screens.selection import Selection
 
 _TOLD_AGE_S = 60
 
@@ -70,7 +70,7 @@ def _completeness(survey: Survey, listing: Listing, progress: Progress) -> Text:
 
 
 def marks_line(
-    marks: Marks, path: str = "", search: str = "", hint: str = "d previews · u unmarks"
+    marks: Selection, path: str = "", search: str = "", hint: str = "d previews · u unmarks"
 ) -> Text:
     """Return what is marked and what is searched; nothing if neither is."""
     line = Text(no_wrap=True, overflow="ellipsis")

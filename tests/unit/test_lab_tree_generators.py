@@ -17,8 +17,8 @@ from tests.trees import census, chain, flat, manifest
 from tests.unit.scratching import told_by_child
 from tests.unit.survey_trees import TREES, Tree, grown
 from tui_fs.lab.experiment import Recipe
-from tui_fs.lab.recipes import BLOCK_BYTES, Chain, Flat, Realistic, Wide, blocks_bytes
-from tui_fs.lab.sampled import LARGEST_BYTES, Sampled, name_of, sample
+from tui_fs.lab.shape_copy import LARGEST_BYTES, Sampled, name_of, sample
+from tui_fs.lab.tree_generators import BLOCK_BYTES, Chain, Flat, Realistic, Wide, blocks_bytes
 from tui_fs.model.errors import BadInput, TuiFsError
 
 

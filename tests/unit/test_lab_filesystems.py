@@ -23,10 +23,10 @@ from tests.unit.scratching import (
     told_by_child,
 )
 from tui_fs.job.scratch import PREFIX
-from tui_fs.lab import places as lab_places
+from tui_fs.lab import filesystems as lab_places
+from tui_fs.lab.disk_check import needed_on
 from tui_fs.lab.experiment import Place, Trial
-from tui_fs.lab.places import SHARED_MEMORY, Places, why_not_place
-from tui_fs.lab.room import needed_on
+from tui_fs.lab.filesystems import SHARED_MEMORY, Places, why_not_place
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.namespaces import mount_tmpfs, own_mounts, unmount

@@ -11,8 +11,8 @@ from tui_fs.model.survey import Child, EntryKind, Listing
 from tui_fs.model.units import bytes_iec, count
 from tui_fs.screens.ages import age
 from tui_fs.screens.findings_rows import MARKS, flag_of
-from tui_fs.screens.marks import Size
-from widgets.bar_list import BarRow, Column
+from tui_fs.screens.selection import Size
+from widgets.bar_table import BarRow, Column
 from widgets.lazy_rows import LazyRows
 
 ROWS_LISTED = 20_000

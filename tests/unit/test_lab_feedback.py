@@ -11,8 +11,8 @@ from tests.unit.test_estimate_recommendation import estimate
 from tui_fs.estimate.calibration import LearnedFactor
 from tui_fs.estimate.time import typical
 from tui_fs.job.calibration.store import FACTOR_BELIEVED, keep, load_calibration
+from tui_fs.lab.feedback import predictions, teach
 from tui_fs.lab.results import LabEvent, Machine, Results, Run, RunBegan, StepPlan, StepRan, fold
-from tui_fs.lab.teaching import predictions, teach
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.eta import SHORTEST_TELLING_S

@@ -4,7 +4,7 @@ from tui_fs.model.survey import Ranking
 from tui_fs.survey.process import SurveyProcess, Update
 
 
-class Questions:
+class SurveyClient:
     """Asks for what is wished last.
 
     A question goes out when the one before it is answered: whoever walks quickly through

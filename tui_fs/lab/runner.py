@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from tui_fs.job.launcher import StepsEnd, run_steps
 from tui_fs.job.scratch import Scratch, empty_directory, remove_left_over
 from tui_fs.lab.experiment import PIN, Counting, Place, Step, Trial
-from tui_fs.lab.places import Places
+from tui_fs.lab.feedback import predictions
+from tui_fs.lab.filesystems import Places
 from tui_fs.lab.preparing import EMPTY, EVERY_NAME, TREE, Prepared, pipelines
 from tui_fs.lab.results import (
     FileState,
@@ -29,7 +30,6 @@ from tui_fs.lab.results import (
     StepLeft,
     StepRan,
 )
-from tui_fs.lab.teaching import predictions
 from tui_fs.linux.drop_caches import drop_caches, write_out
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.inode_flags import spread_subdirectories
@@ -55,7 +55,7 @@ _COUNTING = {
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Conductor:
+class ExperimentRunner:
     """One run of an experiment.
 
     Args:

@@ -21,7 +21,7 @@ class Size:
     is_whole: bool = False
 
 
-class Marks:
+class Selection:
     """Marked directories, none inside another, at most as many as one job takes."""
 
     def __init__(self) -> None:

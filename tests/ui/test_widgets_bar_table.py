@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.bar_list import BarList, BarRow, Column
 from widgets.bar_row import column_widths, header_line, row_parts
+from widgets.bar_table import BarRow, BarTable, Column
 from widgets.row_cursor import RowCursor
 
 COLUMNS = (
@@ -37,24 +37,24 @@ class ListApp(App[None]):
         self.messages: list[tuple[str, str]] = []
 
     def compose(self) -> ComposeResult:
-        yield BarList(COLUMNS)
+        yield BarTable(COLUMNS)
 
     @property
-    def bar_list(self) -> BarList:
-        return self.query_one(BarList)
+    def bar_list(self) -> BarTable:
+        return self.query_one(BarTable)
 
     def lines(self) -> list[str]:
         """The lines of the list as they stand on the screen."""
         bar_list = self.bar_list
         return [bar_list.render_line(y).text for y in range(bar_list.size.height)]
 
-    def on_bar_list_highlighted(self, event: BarList.Highlighted) -> None:
+    def on_bar_table_highlighted(self, event: BarTable.Highlighted) -> None:
         self.messages.append(("highlighted", event.row.key))
 
-    def on_bar_list_opened(self, event: BarList.Opened) -> None:
+    def on_bar_table_opened(self, event: BarTable.Opened) -> None:
         self.messages.append(("opened", event.row.key))
 
-    def on_bar_list_mark_toggled(self, event: BarList.MarkToggled) -> None:
+    def on_bar_table_mark_toggled(self, event: BarTable.MarkToggled) -> None:
         self.messages.append(("marked", event.row.key))
 
 
@@ -112,7 +112,7 @@ def test_the_bar_gives_way_to_the_name_on_a_narrow_terminal() -> None:
 )
 def test_columns_that_cannot_be_laid_out_are_refused(columns: tuple[Column, ...]) -> None:
     with pytest.raises(ValueError, match="width 0"):
-        BarList(columns)
+        BarTable(columns)
 
 
 def test_tones_name_their_component() -> None:
@@ -255,10 +255,10 @@ async def test_a_click_moves_and_a_second_click_opens() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         app.bar_list.set_rows(rows("abc"))
         await pilot.pause()
-        await pilot.click(BarList, offset=(30, 3))
-        await pilot.click(BarList, offset=(30, 3))
-        await pilot.click(BarList, offset=(30, 0))
-        await pilot.click(BarList, offset=(30, 9))
+        await pilot.click(BarTable, offset=(30, 3))
+        await pilot.click(BarTable, offset=(30, 3))
+        await pilot.click(BarTable, offset=(30, 0))
+        await pilot.click(BarTable, offset=(30, 9))
         assert app.messages == [("highlighted", "c"), ("opened", "c")]
 
 
