@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
-from widgets.typable_text import TYPABLE
+from widgets.path_input import TYPABLE
 
 # A held Enter repeats after 0.25 s at the earliest; what comes sooner was meant for the screen
 # below.

@@ -10,7 +10,9 @@ from textual.suggester import Suggester
 from textual.widgets import Input
 
 from widgets.directory_completion import DirectorySuggester
-from widgets.typable_text import TYPABLE
+
+# Control characters and lone surrogates cannot be typed and would reach the terminal.
+TYPABLE = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*"
 
 
 class PathInput(Input):

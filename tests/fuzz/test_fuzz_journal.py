@@ -21,7 +21,7 @@ from tui_fs.model.events import EntryFailed, Event, JobFinished, event_from_json
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.screens.report_text import call_rows, details, headline, where_kept
+from tui_fs.screens.report import call_rows, details, headline, where_kept
 
 KINDS = get_args(Event)
 any_event: st.SearchStrategy[Event] = st.one_of([values_of(kind) for kind in KINDS])

@@ -11,7 +11,7 @@ from tui_fs.job.permission import MOST_TARGETS
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.survey import Child, EntryKind, Listing, Ranking, Totals
-from tui_fs.screens import ranking_rows
+from tui_fs.screens import ranking
 from tui_fs.screens.ages import age
 from tui_fs.screens.browser_rows import (
     MORE_KEY,
@@ -22,7 +22,7 @@ from tui_fs.screens.browser_rows import (
     columns_of,
     sizes_of,
 )
-from tui_fs.screens.findings_rows import COLUMNS
+from tui_fs.screens.findings import COLUMNS
 from tui_fs.screens.header import place_note
 from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient
@@ -235,8 +235,8 @@ def test_only_rows_in_view_are_made() -> None:
 
 
 def test_a_path_that_is_too_long_keeps_its_end() -> None:
-    rows = ranking_rows.rows_of(RANKING, Ranking.ENTRIES, "/", (), NOW_S)
-    columns = ranking_rows.columns_of(Ranking.ENTRIES)
+    rows = ranking.rows_of(RANKING, Ranking.ENTRIES, "/", (), NOW_S)
+    columns = ranking.columns_of(Ranking.ENTRIES)
     drawn = "".join(text for _, text in row_parts(rows[2], columns, 60))
     assert drawn.rstrip().endswith("/one/cache/")
     assert len(drawn) == 60

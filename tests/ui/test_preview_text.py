@@ -5,7 +5,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey, Totals
-from tui_fs.screens.preview_text import about_estimate, about_targets
+from tui_fs.screens.preview import about_estimate, about_targets
 
 MIB = 1 << 20
 SURVEY = Survey(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tui_fs.cli.arguments import options_of, trace_of
 from tui_fs.cli.command_process import set_left_running, watch_session
 from tui_fs.cli.counting import count_tree
-from tui_fs.cli.estimate_json import estimate_as_json
+from tui_fs.cli.estimate import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json, print_text

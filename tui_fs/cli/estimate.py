@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from tui_fs.cli.arguments import directory_argument, options_of
 from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
-from tui_fs.cli.estimate_json import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.calibration.runner import measure, needs_measuring
@@ -15,14 +14,38 @@ from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate
 from tui_fs.linux.mounts import has_lower_layers, mounts_below, read_mounts
 from tui_fs.linux.pins import take_pin
-from tui_fs.model.codec import encode
+from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import Refused, cannot_examine
+from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import QuickEstimate, rounded
 from tui_fs.model.space import LOWER_LAYER_WORDS
 from tui_fs.model.target import Target, command_lines, common_directory, in_words, target_fields
 from tui_fs.model.units import bytes_iec, count, counted, duration_span
 from tui_fs.survey.findings.barriers import find_external_uses, mount_findings, use_findings
+
+
+def estimate_as_json(estimate: Estimate) -> dict[str, object]:
+    """Return one strategy's estimate in the shape of the CLI contract."""
+    return {
+        "strategy": estimate.strategy,
+        "seconds_low": round(estimate.seconds_low, 3),
+        "seconds": round(estimate.seconds, 3),
+        "seconds_high": round(estimate.seconds_high, 3),
+        "syscalls": estimate.syscalls,
+        "other_calls": estimate.other_calls,
+        "processes": estimate.processes,
+        "peak_memory_bytes": estimate.peak_memory_bytes,
+        "memory_reason": estimate.memory_reason,
+        "feasible": estimate.feasible,
+        "race_safe": estimate.race_safe,
+        "mount_safe": estimate.mount_safe,
+        "reasons": list(estimate.reasons),
+        **argv_fields("command", estimate.command),
+        "rests_on": estimate.rests_on,
+        "calls_rest_on": estimate.calls_rest_on,
+        "advice": estimate.advice,
+    }
 
 
 def run(parsed: argparse.Namespace) -> int:

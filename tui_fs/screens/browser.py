@@ -12,29 +12,39 @@ from textual.binding import Binding
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
+from tui_fs.job.store import all_jobs
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.resolve_path import canonical_directory
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import EntryKind, Ranking
 from tui_fs.screens.browser_rows import columns_of, sizes_of
-from tui_fs.screens.browser_text import finding_line, marks_line, totals_line
+from tui_fs.screens.browser_text import finding_line, totals_line
 from tui_fs.screens.browsing import child_path
 from tui_fs.screens.findings import FindingsScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.header import place_note
-from tui_fs.screens.jobs_seen import jobs_seen
 from tui_fs.screens.maintenance import MaintenanceScreen
 from tui_fs.screens.marking import MarkingScreen
 from tui_fs.screens.messages import Failed
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.prompts import Prompts
 from tui_fs.screens.ranking import RankingScreen
+from tui_fs.screens.selection import marks_line
 from tui_fs.screens.side_screen import SideScreen
 from tui_fs.survey.process import Update
 from widgets.bar_table import BarTable
 from widgets.daemon_thread import in_daemon_thread
 from widgets.footer import Footer
+
+
+def jobs_seen() -> frozenset[tuple[str, bool]] | None:
+    """Return all jobs and whether each has its report; None if they cannot be listed."""
+    try:
+        return frozenset((job.path, os.path.exists(job.report)) for job in all_jobs())
+    except JobFailed:
+        return None  # the list of jobs tells why
+
 
 _READING = "reading…"
 _PATIENCE_S = 2.0

@@ -10,7 +10,7 @@ from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import Child, EntryKind, Listing
 from tui_fs.model.units import bytes_iec, count
 from tui_fs.screens.ages import age
-from tui_fs.screens.findings_rows import MARKS, flag_of
+from tui_fs.screens.findings import MARKS, flag_of
 from tui_fs.screens.selection import Size
 from widgets.bar_table import BarRow, Column
 from widgets.lazy_rows import LazyRows

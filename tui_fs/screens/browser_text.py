@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from tui_fs.model.finding import Finding, Severity
-from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.paths import is_within
 from tui_fs.model.survey import Listing, Survey
 from tui_fs.model.units import bytes_iec, count, counted
-from tui_fs.screens.findings_rows import MARKS
+from tui_fs.screens.findings import MARKS
 from tui_fs.screens.frame import muted
 from tui_fs.screens.header import shown_below
-from tui_fs.screens.selection import Selection
 
 _TOLD_AGE_S = 60
 
@@ -67,23 +66,6 @@ def _completeness(survey: Survey, listing: Listing, progress: Progress) -> Text:
         minutes = f"{progress.since_finished_s / 60:.0f}"
         text.append(f", counted {minutes} min ago (r counts again)", "dim")
     return text
-
-
-def marks_line(
-    marks: Selection, path: str = "", search: str = "", hint: str = "d previews · u unmarks"
-) -> Text:
-    """Return what is marked and what is searched; nothing if neither is."""
-    line = Text(no_wrap=True, overflow="ellipsis")
-    if marks:
-        line.append(f"* {marks.in_words()}", "bold")
-        is_inside = path != "" and any(is_within(path, mark) for mark in marks)
-        line.append(" · this lies in a marked one" if is_inside else "", "bold")
-        line.append(f" · {hint}", "dim")
-    if search:
-        line.append("   " if marks else "")
-        line.append(f"only names with “{displayable(search)}”", "bold")
-        line.append("  esc shows all", "dim")
-    return line
 
 
 def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from rich.text import Text
+
 from tui_fs.job.permission import MOST_TARGETS
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.units import bytes_iec, count, counted
@@ -116,3 +118,20 @@ class Selection:
         if not allocated_bytes:
             return f"{words} · the preview counts them"
         return f"{words} · at least {held} · {bytes_iec(allocated_bytes)}"
+
+
+def marks_line(
+    marks: Selection, path: str = "", search: str = "", hint: str = "d previews · u unmarks"
+) -> Text:
+    """Return what is marked and what is searched; nothing if neither is."""
+    line = Text(no_wrap=True, overflow="ellipsis")
+    if marks:
+        line.append(f"* {marks.in_words()}", "bold")
+        is_inside = path != "" and any(is_within(path, mark) for mark in marks)
+        line.append(" · this lies in a marked one" if is_inside else "", "bold")
+        line.append(f" · {hint}", "dim")
+    if search:
+        line.append("   " if marks else "")
+        line.append(f"only names with “{displayable(search)}”", "bold")
+        line.append("  esc shows all", "dim")
+    return line

@@ -4,8 +4,8 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from tui_fs.screens.browser_access import BrowserAccess
-from tui_fs.screens.browser_text import marks_line
 from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.selection import marks_line
 from tui_fs.survey.process import Update
 
 
