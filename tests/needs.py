@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import pytest
 
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 
 REQUIRED_VARIABLE = "TUI_FS_REQUIRE_TOOLS"
 

@@ -13,8 +13,7 @@ from tests.attack.arena import Guarded, attacking
 from tests.attack.swapper import GID, INNER, UID, fill
 from tests.conftest import DEADLINE_S, Cli, Finished
 from tests.needs import needs_tool
-from tui_fs.linux.engine import NAME as ENGINE
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import ENGINE, find_engine
 
 REFUSED = 3
 _LEVELS = 3

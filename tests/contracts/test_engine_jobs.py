@@ -10,8 +10,8 @@ from tests.conftest import Cli, Json, wait_until
 from tests.contracts.test_control import of_type, start
 from tests.needs import needs_engine, needs_kernel_counters, needs_root
 from tests.trees import flat, many_directories
-from tui_fs.linux.engine import find_engine
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.tools import find_engine
 
 DIRECTORIES, FILES_EACH = 30, 50
 EXACT = ("unlinkat", "openat2")

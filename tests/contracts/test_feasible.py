@@ -11,7 +11,7 @@ from tests.needs import needs_root, needs_tool
 from tests.unit.survey_trees import surveyed
 from tui_fs.estimate.preflight import RunConditions, check_preflight
 from tui_fs.estimate.versions import installed_versions
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES

@@ -15,7 +15,7 @@ from tests.contracts.asking import Terminal
 from tests.matrix.ordinary_user import GID, UID, write_launcher
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import many_directories
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 
 DEADLINE_S = 60.0
 FILES, DIRECTORIES = 6, 4

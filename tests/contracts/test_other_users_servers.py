@@ -10,8 +10,8 @@ from tests.contracts.calibrating import command_for, run
 from tests.fuse_of_other_user import VICTIM, served
 from tests.matrix.ordinary_user import UID
 from tests.trees import manifest, many_directories
-from tui_fs.linux.executables import why_untrusted
 from tui_fs.linux.resolve_path import resolve
+from tui_fs.linux.tools import why_untrusted
 
 pytestmark = pytest.mark.root
 

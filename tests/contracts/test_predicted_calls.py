@@ -20,7 +20,7 @@ from tui_fs.estimate.fitted_calls import (
     predicted_with,
 )
 from tui_fs.estimate.versions import installed_versions, is_measured
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 from tui_fs.model.calls import REMOVING_CALLS, TELLING_CALLS
 from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.strategies.prediction import RMDIR_CALLS, Work, apply

@@ -16,7 +16,7 @@ from tests.contracts.test_control import of_type
 from tests.contracts.test_overlap import cancel, start_slowly
 from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import Sentinel, flat, manifest, many_directories
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 from tui_fs.strategies.registry import STRATEGIES
 
 NOBODY = 65534

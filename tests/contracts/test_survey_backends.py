@@ -19,7 +19,7 @@ from tests.pathologies.looking import made
 from tests.pathologies.register import PATHOLOGIES
 from tests.trees import Sentinel, chain, flat, hostile_names, many_directories
 from tests.unit.survey_trees import comb
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 from tui_fs.model.strategy import Filters
 from tui_fs.survey.records import DirectoryFlag
 

@@ -14,7 +14,7 @@ from tests.conftest import Cli, wait_until
 from tests.needs import needs_engine, needs_root
 from tests.trees import hostile_names
 from tests.unit.survey_trees import assert_counts, children_of, naive
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.survey import Survey
 from tui_fs.survey import runner

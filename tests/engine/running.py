@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.needs import needs_engine
-from tui_fs.linux.engine import find_engine
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.tools import find_engine
 from tui_fs.strategies.parallel import pin_argument
 
 DEADLINE_S = 120.0

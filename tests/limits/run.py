@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.conftest import Cli
 from tests.limits.campaign import Hit, Verdict, hits, run
 from tests.limits.limits import KINDS, why_not_limited
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import find_engine
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
 

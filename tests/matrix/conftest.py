@@ -28,8 +28,7 @@ from tests.matrix.page import (
 )
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import Sentinel
-from tui_fs.linux.engine import NAME as ENGINE
-from tui_fs.linux.engine import find_engine
+from tui_fs.linux.tools import ENGINE, find_engine
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
 

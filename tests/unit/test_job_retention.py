@@ -17,7 +17,7 @@ from tui_fs.job import retention
 from tui_fs.job.list import summaries
 from tui_fs.job.retention import prune
 from tui_fs.job.store import JobFolder, all_jobs, jobs_directory, read_json, write_json
-from tui_fs.linux.boot import boottime_s
+from tui_fs.linux.host import boottime_s
 from tui_fs.model.codec import encode
 from tui_fs.model.events import Event, JobRefused, Paused
 from tui_fs.model.host import Host

@@ -24,8 +24,8 @@ from tui_fs.lab.results import (
     StepRan,
     fold,
 )
-from tui_fs.linux.engine import NAME as ENGINE
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.tools import ENGINE
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.parallel import pin_argument

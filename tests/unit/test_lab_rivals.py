@@ -7,7 +7,7 @@ import pytest
 from tui_fs.lab.experiment import Judgement, Place, Scale, Setting, Verdict
 from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
 from tui_fs.lab.results import LabEvent, Machine, Run, RunBegan, StepPlan, StepRan, fold
-from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.tools import ENGINE
 
 SETTING = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, True, 2)
 SHAPES = ("many", "small", "flat", "chain", "mixed")

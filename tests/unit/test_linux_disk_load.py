@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.disk_load import DiskLoad
+from tui_fs.linux.pressure import DiskLoad
 
 DEVICE = os.makedev(8, 1)
 

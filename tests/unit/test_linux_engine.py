@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.engine import NAME, engine_version, find_engine
+from tui_fs.linux.tools import ENGINE, engine_version, find_engine
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def install(directory: Path, script: str = "", mode: int = 0o755) -> str:
     """Write an engine."""
     directory.mkdir(exist_ok=True)
-    path = directory / NAME
+    path = directory / ENGINE
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(mode)
     return str(path)
@@ -32,7 +32,7 @@ def install(directory: Path, script: str = "", mode: int = 0o755) -> str:
 def test_what_cannot_be_executed_is_no_engine(scripts: Path, is_directory: bool) -> None:
     # Given something else of its name / When looked up / Then there is no engine
     if is_directory:
-        (scripts / NAME).mkdir()
+        (scripts / ENGINE).mkdir()
     else:
         install(scripts, mode=0o644)
     assert find_engine() is None

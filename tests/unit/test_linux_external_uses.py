@@ -7,9 +7,8 @@ from pathlib import Path
 
 from tests.namespaces import other_namespace
 from tests.needs import needs_root
-from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.external_uses import ExternalUses, Layer, layers_of
 from tui_fs.linux.mounts import mount_of, read_mounts
-from tui_fs.linux.overlays import Layer, layers_of
 
 
 def sentences(directory: Path) -> list[str]:

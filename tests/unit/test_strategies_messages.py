@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from tests.needs import lacks, needs_root, needs_tool, needs_tools_of
 from tests.trees import HOSTILE_NAMES
-from tui_fs.linux.engine import NAME as ENGINE
-from tui_fs.linux.engine import find_engine
 from tui_fs.linux.pins import take_pin
+from tui_fs.linux.tools import ENGINE, find_engine
 from tui_fs.model.strategy import Options, StrategyName, flatten
 from tui_fs.strategies.base import (
     ComparesPins,

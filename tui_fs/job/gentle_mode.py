@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tui_fs.linux.disk_load import DiskLoad
-from tui_fs.linux.pressure import PRESSURE_CPU, PRESSURE_IO, PressureMeter
+from tui_fs.linux.pressure import PRESSURE_CPU, PRESSURE_IO, DiskLoad, PressureMeter
 
 ASK_ABOVE_PERCENT = 20.0
 OTHERS_WAIT_ABOVE_PERCENT = 10.0

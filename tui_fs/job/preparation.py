@@ -18,11 +18,11 @@ from tui_fs.job.path_safety import (
 from tui_fs.job.permission import check_plan
 from tui_fs.job.throttle import ranks_of
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.linux.boot import boot_id
-from tui_fs.linux.executables import why_untrusted
+from tui_fs.linux.host import boot_id
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.priority import rank_refusal
+from tui_fs.linux.tools import why_untrusted
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing, Refused, TuiFsError
 from tui_fs.model.events import JobStarted

@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Sequence
 
-from tui_fs.linux.boot import boot_id
+from tui_fs.linux.host import boot_id
 from tui_fs.model.codec import Json, argv_fields, encode, path_fields
 from tui_fs.model.errors import meaning
 from tui_fs.model.events import (

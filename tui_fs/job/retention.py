@@ -21,8 +21,7 @@ from tui_fs.job.journal import last_event
 from tui_fs.job.lock import is_occupied
 from tui_fs.job.store import JobFolder, all_jobs, is_private, load_origin, trusted_places
 from tui_fs.job.view import JobView
-from tui_fs.linux.boot import boottime_s
-from tui_fs.linux.host import current_host
+from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.events import JobFinished, JobRefused
 from tui_fs.model.host import Locality, locality_of

@@ -14,11 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import is_private, made_private, state_directory
-from tui_fs.linux.access import may
-from tui_fs.linux.boot import boot_id
-from tui_fs.linux.host import current_host
+from tui_fs.linux.host import boot_id, current_host
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
-from tui_fs.linux.permissions import protects_new_entries, replaceable_part
+from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
 from tui_fs.linux.pins import open_directory
 from tui_fs.linux.statx import statx
 from tui_fs.model.codec import decode, encode

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_fs.job.end_reserve import create_reserve
-from tui_fs.linux.boot import boottime_s
-from tui_fs.linux.host import current_host
+from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.linux.permissions import others_may_write, replaceable_part
 from tui_fs.linux.regular_file import open_regular
 from tui_fs.linux.resolve_path import resolve

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-from tui_fs.linux.file_devices import swap_files
+from tui_fs.linux.external_uses import swap_files
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, MOUNT_ROOT, attributes_at
 from tui_fs.linux.subvolumes import ROOT_INODE
 from tui_fs.model.paths import PATH_MAX_BYTES

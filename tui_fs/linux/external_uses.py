@@ -6,19 +6,131 @@ has other paths through bind mounts and in other mount namespaces.
 
 import bisect
 import enum
+import fcntl
 import functools
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tui_fs.linux.file_devices import loop_file_identity, loop_files, swap_files
 from tui_fs.linux.mount_namespaces import OtherNamespace, other_namespaces
-from tui_fs.linux.mounts import Mount, MountTable, mount_of, mount_with_id
-from tui_fs.linux.overlays import layer_paths
+from tui_fs.linux.mounts import Mount, MountTable, mount_of, mount_with_id, unescaped
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.resolve_path import canonical, lies_in
 from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted, upwards
+
+_LOOP_GET_STATUS64 = 0x4C05  # linux/loop.h
+_LOOP_INFO64_BYTES = 232
+_BLOCKS = "/sys/block"
+_SWAPS = "/proc/swaps"
+
+
+def loop_files() -> dict[str, PathStr]:
+    """Return the file behind each attached loop device, as the kernel names it."""
+    files: dict[str, PathStr] = {}
+    try:
+        names = os.listdir(_BLOCKS)
+    except FileNotFoundError:
+        return files  # without sysfs
+    for name in names:
+        try:
+            with open(f"{_BLOCKS}/{name}/loop/backing_file", "rb") as file:
+                files[f"/dev/{name}"] = PathStr(os.fsdecode(file.read().removesuffix(b"\n")))
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # no loop device, or it was detached
+    return files
+
+
+def loop_file_identity(device: str) -> tuple[int, int] | None:
+    """Return device and inode of the file behind a loop device, None if this user may not ask."""
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None  # no permission, or a container without the node
+    try:
+        status = fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, bytes(_LOOP_INFO64_BYTES))
+    except OSError:
+        return None  # it was detached
+    finally:
+        os.close(descriptor)
+    device_number, inode = struct.unpack_from("=QQ", status)
+    return device_number, inode
+
+
+def swap_files() -> list[PathStr]:
+    """Return the files and devices that the kernel swaps to."""
+    try:
+        with open(_SWAPS, "rb") as table:
+            lines = table.read().split(b"\n")[1:-1]
+    except FileNotFoundError:
+        return []  # a kernel without swapping
+    return [unescaped(line.split(None, 1)[0]) for line in lines]
+
+
+_ROLES = {
+    "lowerdir": "lower",
+    "lowerdir+": "lower",
+    "datadir+": "lower",
+    "upperdir": "upper",
+    "workdir": "work",
+}
+_STORAGES = (
+    "/var/lib/docker/overlay2",
+    "/var/lib/containers/storage/overlay",
+    "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots",
+)
+"""Where container engines stand when they mount with short, relative names."""
+
+_LAYER = re.compile(r"(?:[^:\\]|\\.)+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A directory of an overlay, as the options name it.
+
+    Attributes:
+        role: lower, upper or work.
+    """
+
+    name: str
+    role: str
+
+
+def layers_of(mount: Mount) -> Iterator[Layer]:
+    """Yield the directories that the options of an overlay name (filesystems/overlayfs.rst)."""
+    for option in mount.options:
+        key, _, value = option.partition("=")
+        role = _ROLES.get(key)
+        if role is None:
+            continue
+        text = unescaped(os.fsencode(value))
+        # Only "lowerdir=" is a list, in which a backslash escapes a colon.
+        for name in _LAYER.findall(text) if key == "lowerdir" else (text,):
+            plain = re.sub(r"\\(.)", r"\1", name, flags=re.DOTALL)
+            for form in dict.fromkeys((plain, name)):
+                yield Layer(form, role)
+
+
+def layer_paths(mount: Mount, is_directory: Callable[[str], bool]) -> Iterator[tuple[Layer, str]]:
+    """Yield the directories of an overlay with the absolute paths at which they are expected.
+
+    The kernel keeps a relative name without the directory that it was relative to. It is taken
+    for one in which all relative names exist.
+    """
+    layers = tuple(layers_of(mount))
+    relative = [layer for layer in layers if not layer.name.startswith("/")]
+    bases = {*upwards(mount.mount_point), *_STORAGES}
+    for layer in layers:
+        if layer.name.startswith("/"):
+            yield layer, layer.name
+            bases.update(upwards(layer.name))
+    # A name with a backslash has two readings, of which one does not exist.
+    names = {layer.name for layer in relative if "\\" not in layer.name}
+    for base in sorted(bases) if names else ():
+        if all(is_directory(os.path.join(base, name)) for name in names):
+            yield from ((layer, os.path.join(base, layer.name)) for layer in relative)
 
 
 class UseKind(enum.StrEnum):

@@ -2,9 +2,26 @@
 
 import functools
 import os
+import time
 
-from tui_fs.linux.boot import boot_id
 from tui_fs.model.host import Host
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def boot_id(path: str = BOOT_ID) -> str:
+    """Return the name of this boot, empty where the kernel does not tell."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""  # /proc is not mounted: nobody can tell boots apart
+
+
+def boottime_s() -> float:
+    """Return the seconds since boot, suspended time included; setting the clock has no effect."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
 
 MACHINE_ID = "/etc/machine-id"
 

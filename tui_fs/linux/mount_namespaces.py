@@ -2,10 +2,12 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tui_fs.linux.mounts import KnownMounts, MountTable
+from tui_fs.linux.mounts import KnownMounts, MountTable, mount_of
 from tui_fs.linux.process_files import name_and_user
+from tui_fs.model.paths import PathStr, is_within, upwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +67,90 @@ def _root_of(folder: str) -> str:
         if error.errno != errno.ENAMETOOLONG:  # longer than a page (fs/proc/base.c)
             raise
         return folder
+
+
+_MAX_PREFIXES = 50
+"""More prefixes take longer to compare than the paths that they would sort out."""
+
+
+class TreePlaces:
+    """Where some directories of ours are in their file systems.
+
+    Args:
+        directories: absolute paths in our own namespace.
+        own_mounts: the mounts of our own namespace.
+    """
+
+    def __init__(self, directories: Sequence[str], own_mounts: MountTable) -> None:
+        self.directories = frozenset(directories)
+        self.own_mounts = own_mounts
+        self._inner: dict[tuple[str, str], str] = {}
+        inner_by_device: dict[str, list[str]] = {}
+        for directory in directories:
+            mount = mount_of(directory, own_mounts)
+            inner = None if mount is None else mount.inner_path(directory)
+            if mount is not None and inner is not None:
+                self._inner[mount.device, inner] = directory
+                inner_by_device.setdefault(mount.device, []).append(inner)
+        self.common = {
+            device: os.path.commonpath(inner) for device, inner in inner_by_device.items()
+        }
+
+    def ours(self, device: str, inner: str) -> PathStr | None:
+        """Return our path of a place in a file system, None if it is not in the directories."""
+        for place in upwards(inner):
+            if (directory := self._inner.get((device, place))) is not None:
+                return PathStr(_moved(inner, place, directory))
+        return None
+
+
+class MountView:
+    """How some directories of ours are reached in one mount namespace.
+
+    Args:
+        places: the directories.
+        mounts: those of the namespace; None if it is our own.
+    """
+
+    def __init__(self, places: TreePlaces, mounts: MountTable | None = None) -> None:
+        self.is_own = mounts is None
+        self.mounts = places.own_mounts if mounts is None else mounts
+        self.by_id = self.mounts.by_id
+        self._places = places
+        self._own = places.directories if self.is_own else frozenset[str]()
+        prefixes = {*self._own, *_seen(places, self.mounts)}
+        self.prefixes = tuple(prefixes) if len(prefixes) <= _MAX_PREFIXES else ("/",)
+        """What every path in one of the directories begins with."""
+
+    def ours(self, path: str) -> PathStr | None:
+        """Return a path of the namespace as ours, None if it is not in the directories."""
+        if not path.startswith(self.prefixes):
+            return None
+        # Below our own path of a directory all is ours, whatever is mounted there.
+        if self._own and any(place in self._own for place in upwards(path)):
+            return PathStr(path)
+        mount = mount_of(path, self.mounts)
+        inner = None if mount is None else mount.inner_path(path)
+        if mount is None or inner is None:
+            return None
+        return self._places.ours(mount.device, inner)
+
+
+def _seen(places: TreePlaces, mounts: MountTable) -> set[str]:
+    """Return where the namespace shows the directories, or a directory that contains them."""
+    seen: set[str] = set()
+    for mount in mounts:
+        inner = places.common.get(mount.device)
+        if inner is None:
+            continue
+        root = mount.inner_path(mount.mount_point) or "/"
+        if is_within(inner, root):
+            seen.add(_moved(inner, root, mount.mount_point))
+        elif is_within(root, inner):
+            seen.add(mount.mount_point)
+    return seen
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    """Return a path below `old` as it is below `new`."""
+    return (new.rstrip("/") + path[len(old.rstrip("/")) :]) or "/"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tui_fs.linux.mount_views import MountView, TreePlaces
+from tui_fs.linux.mount_namespaces import MountView, TreePlaces
 from tui_fs.linux.mounts import mount_of, read_mounts
 from tui_fs.linux.process_files import (
     access_and_mount,

@@ -11,8 +11,8 @@ import functools
 import os
 from collections.abc import Collection, Iterator
 
+from tui_fs.linux.external_uses import layer_paths
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below
-from tui_fs.linux.overlays import layer_paths
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.resolve_path import canonical, lies_in
 from tui_fs.model.paths import PathStr, is_within, upwards

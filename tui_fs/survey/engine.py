@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tui_fs.linux.executables import remedy_for_start
 from tui_fs.linux.permissions import is_private_group
+from tui_fs.linux.tools import remedy_for_start
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.strategy import Filters

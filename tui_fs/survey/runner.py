@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tui_fs.linux.engine import find_engine
 from tui_fs.linux.fnmatch import name_matcher
 from tui_fs.linux.mounts import (
     MOUNTINFO,
@@ -18,6 +17,7 @@ from tui_fs.linux.mounts import (
 )
 from tui_fs.linux.open_files import OpenFileScan
 from tui_fs.linux.statx import has_statx
+from tui_fs.linux.tools import find_engine
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Filters

@@ -22,7 +22,7 @@ from tui_fs.lab.experiment import (
 from tui_fs.lab.other_rms import UUTILS_TOOLS, uutils_rm
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Chain, Flat, Realistic, Wide
-from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.tools import ENGINE
 from tui_fs.model.units import bytes_iec
 
 PLACES = (Place.EXT4, Place.XFS, Place.BTRFS, Place.TMPFS)

@@ -37,7 +37,7 @@ from tui_fs.lab.shape_claims import (
     key_of,
 )
 from tui_fs.lab.tree_generators import Chain, Flat, Wide
-from tui_fs.linux.engine import NAME as ENGINE
+from tui_fs.linux.tools import ENGINE
 
 _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}
 _BREADTH = {Scale.SMALL: 60, Scale.PUBLISHED: 1_000}
