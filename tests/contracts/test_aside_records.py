@@ -15,7 +15,7 @@ from tests.conftest import Cli, wait_until
 from tests.contracts.curing import full, put_aside, refused, spool
 from tests.filesystems import mount_tmpfs, unmount_below
 from tests.needs import needs_root
-from tui_fs.job import maintenance_rules
+from tui_fs.job import maintenance
 from tui_fs.job.aside_store import Action, new_record
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.paths import PathStr
@@ -121,11 +121,11 @@ def test_a_full_state_directory_needs_another_place(cli: Cli, full: Path, state_
 def test_the_line_for_the_systems_log(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a hostile path, the line holds who did what, and no value ends early."""
     lines: list[str] = []
-    monkeypatch.setattr(maintenance_rules, "send_to_syslog", lines.append)
+    monkeypatch.setattr(maintenance, "send_to_syslog", lines.append)
     path = PathStr('/srv/a" result="done\n' + "x" * 4000)
 
     record = new_record(Action.ASIDE, Target(path, take_pin(str(full))))
-    assert maintenance_rules.tell_system_log("aside", path, record.aside, "refused")
+    assert maintenance.tell_system_log("aside", path, record.aside, "refused")
 
     (line,) = lines
     found = dict(re.findall(r'(\w+)="([^"]*)"', line))

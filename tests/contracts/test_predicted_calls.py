@@ -17,9 +17,10 @@ from tui_fs.estimate.fitted_calls import (
     CountedRun,
     calibration_shapes,
     fit,
+    installed_versions,
+    is_measured,
     predicted_with,
 )
-from tui_fs.estimate.versions import installed_versions, is_measured
 from tui_fs.linux.tools import find_engine
 from tui_fs.model.calls import REMOVING_CALLS, TELLING_CALLS
 from tui_fs.model.strategy import Options, Pace, StrategyName

@@ -320,9 +320,9 @@ def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
 
 _IMPATIENT = """
 import sys
-from tui_fs.job import buffered_journal
+from tui_fs.job import journal
 from tui_fs.job import supervisor
-buffered_journal.PATIENCE_S = buffered_journal.LAST_PATIENCE_S = supervisor.REPORT_PATIENCE_S = 1.0
+journal.PATIENCE_S = journal.LAST_PATIENCE_S = supervisor.REPORT_PATIENCE_S = 1.0
 supervisor.main()
 """
 

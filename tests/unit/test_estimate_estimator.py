@@ -7,9 +7,9 @@ import pytest
 from tests.unit.test_strategies_prediction import EMPTY, TEN_TIMES_100
 from tui_fs.estimate.calibration import CountedCalls, LearnedFactor
 from tui_fs.estimate.estimator import Candidate, EstimateInputs, estimate_all
+from tui_fs.estimate.fitted_calls import versions_used
 from tui_fs.estimate.recommendation import advice, recommended
 from tui_fs.estimate.time import predicted_seconds, typical
-from tui_fs.estimate.versions import versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Options, StrategyName

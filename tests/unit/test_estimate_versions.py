@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui_fs.estimate import versions
-from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
+from tui_fs.estimate import fitted_calls
+from tui_fs.estimate.fitted_calls import installed_versions, is_measured, versions_used
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
@@ -66,6 +66,6 @@ def test_a_tool_that_cannot_be_started_now_has_no_version(monkeypatch: pytest.Mo
     def refused(name: str) -> None:
         raise Missing(f"{name} --version could not be started: EAGAIN.", "Raise ulimit -u.")
 
-    monkeypatch.setattr(versions, "find_tool", refused)
+    monkeypatch.setattr(fitted_calls, "find_tool", refused)
     # When versions are asked for / Then none is known
     assert installed_versions() == {}

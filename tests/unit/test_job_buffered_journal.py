@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_events import events
-from tui_fs.job.buffered_journal import LAST_PATIENCE_S, PATIENCE_S, BufferedJournal, shortened
-from tui_fs.job.end_reserve import EndReserve, create_reserve, read_reserve
-from tui_fs.job.journal import JournalReader, JournalWriter
+from tui_fs.job.journal import (
+    LAST_PATIENCE_S,
+    PATIENCE_S,
+    BufferedJournal,
+    EndReserve,
+    JournalReader,
+    JournalWriter,
+    create_reserve,
+    read_reserve,
+    shortened,
+)
 from tui_fs.model.calls import CallCount
 from tui_fs.model.events import Event, RecordIncomplete, Resumed, Sampled, Unthrottled
 from tui_fs.model.snapshot import Snapshot, fold

@@ -14,8 +14,7 @@ from tests.unit.test_model_snapshot import RUNNING, finished, sampled
 from tui_fs.cli.jobs import run_attach, run_control, run_list
 from tui_fs.cli.maintenance import run_aside
 from tui_fs.job import retention
-from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import Action, keep, new_record
+from tui_fs.job.aside_store import Action, AsideState, keep, new_record, records
 from tui_fs.job.aside_undo import undo
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.list import summaries

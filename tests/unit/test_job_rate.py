@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.job.rate import LONGEST_LOOK_S, LONGEST_SAVING_S, SHORTEST_LOOK_S, RateLimit
+from tui_fs.job.throttle import LONGEST_LOOK_S, LONGEST_SAVING_S, SHORTEST_LOOK_S, RateLimit
 
 
 class Tools:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job import space_watch
-from tui_fs.job.space_watch import SpaceWatch
+from tui_fs.job import freed_space
+from tui_fs.job.freed_space import SpaceWatch
 from tui_fs.linux.open_files import LIMIT_S, HeldFile, Holder, HoldKind, OpenFileScan
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr
@@ -20,7 +20,7 @@ def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.Monk
     def failing(_: str) -> None:
         raise BadInput("The mount table is damaged.")
 
-    monkeypatch.setattr(space_watch, "file_system_of", failing)
+    monkeypatch.setattr(freed_space, "file_system_of", failing)
     watch = SpaceWatch(plan(), {1: "/place"}, ["/place"])
     # When the end of a job asks / Then it hears so, and gets on
     (cause,) = watch.causes(None, None, 0, is_finished=True)
@@ -35,7 +35,7 @@ def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
     def failing(*_: object, **__: object) -> OpenFileScan:
         raise OSError("no /proc")
 
-    monkeypatch.setattr(space_watch, "scan_open_files", failing)
+    monkeypatch.setattr(freed_space, "scan_open_files", failing)
     assert SpaceWatch(plan(), {1: "/"}, ["/"]).causes(None, None, 0, is_finished=False) == ()
 
 
@@ -55,7 +55,7 @@ def test_holders_on_all_devices_of_one_file_system_are_told(
             deleted=(HeldFile(PathStr(f"{plan().paths[0]}/x"), device, 7, 64 * MIB, (holder,)),)
         )
 
-    monkeypatch.setattr(space_watch, "scan_open_files", looking)
+    monkeypatch.setattr(freed_space, "scan_open_files", looking)
     watch = SpaceWatch(plan(), {11: "/", 12: "/"}, ["/"])
     # When the job has ended / Then both holders are named
     causes = watch.causes(None, None, 0, is_finished=True)

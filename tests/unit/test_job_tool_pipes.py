@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tui_fs.job.tool_output import ToolOutput
-from tui_fs.job.tool_pipes import ToolPipes
+from tui_fs.job.tool_output import ToolOutput, ToolPipes
 from tui_fs.model.events import Event
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES

@@ -12,8 +12,7 @@ from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
 from tui_fs.cli.exit_codes import exit_code_of_job
 from tui_fs.job.crash import CrashMark
-from tui_fs.job.end_reserve import EndReserve
-from tui_fs.job.journal import JournalWriter
+from tui_fs.job.journal import EndReserve, JournalWriter
 from tui_fs.job.list import summaries
 from tui_fs.job.lock import StarterLock
 from tui_fs.job.store import JobFolder, create

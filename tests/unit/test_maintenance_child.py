@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import wait_until
-from tui_fs.job.maintenance_child import run_maintenance
+from tui_fs.job.maintenance import run_maintenance
 from tui_fs.job.store import state_directory
 from tui_fs.model.errors import TuiFsError
 

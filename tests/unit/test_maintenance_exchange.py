@@ -14,9 +14,8 @@ import pytest
 from tests.filesystems import mount_tmpfs, unmount_below
 from tests.needs import needs_root
 from tui_fs.maintenance.aside import put_aside, put_twin_in_place
-from tui_fs.maintenance.recreate import Recreated, finish_room, recreate
+from tui_fs.maintenance.recreate import Recreated, ReplacementDir, finish_room, recreate
 from tui_fs.maintenance.renames import DirEntryRef, cut_name, exchange, exchange_checked, rename_new
-from tui_fs.maintenance.replacement_dir import ReplacementDir
 from tui_fs.model.errors import Refused
 from tui_fs.model.target import Pin
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import Action, find
+from tui_fs.job.aside_store import Action, AsideState, find, records
 from tui_fs.job.aside_undo import undo
 from tui_fs.job.maintenance import look, put_aside, recreate_directory
 from tui_fs.maintenance import renames

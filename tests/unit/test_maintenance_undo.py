@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.job import aside_state, aside_store, aside_undo
-from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import AsideRecord, find
+from tui_fs.job import aside_store, aside_undo
+from tui_fs.job.aside_store import AsideRecord, AsideState, find, records
 from tui_fs.job.aside_undo import undo
 from tui_fs.job.maintenance import look, put_aside, recreate_directory
 from tui_fs.job.store import read_json
@@ -159,7 +158,7 @@ def test_where_it_stands_is_asked_of_the_open_directory(
         raise OSError(errno.EIO, "")
 
     def record_room() -> str:
-        ((record, _),) = aside_state.records()[0]
+        ((record, _),) = aside_store.records()[0]
         return record.room
 
     monkeypatch.setattr("tui_fs.maintenance.recreate.recreate", fail)

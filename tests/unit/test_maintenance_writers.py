@@ -16,9 +16,8 @@ import pytest
 from tests.conftest import DEADLINE_S, wait_until
 from tests.unit.test_maintenance_exchange import Arena
 from tui_fs.maintenance import recreate as recreate_module
-from tui_fs.maintenance.move_contents import DEADLINE_S as DRAIN_DEADLINE_S
-from tui_fs.maintenance.move_contents import Drained, remove_drained
-from tui_fs.maintenance.replacement_dir import ReplacementDir
+from tui_fs.maintenance.recreate import DEADLINE_S as DRAIN_DEADLINE_S
+from tui_fs.maintenance.recreate import Drained, ReplacementDir, remove_drained
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 

@@ -7,11 +7,17 @@ import time
 from tui_fs.cli.command_process import set_left_running
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
-from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import Action, AsideRecord, delete_command, find, undo_command
+from tui_fs.job.aside_store import (
+    Action,
+    AsideRecord,
+    AsideState,
+    delete_command,
+    find,
+    records,
+    undo_command,
+)
 from tui_fs.job.aside_undo import refuse_other_host, undo
-from tui_fs.job.maintenance import Prospect, look, put_aside, recreate_directory
-from tui_fs.job.maintenance_frame import refuse_occupied
+from tui_fs.job.maintenance import Prospect, look, put_aside, recreate_directory, refuse_occupied
 from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.linux.missing_figures import missing_figures

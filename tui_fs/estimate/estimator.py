@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tui_fs.estimate.calibration import Calibration
-from tui_fs.estimate.fitted_calls import predicted_with
+from tui_fs.estimate.fitted_calls import is_measured, predicted_with, versions_used
 from tui_fs.estimate.preflight import RunConditions, check_preflight
 from tui_fs.estimate.recommendation import advice
 from tui_fs.estimate.time import learned_factor, predicted_seconds
-from tui_fs.estimate.versions import is_measured, versions_used
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Argv, Options, StrategyName

@@ -4,14 +4,51 @@ Which features of a tree a strategy's calls depend on is in its own table of cal
 are found by least squares from trees that differ in all of these.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import OTHER_CALLS, REMOVING_CALLS, TELLING_CALLS
+from tui_fs.model.errors import Missing
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Survey
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.prediction import FURTHER_READS, START, CallCounts, CallTable, Work
+from tui_fs.strategies.registry import STRATEGIES
+
+
+def is_measured(strategy: Strategy, versions: Mapping[str, str]) -> bool:
+    """Return whether the strategy's table of calls was measured with these versions of its tools.
+
+    Args:
+        versions: of each tool the first line of its ``--version``; see `installed_versions`.
+    """
+    return all(
+        _begins_with(versions.get(tool, ""), measured)
+        for tool, measured in strategy.measured_with.items()
+    )
+
+
+def versions_used(strategy: Strategy, versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions that a strategy's calls depend on, to keep them with what is counted."""
+    return {tool: versions.get(tool, "") for tool in strategy.measured_with}
+
+
+def installed_versions() -> dict[str, str]:
+    """Return what is installed here; what is missing, or cannot be started now, has no version."""
+    found: dict[str, str] = {}
+    for name in {tool for strategy in STRATEGIES.values() for tool in strategy.measured_with}:
+        with contextlib.suppress(Missing):  # no table is used for it, and the strategy says why
+            if (tool := find_tool(name)) is not None:
+                found[name] = tool.version
+    return found
+
+
+def _begins_with(version: str, measured: str) -> bool:
+    """Return whether a version is the measured one or a correction of it: 9.1.4, but not 9.10."""
+    return version.startswith(measured) and not version[len(measured) : len(measured) + 1].isdigit()
+
 
 _FRACTIONS = frozenset({START, "children", "path_bytes", "entries"})
 """Features whose coefficient need not be a whole number of calls."""

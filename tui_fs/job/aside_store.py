@@ -1,5 +1,6 @@
 """The record of what was set aside or begun: one file each, readable by its owner only."""
 
+import contextlib
 import enum
 import os
 import stat
@@ -9,9 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
 from tui_fs.linux.host import current_host
-from tui_fs.maintenance.renames import cut_name
+from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.maintenance import aside
+from tui_fs.maintenance.renames import DirEntryRef, cut_name, entry_ref
 from tui_fs.model.codec import decode, encode
-from tui_fs.model.errors import BadInput, Refused
+from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.host import Host, Locality, locality_of
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Pin, Target
@@ -214,5 +217,82 @@ def _sync(directory: str) -> None:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class AsideState(enum.StrEnum):
+    """What is there now of something that was set aside or begun."""
+
+    ASIDE = "aside"
+    INTERRUPTED = "interrupted"
+    GONE = "gone"
+    ELSEWHERE = "elsewhere"
+    """Another host made the record; this one cannot know."""
+
+
+def records() -> tuple[list[tuple[AsideRecord, AsideState | None]], list[Damaged]]:
+    """Return all records with what is there now, the newest first, and those that are damaged.
+
+    None stands for a place that is out of reach.
+    """
+    listed: list[tuple[AsideRecord, AsideState | None]] = []
+    found, damaged = all_records()
+    for record in found:
+        try:
+            listed.append((record, state_of_record(record)))
+        except BadInput:
+            listed.append((record, None))
+    return listed, damaged
+
+
+def state_of_record(record: AsideRecord) -> AsideState:
+    """Return what is there now; BadInput if the place cannot be looked at."""
+    if record.is_of_other_host:
+        return AsideState.ELSEWHERE
+    with opened_above(record) as parent:
+        return standing_in(record, parent)
+
+
+def standing_in(record: AsideRecord, parent: int) -> AsideState:
+    aside_entry = entry_ref(parent, record.aside)
+    if record.action is Action.ASIDE and is_recorded(aside_entry, record.pin):
+        return AsideState.ASIDE
+    has_room = entry_ref(parent, record.room).identity() is not None
+    is_gone = aside_entry.identity() is None and not has_room
+    return AsideState.GONE if is_gone else AsideState.INTERRUPTED
+
+
+def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
+    """Return whether a name stands for the directory that was recorded, maybe before a restart.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(place.name, flags, dir_fd=place.directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        return pin_of(descriptor).is_same_later(recorded)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def opened_above(record: AsideRecord) -> Iterator[int]:
+    """Give a descriptor for reading of the directory that holds what was set aside."""
+    directory = os.path.dirname(record.path)
+    try:
+        held = open_directory(directory)
+        try:
+            descriptor = aside.reopened(held)
+        finally:
+            os.close(held)
+    except OSError as error:
+        raise cannot_examine(directory, error) from error
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)

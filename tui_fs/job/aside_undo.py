@@ -6,28 +6,43 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.job.aside_state import AsideState, is_recorded, opened_above, standing_in
-from tui_fs.job.aside_store import Action, AsideRecord, find, forgotten, undo_command
+from tui_fs.job.aside_store import (
+    Action,
+    AsideRecord,
+    AsideState,
+    find,
+    forgotten,
+    is_recorded,
+    opened_above,
+    standing_in,
+    undo_command,
+)
 from tui_fs.job.conflicts import alone
-from tui_fs.job.maintenance_frame import (
+from tui_fs.job.maintenance import (
     checked,
     opened,
+    refuse_begun_deletion,
     refuse_occupied,
     refuse_used,
-    spot,
     sync,
+    tell_system_log,
     told,
     undisturbed,
 )
-from tui_fs.job.maintenance_rules import refuse_begun_deletion, tell_system_log
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import aside
-from tui_fs.maintenance.move_contents import Drained, remove_drained
 from tui_fs.maintenance.open_users import find_open_users
-from tui_fs.maintenance.recreate import finish_room
-from tui_fs.maintenance.replacement_dir import INSIDE, open_directory_at, remove_if_empty
-from tui_fs.maintenance.verify_exchange import finish
+from tui_fs.maintenance.recreate import (
+    INSIDE,
+    Drained,
+    finish,
+    finish_room,
+    open_directory_at,
+    remove_drained,
+    remove_if_empty,
+)
+from tui_fs.maintenance.renames import entry_ref
 from tui_fs.model.errors import JobFailed, Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 
@@ -98,7 +113,7 @@ def _telling_where(record: AsideRecord, parent: int, before: AsideState) -> Iter
     try:
         yield
     except TuiFsError as why:
-        is_back = is_recorded(spot(parent, record.path), record.pin)
+        is_back = is_recorded(entry_ref(parent, record.path), record.pin)
         if before is AsideState.ASIDE and is_back:
             why.sentence = f"{displayable(record.path)} is back. {why.sentence}"
             if standing_in(record, parent) is AsideState.INTERRUPTED:
@@ -113,8 +128,8 @@ def _put_back(record: AsideRecord) -> Drained:
     with opened(target) as (parent, held):
         if not pin_of(held).is_same_later(record.pin):
             raise _another_at(record.aside)
-        place, there = spot(parent, record.path), spot(parent, record.aside)
-        remove_if_empty(spot(parent, record.room))  # left by a run that was killed at its end
+        place, there = entry_ref(parent, record.path), entry_ref(parent, record.aside)
+        remove_if_empty(entry_ref(parent, record.room))  # left by a run that was killed at its end
         here = place.identity()
         if here is None:
             try:
@@ -135,8 +150,8 @@ def _put_back(record: AsideRecord) -> Drained:
 
 def _finish(record: AsideRecord, parent: int) -> Drained:
     """Put in order what a killed run has left."""
-    place, there = spot(parent, record.path), spot(parent, record.aside)
-    room = spot(parent, record.room)
+    place, there = entry_ref(parent, record.path), entry_ref(parent, record.aside)
+    room = entry_ref(parent, record.room)
     known = [pin for pin in (record.pin, record.twin) if pin is not None]
     is_known = any(is_recorded(there, pin) for pin in known)
     if record.action is Action.ASIDE and not is_known and there.identity() is not None:

@@ -1,15 +1,33 @@
 """The append-only file of events: written by one supervisor, read by any number of viewers."""
 
+import contextlib
+import errno
 import json
 import os
-from collections.abc import Iterable
+import resource
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import BinaryIO
 
+from tui_fs.linux.limits import measured
 from tui_fs.linux.regular_file import open_regular
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput
-from tui_fs.model.events import Event, event_from_json, event_to_json
+from tui_fs.model.events import (
+    EntryFailed,
+    Event,
+    FailuresCounted,
+    RecordIncomplete,
+    Sampled,
+    Throttled,
+    ToolSaid,
+    Unthrottled,
+    event_from_json,
+    event_to_json,
+)
 from tui_fs.model.paths import displayable
+from tui_fs.model.plan import Plan
 
 READ_AT_ONCE_BYTES = 256 << 10
 """A reader holds the events of about this many bytes at a time."""
@@ -142,3 +160,216 @@ def last_event(path: str) -> Event | None:
         return event_from_json(json.loads(tail[:-1].rpartition(b"\n")[2]))
     except (ValueError, RecursionError, BadInput):
         return None  # reading the whole journal raises the error, with its place
+
+
+PATIENCE_S = 30.0
+"""A deletion that nobody can follow is ended after this long."""
+LAST_PATIENCE_S = 30.0
+
+
+class EndReserve:
+    """The reserve of a running job."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def write(self, events: list[Event]) -> None:
+        """Write the end of a job.
+
+        Raises:
+            OSError: it cannot be written, or is longer than what was allocated (ENOSPC).
+        """
+        lines = event_lines(events)
+        if len(lines) > os.fstat(self._descriptor).st_size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        _write_at_start(self._descriptor, lines)
+        os.fsync(self._descriptor)
+
+    def release(self) -> None:
+        """Give the space back: the journal has the end."""
+        os.close(self._descriptor)
+        with contextlib.suppress(OSError):  # the blank file has no meaning for a reader
+            os.unlink(self._path)
+
+
+def read_reserve(path: str) -> list[Event]:
+    """Return the events in the reserve of a job that is over; none if nothing is written there."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(_MAX_BYTES).rstrip(b"\0")
+    except OSError:
+        return []
+    if not content.endswith(b"\n"):
+        return []  # empty, or cut off by the end of the machine
+    try:
+        return events_in(content)
+    except BadInput:
+        return []
+
+
+def _write_at_start(descriptor: int, content: bytes) -> None:
+    offset = 0
+    while offset < len(content):
+        offset += os.pwrite(descriptor, content[offset:], offset)
+
+
+class BufferedJournal:
+    """Writes events in their order; those that cannot be written now are kept and written later.
+
+    The job may be about to free a full disk. What the journal cannot take until the job
+    has ended goes to the reserve, shortened.
+    """
+
+    def __init__(
+        self,
+        writer: JournalWriter,
+        reserve: EndReserve,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._writer = writer
+        self._reserve = reserve
+        self._clock = clock
+        self._pending: list[Event] = []
+        self._failing_since: float | None = None
+        self._is_final = False
+        self.problem = ""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are events that could not be written yet."""
+        return bool(self._pending)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing could be written for so long that the job must end."""
+        since = self._failing_since
+        return since is not None and self._clock() - since > PATIENCE_S
+
+    def write(self, event: Event) -> None:
+        """Append one event, now or later."""
+        self._pending.append(event)
+        self._flush()
+
+    def sync(self) -> None:
+        """Wait until all that was written is on the disk."""
+        try:
+            self._writer.sync()
+        except OSError as error:
+            self._note_problem(error)
+
+    def finish(self, sleep: Callable[[float], None] = time.sleep) -> bool:
+        """Write the pending events to the journal, trying for `LAST_PATIENCE_S`, or to the reserve.
+
+        Returns:
+            Whether the journal is complete.
+
+        Raises:
+            OSError: the reserve cannot be written either.
+        """
+        deadline = self._clock() + LAST_PATIENCE_S
+        while not self._flush() and not self._is_final and self._clock() < deadline:
+            sleep(1.0)
+        self.sync()
+        if not self._pending:
+            self._reserve.release()
+            return True
+        incomplete = RecordIncomplete(self._pending[0].at_s, self.problem)
+        self._reserve.write([incomplete, *shortened(self._pending)])
+        return False
+
+    def _flush(self) -> bool:
+        written = 0
+        try:
+            for event in self._pending:
+                self._writer.write(event)
+                written += 1
+        except OSError as error:
+            self._note_problem(error)
+        else:
+            self._failing_since = None
+        del self._pending[:written]
+        return not self._pending
+
+    def _note_problem(self, error: OSError) -> None:
+        self.problem = os.strerror(error.errno or 0)
+        self._is_final = error.errno == errno.EFBIG  # the limit of this process stays
+        if self._failing_since is None:
+            self._failing_since = self._clock()
+            with contextlib.suppress(OSError):  # the log is on the same disk
+                os.write(2, f"The journal cannot be written: {self.problem}.\n".encode())
+
+
+def shortened(events: Iterable[Event]) -> list[Event]:
+    """Return fewer events that give the same figures.
+
+    Failures of one kind become one count without their paths, samples become one, and lines of
+    the tools are left out. How long a gentle job was held back is in the sample.
+    """
+    result: dict[object, Event] = {}  # by what a later event of the same kind replaces
+    has_hold = False
+    for number, event in enumerate(events):
+        key: object = number
+        match event:
+            case ToolSaid():
+                continue
+            case Throttled():
+                has_hold = True
+                continue
+            case Unthrottled() if has_hold:
+                continue
+            case EntryFailed() | FailuresCounted():
+                key = event.operation, event.error
+                before = result.pop(key, None)
+                failed = event.number if isinstance(event, FailuresCounted) else 1
+                failed += before.number if isinstance(before, FailuresCounted) else 0
+                event = FailuresCounted(event.at_s, event.operation, event.error, failed)
+            case Sampled():
+                key = Sampled
+                before = result.pop(key, None)
+                event = _merged(before, event) if isinstance(before, Sampled) else event
+        result[key] = event
+    return list(result.values())
+
+
+def _merged(earlier: Sampled, later: Sampled) -> Sampled:
+    """Return one sample for two; a sample has only the calls that changed since the one before."""
+    return replace(
+        later,
+        calls={**earlier.calls, **later.calls},
+        removed=later.removed if later.removed is not None else earlier.removed,
+        usage=later.usage or earlier.usage,
+        space=later.space or earlier.space,
+        held_s=max(earlier.held_s, later.held_s),
+    )
+
+
+_BASE_BYTES = 16 << 10
+_PATHS_FACTOR = 3
+"""The last event names targets at most so many times: left, unknown, and in its sentences."""
+_MAX_BYTES = 64 << 20
+"""More than a reserve has; what is behind it is damage."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+
+
+def create_reserve(path: str, plan: Plan) -> None:
+    """Allocate the reserve of a job.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+    size = _BASE_BYTES + _PATHS_FACTOR * len(json.dumps(plan.paths))
+    limits = measured(lambda: resource.getrlimit(resource.RLIMIT_FSIZE))
+    if limits is not None and limits[0] != resource.RLIM_INFINITY:
+        size = min(size, limits[0])
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        # Also on file systems that copy on write, the first write goes to what was allocated.
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise
+        _write_at_start(descriptor, bytes(size))
+    finally:
+        os.close(descriptor)

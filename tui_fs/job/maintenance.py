@@ -1,39 +1,223 @@
 """Recreate and set aside, as a user asks for them: rules, record, action, the system's log."""
 
 import contextlib
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-from tui_fs.job.aside_state import AsideState, standing_in, state_of_record
 from tui_fs.job.aside_store import (
     Action,
     AsideRecord,
+    AsideState,
     all_records,
     forgotten,
     keep,
     new_record,
     rewrite,
+    standing_in,
+    state_of_record,
     undo_command,
 )
+from tui_fs.job.audit import send_to_syslog
 from tui_fs.job.conflicts import alone, check_conflicts
-from tui_fs.job.maintenance_frame import (
-    checked,
-    opened,
-    refuse_occupied,
-    spot,
-    sync,
-    told,
-    undisturbed,
-)
-from tui_fs.job.maintenance_rules import tell_system_log
+from tui_fs.job.path_safety import open_pinned
+from tui_fs.job.permission import check_targets
+from tui_fs.job.store import all_jobs, load_plan
+from tui_fs.job.view import JobView
+from tui_fs.linux.caller import current_caller
+from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import aside, recreate
 from tui_fs.maintenance.open_users import OpenUsers, find_open_users
-from tui_fs.maintenance.renames import identity_of
-from tui_fs.maintenance.replacement_dir import ReplacementDir
-from tui_fs.model.errors import Refused, TuiFsError
-from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.maintenance.recreate import ReplacementDir
+from tui_fs.maintenance.renames import entry_ref, identity_of
+from tui_fs.model.codec import shown_path
+from tui_fs.model.errors import BadInput, JobFailed, Refused, TuiFsError
+from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted
 from tui_fs.model.target import Pin, Target
+from tui_fs.model.units import bytes_iec, counted
+
+_MAX_PATH_CHARACTERS = 200
+_MAX_VALUE_CHARACTERS = 100
+
+
+def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
+    """Raise Refused if a job has begun to delete what was put aside, or a part of it.
+
+    Args:
+        target: what was put aside, as it is there now.
+    """
+    check_conflicts([target])
+    for job in all_jobs():
+        try:
+            paths = [target.path for target in load_plan(job).targets]
+        except BadInput:
+            continue  # it names nobody; while such a job runs, `check_conflicts` has refused
+        if not any(is_within(path, record.aside) for path in paths):
+            continue
+        view = JobView(job)
+        view.poll()
+        if view.state is not JobState.REFUSED:
+            state = f"is {view.state}"
+            if view.state is JobState.ELSEWHERE:
+                state = f"of host {displayable(view.origin.host.name)} has no end yet"
+            raise Refused(
+                f"Its deletion has begun: job {job.job_id} {state}.",
+                "What is left of it can be moved by hand.",
+                rule="deletion-begun",
+            )
+
+
+def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> bool:
+    """Send one line to the system's log; return whether it was accepted.
+
+    It reads as the lines of a job do, see `audit.audit_line`.
+    """
+    who = current_caller()
+    pairs = (
+        ("event", "maintenance", _MAX_VALUE_CHARACTERS),
+        ("action", action, _MAX_VALUE_CHARACTERS),
+        ("result", result, _MAX_VALUE_CHARACTERS),
+        ("uid", str(who.uid), _MAX_VALUE_CHARACTERS),
+        ("user", who.user, _MAX_VALUE_CHARACTERS),
+        ("login", who.login_user, _MAX_VALUE_CHARACTERS),
+        ("sudo", who.sudo_user, _MAX_VALUE_CHARACTERS),
+        ("ssh", who.ssh_connection, _MAX_VALUE_CHARACTERS),
+        ("aside", aside, _MAX_PATH_CHARACTERS),
+        ("path", path, _MAX_PATH_CHARACTERS),
+    )
+    line = " ".join(f'{key}="{_value(text, limit)}"' for key, text, limit in pairs)
+    return send_to_syslog(line) is None
+
+
+def _value(text: str, max_characters: int) -> str:
+    """Return a text without quotes and equals signs; its middle is cut out where it is long."""
+    shown = displayable(text).replace('"', "\\x22").replace("=", "\\x3d")
+    if len(shown) <= max_characters:
+        return shown
+    half = max_characters // 2
+    return f"{shown[:half]}…{shown[-half:]}"
+
+
+_KEPT_OFF = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP}
+
+
+def checked(path: str) -> Target:
+    (target,) = check_targets([path])
+    return target
+
+
+@contextlib.contextmanager
+def opened(target: Target) -> Iterator[tuple[int, int]]:
+    """Give descriptors for reading of the directory that holds the target, and of the target."""
+    with contextlib.ExitStack() as stack:
+        with told("The directory cannot be opened"):
+            pair = open_pinned(target)
+            for descriptor in pair:
+                stack.callback(os.close, descriptor)
+            parent = aside.reopened(pair[0])
+            stack.callback(os.close, parent)
+            held = aside.reopened(pair[1])
+            stack.callback(os.close, held)
+        yield parent, held
+
+
+def refuse_occupied(
+    occupants: OpenUsers, *, are_accepted: bool = False, to_undo: bool = False
+) -> None:
+    """Raise Refused if somebody stands in a directory that is to be removed.
+
+    Args:
+        are_accepted: whoever stands in it may be left there.
+    """
+    if not occupants.found or are_accepted:
+        return
+    first = occupants.found[0]
+    others = len({one.pid for one in occupants.found} - {first.pid})
+    more = f" (and {others:,} more)" if others else ""
+    raise Refused(
+        f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: it would be left in "
+        "a directory that is gone.",
+        "Stop it first." if to_undo else "Stop it first, or add --accept-occupants.",
+        rule="occupied",
+    )
+
+
+def refuse_used(path: PathStr) -> None:
+    """Raise Refused if a directory that is to be removed is used elsewhere.
+
+    The kernel detaches what other mount namespaces have mounted on a directory that is removed.
+    """
+    mounts = read_mounts()
+    mount = mount_of(path, mounts)
+    for use in ExternalUses.read(mounts).of(path, mount) if mount is not None else ():
+        raise Refused(use.sentence, use.advice, rule=use.kind.value)
+
+
+@contextlib.contextmanager
+def told(what: str, path: str = "") -> Iterator[None]:
+    """Make a refusal of what the kernel forbids.
+
+    Args:
+        path: of the directory that is renamed, if one is.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EXDEV and path:
+            raise _cannot_be_renamed(path) from error
+        reason = os.strerror(error.errno or 0)
+        raise Refused(f"{what}: {reason}.", rule="system-call") from error
+
+
+def _cannot_be_renamed(path: str) -> Refused:
+    """Return the refusal for EXDEV, although the directory stays on its file system."""
+    shown = displayable(path)
+    if has_lower_layers(path, read_mounts()):
+        return Refused(
+            f"{shown} is in a lower layer of an overlay, which cannot rename it; nothing was "
+            "changed.",
+            "Delete it where it is: tui-fs delete. Or copy it with cp -a, and delete the original.",
+            rule="system-call",
+        )
+    compare = shell_quoted(("lsattr", "-pd", os.path.dirname(path), path))
+    return Refused(
+        f"The file system does not rename {shown} here (EXDEV): most likely its quota project is "
+        "not that of the directory that holds it. Nothing was changed.",
+        f"Compare the projects: {compare}. Give it the same one: chattr -p NUMBER "
+        f"{shell_quoted((path,))}",
+        rule="system-call",
+    )
+
+
+def sync(parent: int) -> None:
+    try:
+        os.fsync(parent)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise Refused(
+            f"It was renamed, but the disk does not confirm it: {reason}.",
+            "See the kernel log.",
+            rule="sync",
+        ) from error
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold off the signals that end a program while names are exchanged."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _KEPT_OFF)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +292,7 @@ def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> Recreat
         refuse_occupied(
             find_open_users(record.path, identity_of(act.held)), are_accepted=accept_occupants
         )
-        place, room = spot(act.parent, record.path), spot(act.parent, record.room)
+        place, room = entry_ref(act.parent, record.path), entry_ref(act.parent, record.room)
         done = recreate.recreate(place, act.held, room, act.note_twin)
         sync(act.parent)
     return RecreatedDirectory(done, act.was_logged, act.warning)
@@ -122,9 +306,9 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
     """
     record = new_record(Action.ASIDE, prospect.target)
     with _acting(record) as act:
-        place, goal = spot(act.parent, record.path), spot(act.parent, record.aside)
+        place, goal = entry_ref(act.parent, record.path), entry_ref(act.parent, record.aside)
         if with_twin:
-            room = spot(act.parent, record.room)
+            room = entry_ref(act.parent, record.room)
             aside.put_twin_in_place(place, act.held, goal, room, act.note_twin)
         else:
             aside.put_aside(place, act.held, goal)
@@ -206,3 +390,63 @@ def _refuse_unfinished(path: PathStr) -> None:
                 f"{shell_quoted(undo_command(record))} puts that in order first.",
                 rule="unfinished",
             )
+
+
+_PREFIX = "tui-fs: "
+
+
+def run_maintenance(*arguments: str) -> str:
+    """Run a command of tui-fs, already confirmed, and return what it did, in sentences.
+
+    Args:
+        arguments: as for the command line, without --yes and --json; a path comes last.
+
+    Raises:
+        TuiFsError: it was refused or failed; its own sentence.
+    """
+    command, *others = arguments
+    started = [sys.executable, "-P", "-m", "tui_fs.cli", command, "--yes", "--json", *others]
+    try:
+        ended = subprocess.run(
+            started,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            start_new_session=True,
+            check=False,
+        )
+    except OSError as error:
+        raise JobFailed(f"tui-fs could not be started: {error.strerror}.") from error
+    lines = ended.stderr.decode(errors="backslashreplace").splitlines()
+    said = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
+    if ended.returncode != 0:
+        raise TuiFsError(said[-1] if said else f"It ended with code {ended.returncode}.")
+    try:
+        told = json.loads(ended.stdout)
+    except ValueError as error:
+        raise BadInput("What it did cannot be read.", "See tui-fs aside --list.") from error
+    return "\n".join([_sentence(told), *_moved(told), *said])
+
+
+def _sentence(told: dict[str, Any]) -> str:
+    match told["type"]:
+        case "recreate":
+            before, after = told["index_bytes_before"], told["index_bytes_after"]
+            return f"It is made anew: {bytes_iec(before)} before, {bytes_iec(after)} now."
+        case "aside":
+            return f"It stands aside as {shown_path(told, 'aside')}."
+        case _:
+            state = "back" if told["was"] == "aside" else "in order"
+            return f"{shown_path(told, 'path')} is {state}."
+
+
+def _moved(told: dict[str, Any]) -> list[str]:
+    """Return what was made meanwhile, in sentences."""
+    lines: list[str] = []
+    if moved := told.get("moved_entries", 0):
+        entries = counted(moved, "entry", "entries")
+        lines.append(f"{entries} made meanwhile: moved over.")
+    for pair in told.get("kept", ()):
+        name, new_name = shown_path(pair, "name"), shown_path(pair, "kept_as")
+        lines.append(f"{name} was made twice; the other one is {new_name}.")
+    return lines

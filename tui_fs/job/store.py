@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tui_fs.job.end_reserve import create_reserve
+from tui_fs.job.journal import create_reserve
 from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.linux.permissions import others_may_write, replaceable_part
 from tui_fs.linux.regular_file import open_regular

@@ -16,24 +16,22 @@ from functools import partial
 from typing import TypeVar
 
 from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
-from tui_fs.job.buffered_journal import BufferedJournal
 from tui_fs.job.conflicts import register_or_refuse
 from tui_fs.job.control import ControlServer
 from tui_fs.job.crash import CrashMark
-from tui_fs.job.end_reserve import EndReserve
+from tui_fs.job.freed_space import SpaceWatch
 from tui_fs.job.job_outcome import outcome_of_job
-from tui_fs.job.journal import JournalWriter
+from tui_fs.job.journal import BufferedJournal, EndReserve, JournalWriter
 from tui_fs.job.launcher import StepEnd
 from tui_fs.job.lock import SupervisorLock
 from tui_fs.job.preparation import Prepared, job_started, prepare, why_unprepared
 from tui_fs.job.report import report_of
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
-from tui_fs.job.space_watch import SpaceWatch
 from tui_fs.job.start import notify_ready, wait_for_go
 from tui_fs.job.store import JobFolder, load_plan, write_json
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.throttle import Throttle
-from tui_fs.job.tool_pipes import ToolPipes
+from tui_fs.job.tool_output import ToolPipes
 from tui_fs.job.verification import Verification, look
 from tui_fs.linux.entry_causes import cause_of_failure
 from tui_fs.linux.filesystem import one_of_each, settle

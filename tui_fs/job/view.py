@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from tui_fs.job.control import sample
 from tui_fs.job.crash import read_crash
-from tui_fs.job.end_reserve import read_reserve
-from tui_fs.job.journal import JournalReader
+from tui_fs.job.journal import JournalReader, read_reserve
 from tui_fs.job.lock import has_starter, has_supervisor
 from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, origin_of, read_plan

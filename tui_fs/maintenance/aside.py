@@ -4,10 +4,15 @@ import os
 from collections.abc import Callable
 
 from tui_fs.maintenance.attributes import differences, read_attributes
-from tui_fs.maintenance.move_contents import is_empty
+from tui_fs.maintenance.recreate import (
+    ReplacementDir,
+    is_empty,
+    make_twin,
+    refuse_changed,
+    room_for_twin,
+    take_back,
+)
 from tui_fs.maintenance.renames import DirEntryRef, exchange_checked, identity_of, rename_new
-from tui_fs.maintenance.replacement_dir import ReplacementDir, make_twin, room_for_twin
-from tui_fs.maintenance.verify_exchange import refuse_changed, take_back
 from tui_fs.model.errors import Refused
 
 _CHANGED = "Look who else renames directories there."

@@ -1,25 +1,208 @@
 """Recreating an emptied directory: ext4 never gives the index of a directory back."""
 
+import contextlib
+import errno
 import os
-from collections.abc import Callable, Collection
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
-from tui_fs.maintenance.attributes import read_attributes
-from tui_fs.maintenance.move_contents import DEADLINE_S, Drained, is_empty, remove_drained
-from tui_fs.maintenance.renames import DirEntryRef, exchange_checked, identity_of
-from tui_fs.maintenance.replacement_dir import (
-    INSIDE,
-    ReplacementDir,
-    make_twin,
-    open_room,
-    remove_if_empty,
-    room_for_twin,
+from tui_fs.linux.pins import pin_of
+from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
+from tui_fs.maintenance.renames import (
+    DirEntryRef,
+    cut_name,
+    exchange_checked,
+    identity_of,
+    rename_new,
 )
-from tui_fs.maintenance.verify_exchange import finish, refuse_changed, take_back
 from tui_fs.model.errors import Refused
-from tui_fs.model.paths import PathStr
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.target import Pin
+from tui_fs.model.units import counted
+
+DEADLINE_S = 10.0
+"""So long somebody may be faster than the moving and rmdir."""
+
+LAST_DEADLINE_S = 600.0
+"""So long it may take where giving up would leave entries in two directories."""
+
+_TOKEN_BYTES = 4
+
+
+def remove_drained(
+    spot: DirEntryRef, old: int, new: int, deadline_s: float = LAST_DEADLINE_S
+) -> "Drained":
+    """Remove a directory; what is in it moves into another one of the same file system first.
+
+    rmdir(2) removes only what is empty, and from then on nobody can make an entry in it: so every
+    entry that could be made was moved, or its maker was told that it failed.
+
+    Args:
+        spot: the name of the old one; if it is another directory's by now, that stays.
+        old, new: both open for reading.
+
+    A signal that is held off, and comes in while somebody still writes, ends it as the deadline
+    does.
+
+    Raises:
+        OSError: an entry cannot be moved (ENOSPC, EPERM of an immutable one, …), or somebody
+            still writes into the old one after the deadline (ENOTEMPTY) or a signal (EINTR).
+            The entries are in the two directories, and the old one stands where it stood.
+    """
+    drained = Drained()
+    deadline = time.monotonic() + deadline_s
+    pending = signal.sigpending()
+    while True:
+        if spot.identity() != identity_of(old):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        try:
+            os.rmdir(spot.name, dir_fd=spot.directory)
+        except OSError as error:
+            is_late = time.monotonic() > deadline
+            if is_late or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            if signal.sigpending() - pending:
+                raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR)) from error
+            drained.move_all(old, new, deadline)
+        else:
+            return drained
+
+
+class Drained:
+    """What was moved.
+
+    Attributes:
+        moved: the number of entries.
+        kept: pairs of a name that both directories had, and the name that the entry of the old
+            one got.
+    """
+
+    def __init__(self) -> None:
+        self.moved = 0
+        self.kept: list[tuple[PathStr, PathStr]] = []
+
+    def move_all(self, old: int, new: int, deadline: float) -> None:
+        """Move the entries that are there until a time of the clock; OSError as rename(2)."""
+        with os.scandir(old) as entries:
+            for entry in entries:
+                self._move(PathStr(entry.name), old, new)
+                if time.monotonic() > deadline:
+                    return
+
+    def _move(self, name: PathStr, old: int, new: int) -> None:
+        goal = name
+        while True:
+            try:
+                rename_new(DirEntryRef(old, name), DirEntryRef(new, goal))
+            except FileExistsError:
+                goal = PathStr(cut_name("", name, f".tui-fs-kept-{os.urandom(_TOKEN_BYTES).hex()}"))
+            except FileNotFoundError:
+                return  # its maker has removed or renamed it meanwhile
+            else:
+                break
+        self.moved += 1
+        if goal != name:
+            self.kept.append((name, goal))
+
+
+def is_empty(descriptor: int) -> bool:
+    """Tell whether an open directory has no entry; reads all of a long index (seconds)."""
+    with os.scandir(descriptor) as entries:
+        return next(iter(entries), None) is None
+
+
+INSIDE = "twin"
+"""The only name in the room."""
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_OTHERS = 0o077
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementDir:
+    """A twin in its room: `spot` is its name there, `descriptor` the open twin."""
+
+    spot: DirEntryRef
+    descriptor: int
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        return identity_of(self.descriptor)
+
+
+@contextlib.contextmanager
+def open_directory_at(spot: DirEntryRef) -> Iterator[int]:
+    """Open the directory that has a name; OSError if it is none, ELOOP if it is a link."""
+    descriptor = os.open(spot.name, _FLAGS, dir_fd=spot.directory)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def room_for_twin(room: DirEntryRef) -> Iterator[int]:
+    """Make the private directory, give its descriptor, and remove it at the end if it is empty.
+
+    Raises:
+        OSError: it cannot be made.
+        Refused: somebody put another directory in its place.
+    """
+    os.mkdir(room.name, 0o700, dir_fd=room.directory)
+    try:
+        with open_room(room) as descriptor:
+            yield descriptor
+    finally:
+        remove_if_empty(room)
+
+
+@contextlib.contextmanager
+def open_room(room: DirEntryRef) -> Iterator[int]:
+    """Open a room; Refused if it is not this user's alone."""
+    with open_directory_at(room) as descriptor:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
+            raise Refused(
+                "Somebody put another directory in the place of the new one in this very moment.",
+                "Look who else writes there.",
+                rule="changed",
+            )
+        yield descriptor
+
+
+@contextlib.contextmanager
+def make_twin(room: int, wanted: Attributes) -> Iterator[ReplacementDir]:
+    """Make a twin with these attributes; it is removed at the end if it is still here and empty.
+
+    Raises:
+        OSError: it cannot be made.
+        Refused: it cannot be given one of the attributes.
+    """
+    spot = DirEntryRef(room, INSIDE)
+    os.mkdir(INSIDE, 0o700, dir_fd=room)
+    with open_directory_at(spot) as descriptor:
+        twin = ReplacementDir(spot, descriptor)
+        try:
+            give(descriptor, wanted)
+            yield twin
+        finally:
+            if spot.identity() == twin.identity:
+                remove_if_empty(spot)
+
+
+def remove_if_empty(spot: DirEntryRef) -> bool:
+    """Remove an empty directory; return whether nothing has that name now."""
+    try:
+        os.rmdir(spot.name, dir_fd=spot.directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return spot.identity() is None  # not empty: it stays, and the caller tells of it
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +296,61 @@ def finish_room(place: DirEntryRef, room: DirEntryRef, known: Collection[Pin]) -
             drained = finish(left, place, known)
     os.rmdir(room.name, dir_fd=room.directory)
     return drained
+
+
+def refuse_changed(held: int, wanted: Attributes) -> None:
+    """Raise Refused unless a directory still has the attributes that its twin got."""
+    changed = differences(read_attributes(held), wanted)
+    if changed:
+        raise Refused(
+            f"Somebody has changed the directory's {displayable(changed[0])} in this very moment.",
+            "Try again.",
+            rule="changed",
+        )
+
+
+def take_back(
+    place: DirEntryRef, other: DirEntryRef, held: int, twin: ReplacementDir, why: OSError | Refused
+) -> None:
+    """Put a directory back, and with it what has come into its twin meanwhile; remove that.
+
+    Args:
+        place, other: the names of the twin and of the directory now.
+        held: the directory, open for reading.
+        why: what the caller is going to raise.
+
+    Raises:
+        OSError, Missing, Refused: it could not be put back or not all entries could be moved; or
+            both had an entry of one name (rule "clash").
+    """
+    exchange_checked(place, other, twin.identity, identity_of(held))
+    kept = remove_drained(other, twin.descriptor, held).kept
+    if kept:
+        name, new_name = kept[0]
+        raise Refused(
+            f"{why} Somebody made {counted(len(kept), 'name', 'names')} twice meanwhile.",
+            f"Both entries are there: beside {displayable(name)} stands {displayable(new_name)}.",
+            rule="clash",
+        ) from why
+
+
+def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Drained:
+    """Remove the directory that a killed run has left; its entries go to the one at the place.
+
+    Args:
+        known: the two directories that were to be exchanged; others are not touched.
+
+    Raises:
+        OSError: an entry cannot be moved.
+        Refused: other directories stand there; nothing was changed.
+    """
+    with open_directory_at(left) as old, open_directory_at(place) as new:
+        pins = pin_of(old), pin_of(new)
+        are_known = all(any(pin.is_same_later(recorded) for recorded in known) for pin in pins)
+        if pins[0] == pins[1] or not are_known:
+            raise Refused(
+                "Other directories stand there than those that were to be exchanged.",
+                "Look at both, and move what you need yourself.",
+                rule="changed",
+            )
+        return remove_drained(left, old, new)

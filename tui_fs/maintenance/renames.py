@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from tui_fs.model.errors import Missing, Refused
+from tui_fs.model.paths import PathStr
 
 MAX_NAME_BYTES = 255
 """NAME_MAX, linux/limits.h."""
@@ -30,6 +31,11 @@ class DirEntryRef:
         except FileNotFoundError:
             return None
         return status.st_dev, status.st_ino
+
+
+def entry_ref(parent: int, path: PathStr) -> DirEntryRef:
+    """Return the last component of a path, in the open directory that holds it."""
+    return DirEntryRef(parent, os.path.basename(path))
 
 
 def identity_of(descriptor: int) -> tuple[int, int]:

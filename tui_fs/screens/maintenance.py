@@ -13,10 +13,8 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tui_fs.job.aside_state import AsideState, records
-from tui_fs.job.aside_store import AsideRecord
-from tui_fs.job.maintenance import Prospect, look
-from tui_fs.job.maintenance_child import run_maintenance
+from tui_fs.job.aside_store import AsideRecord, AsideState, records
+from tui_fs.job.maintenance import Prospect, look, run_maintenance
 from tui_fs.job.permission import read_only_reason
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.maintenance.open_users import OpenUsers

@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, CountedCalls, Sample, Shape
-from tui_fs.estimate.fitted_calls import CalibrationTree, CountedRun, calibration_shapes, fit
-from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
+from tui_fs.estimate.fitted_calls import (
+    CalibrationTree,
+    CountedRun,
+    calibration_shapes,
+    fit,
+    installed_versions,
+    is_measured,
+    versions_used,
+)
 from tui_fs.job.launcher import run_steps
 from tui_fs.linux.drop_caches import drop_caches
 from tui_fs.linux.pins import pin_of

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tui_fs.estimate.calibration import Calibration
-from tui_fs.estimate.versions import installed_versions, is_measured, versions_used
+from tui_fs.estimate.fitted_calls import installed_versions, is_measured, versions_used
 from tui_fs.job.calibration.store import keep, load_calibration
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
