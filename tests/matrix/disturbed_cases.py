@@ -176,7 +176,7 @@ _MOUNTS_END_IT = Promise(
 )
 
 OTHERS = Group(
-    "Somebody else works in the tree",
+    "Other users and processes change the tree",
     (
         Case(
             name="a user other than you and root may write in the tree",
@@ -270,7 +270,7 @@ OTHERS = Group(
 )
 
 ENDINGS = Group(
-    "A tool is missing, or somebody ends the job",
+    "A tool is missing, or the job is killed or cancelled",
     (
         Case(
             name="the tool is missing",

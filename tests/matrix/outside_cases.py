@@ -67,7 +67,7 @@ def _mounted_elsewhere(scene: Scene) -> None:
 
 
 OUTSIDE = Group(
-    "The tree leads out of itself",
+    "Links and mounts in the tree",
     (
         Case(
             name="symbolic links out of the tree, to the parent, to each other, to nothing",

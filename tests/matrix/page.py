@@ -84,27 +84,27 @@ def _unescaped(text: str) -> str:
 
 
 _HEAD = """\
-# What happens if …
+# Contract matrix
 
-Every strategy in every case that can go wrong, as the installed program was seen to behave:
-`tui-fs delete TARGET --strategy S --yes --json`. This page is made by the tests and compared
-with the program by them (`tests/matrix`): a cell that does not say what the program does fails.
-`{how}`, run as root in the repository, writes it anew.
+This page shows what the installed program does with every strategy in every case that can go wrong.
+The command is `tui-fs delete TARGET --strategy S --yes --json`. The tests in `tests/matrix` write
+the page and compare it with the program: a cell that differs from what the program does fails.
+To write the page again, run `{how}` as root in the repository.
 
-A cell is what a person is told: the outcome and in brackets the exit code, the sentence of the
-report or of the refusal, then what failed, why, and how often. After "done" the sentence "Nothing
-of it is left." is left out. TARGET is the directory to delete. N stands for numbers that differ
-from run to run, because the case happens in mid-run or the disk cannot be read.
+A cell contains the outcome, the exit code in brackets, and the sentence of the report or of the
+refusal. Failures follow, with their reasons and numbers. After "done" the sentence "Nothing of it
+is left." is omitted. TARGET is the directory to delete. N stands for a number that differs from run
+to run, because the case happens while the job runs or the disk cannot be read.
 
-What holds in every cell, besides its promise:
+Besides the promise of its row, every cell has these properties:
 
-- Beside the target lies another tree, and unless the target has a disk of its own, it holds
-  symbolic and hard links to that tree: not a name, byte, mode or time of it changes.
-- Exit code 0 and "done" are said only if the target is gone. Where it is gone, nothing else is
-  said, unless the supervisor itself has died.
-- After a refusal (exit 3), a usage error (2), a missing tool (4), not one entry is missing.
-- Where nobody else works in the tree, the entries said to be deleted and the entries seen to be
-  left are together the entries that were there. Every failure named lies in the target.
-- No traceback for the person, and none in the log of a job that ended by itself; nothing waits
-  for ever.
+- Another tree is beside the target. Unless the target has a disk of its own, it contains symbolic
+  and hard links to that tree. No name, byte, mode or time of that tree changes.
+- The program reports exit code 0 and "done" only if the target is gone. If the target is gone, the
+  program reports no other outcome, unless the supervisor itself has died.
+- After a refusal (exit code 3), a usage error (2) or a missing tool (4), no entry is missing.
+- If no other process changes the tree, the entries that are reported as deleted and the entries
+  that are left are together the entries that were there. Every reported failure is in the target.
+- No traceback is shown to the user. The log of a job that ended by itself contains none. No command
+  waits forever.
 """

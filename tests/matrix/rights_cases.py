@@ -85,7 +85,7 @@ def _add_attribute(path: Path, letter: str) -> None:
 
 
 RIGHTS_OF_ROOT = Group(
-    "Something is forbidden, and root deletes",
+    "Permissions and attributes, as root",
     (
         Case(
             name="a directory that nobody may read or enter (mode 000)",
@@ -116,7 +116,7 @@ RIGHTS_OF_ROOT = Group(
 )
 
 RIGHTS_OF_AN_ORDINARY_USER = Group(
-    "Something is forbidden, and an ordinary user deletes",
+    "Permissions and attributes, as an ordinary user",
     (
         Case(
             name="nothing that the user may not delete",
