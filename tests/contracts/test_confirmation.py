@@ -1,5 +1,6 @@
 """What happens on the terminal while the program asks for the confirmation."""
 
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +80,33 @@ def test_untypable_name_is_confirmed_by_a_plain_word(cli: Cli, tmpfs: Path, kind
         code = terminal.wait()
     assert code == 0, terminal.seen
     assert not target.exists()
+
+
+LOOK_ALIKE = {
+    "decomposed": ("cafe\u0301", "caf\u00e9"),
+    "space at the end": ("a ", "a"),
+    "two spaces": ("a  b", "a b"),
+    "blank character": ("\u2800", "\u180b"),
+}
+
+
+@pytest.mark.parametrize("kind", LOOK_ALIKE)
+def test_the_question_tells_names_that_look_alike_apart(cli: Cli, tmpfs: Path, kind: str) -> None:
+    # Given two directories whose names differ in what one does not see
+    asked = []
+    for name in LOOK_ALIKE[kind]:
+        target = tmpfs / name
+        target.mkdir()
+        # When one is asked about each
+        with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
+            terminal.wait_for(b"Type yes: ")
+            terminal.answer(b"no\n")
+            assert terminal.wait() == 3
+        lines = terminal.seen.decode().splitlines()
+        (line,) = [line for line in lines if ": 0 files" in line]
+        asked.append(unicodedata.normalize("NFC", line.partition(": 0 files")[0]))
+    # Then the questions differ, also without spaces at the end
+    assert asked[0].rstrip() != asked[1].rstrip()
 
 
 def test_typable_name_of_another_script_is_typed(cli: Cli, tmpfs: Path) -> None:

@@ -13,6 +13,7 @@ from tui_fs.model.paths import (
     PathStr,
     displayable,
     from_base64,
+    harmless,
     is_utf8,
     is_within,
     shell_quoted,
@@ -67,10 +68,56 @@ def test_bytes_and_their_decoded_path_look_the_same(name: bytes) -> None:
     assert displayable(name) == displayable(name.decode("utf-8", "surrogateescape"))
 
 
+@given(st.text(max_size=12), st.text(max_size=12))
+@example("trail ", "trail")
+@example("a  b", "a b")
+@example("caf\u00e9", "cafe\u0301")
+@example("\u212b", "\u00c5")
+@example("\uac00", "\u1100\u1161")
+@example("a\u0323\u0302", "a\u0302\u0323")
+@example("b\u0301\u0301", "b\u0301")
+@settings(max_examples=300)
+def test_names_that_differ_also_differ_where_accents_are_composed(one: str, other: str) -> None:
+    # Given two names, as text / When both are shown, and drawn as a terminal composes them
+    shown = [unicodedata.normalize("NFC", displayable(name)) for name in (one, other)]
+    # Then they differ, no space is at the end of a line or beside another, and nothing changed
+    assert (shown[0] == shown[1]) == (one == other)
+    for text in shown:
+        assert text.strip(" ") == text
+        assert "  " not in text
+        assert unicodedata.is_normalized("NFC", text)
+
+
+@pytest.mark.parametrize("name", ["क्षि", "שָׁ", "กี่", "မြွှေ့", "ấ가が", "日本 語", "a b"])
+def test_writing_systems_with_marks_are_shown_as_they_are(name: str) -> None:
+    # Given a name in composed form / When shown / Then it is not changed
+    assert displayable(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["\u2800", "\u180b", "\U0001d159", "\U00016fe4", "\u0301", "/\u0338"]
+)
+def test_what_draws_nothing_of_its_own_is_an_escape(name: str) -> None:
+    # Given a character that is blank, or drawn on the one before it / When shown / Then in ASCII
+    assert displayable(name).isascii()
+
+
+@given(NAMES)
+def test_harmless_text_acts_on_no_terminal_and_is_not_changed_again(name: bytes) -> None:
+    # Given any text / When it is made harmless
+    text = harmless(name.decode("utf-8", "surrogateescape"))
+    # Then no character controls the terminal, and doing it twice changes nothing
+    assert not {unicodedata.category(character) for character in text} & UNSAFE
+    assert harmless(text) == text
+    assert harmless("a  sentence \\ ") == "a  sentence \\ "
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
         (b"plain name.txt", "plain name.txt"),
+        (b"/trail /two  words/ ", "/trail\\x20/two \\x20words/\\x20"),
+        ("cafe\u0301".encode(), "cafe\\u0301"),
         ("größe".encode(), "größe"),
         (b"a\nb", "a\\nb"),
         (b"a\tb\rc", "a\\tb\\rc"),

@@ -6,7 +6,7 @@ from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
 from tui_fs.job.doctor import Diagnosis, ToolState, diagnose
 from tui_fs.model.codec import encode
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.strategies.registry import remedy
 
 
@@ -31,7 +31,7 @@ def _as_text(examination: Diagnosis) -> str:
         (
             tool.name,
             _place(tool),
-            displayable(tool.version) or tool.remedy,
+            harmless(tool.version) or tool.remedy,
         )
         for tool in examination.tools
     ]

@@ -31,7 +31,7 @@ from tui_fs.lab.runs import find_run, load, stored_runs
 from tui_fs.lab.start import LabRun
 from tui_fs.lab.view_model import exhibits_of
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, shell_quoted
 from tui_fs.survey.export_file import new_file, refuse_taken
 
 _WIDTH_WITHOUT_TERMINAL = 100
@@ -78,8 +78,9 @@ def run_run(parsed: argparse.Namespace) -> int:
         note("tui-fs: no step could be measured.")
         return SOME_FAILED
     if parsed.report is not None:
-        again = f"tui-fs lab show {os.path.basename(lab.folder)} --report {parsed.report}"
-        note(f"tui-fs: no page was written; {displayable(again)} does it.")
+        name = os.path.basename(lab.folder)
+        again = shell_quoted(("tui-fs", "lab", "show", name, "--report", parsed.report))
+        note(f"tui-fs: no page was written; {again} does it.")
     if ended.ending is Ending.FAILED:
         note(f"tui-fs: the run failed: {safe(ended.why)}")
         return SOME_FAILED

@@ -23,7 +23,7 @@ from tui_fs.cli.arguments import (
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.command import COMMANDS
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import IoPriority
 from tui_fs.strategies.registry import STRATEGIES
 
@@ -58,7 +58,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        shown = displayable(message).replace("\\\\", "\\")  # a sentence, not a name
+        shown = harmless(message)
         raise BadInput(f"{shown[:1].upper()}{shown[1:]}.", f"See {self.prog} --help.")
 
 

@@ -6,14 +6,14 @@ from tui_fs.cli.output import columns
 from tui_fs.model.calls import CallCount, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import harmless
 from tui_fs.model.target import command_lines, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 
 
 def report_as_text(report: dict[str, Any]) -> str:
     """Return what a person wants to know after a job."""
-    lines = [f"{report['outcome']}: {displayable(report['explanation'])}"]
+    lines = [f"{report['outcome']}: {harmless(report['explanation'])}"]
     if "target" not in report:
         return "\n".join(lines)
     freed, inodes = report["freed_bytes"], report["freed_inodes"]
@@ -37,7 +37,7 @@ def report_as_text(report: dict[str, Any]) -> str:
         lines += ["", _calls(report)]
     if report["error_groups"]:
         lines += ["", _errors(report)]
-    lines += [f"  {displayable(text)}" for text in report["tool_lines"][-5:]]
+    lines += [f"  {harmless(text)}" for text in report["tool_lines"][-5:]]
     lines += [""]
     lines += [f"$ {line}" for line in command_lines(report["command"])]
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.outcome import Outcome
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, shown_characters
 from tui_fs.model.plan import Plan
 
 SYSLOG_SOCKET = "/dev/log"
@@ -28,6 +28,7 @@ _MAX_GLOB_BYTES = 60
 _MAX_NUMBER_BYTES = 20  # 2**64 has 20 digits
 _BARE = re.compile(r"[A-Za-z0-9_./:@%+,~-]+")
 _CUT = "…"
+_ALSO_ESCAPED = {'"': "\\x22", "=": "\\x3d"}
 _MAX_WAIT_S = 1.0
 
 
@@ -167,7 +168,7 @@ def _number(key: str, value: int | None) -> str:
 
 def _pair(key: str, text: str, max_bytes: int = _MAX_NAME_BYTES) -> str:
     """Return ``key=value`` with a value of at most `max_bytes`, quotes not counted."""
-    pieces = [_escaped(character) for character in text]
+    pieces = [_ALSO_ESCAPED.get(piece, piece) for piece in shown_characters(text)]
     value = "".join(pieces)
     was_cut = len(value.encode()) > max_bytes
     if was_cut:
@@ -177,10 +178,6 @@ def _pair(key: str, text: str, max_bytes: int = _MAX_NAME_BYTES) -> str:
         value = "".join([*head, _CUT, *tail])
     quoted = value if _BARE.fullmatch(value) else f'"{value}"'
     return f"{key}={quoted} {key}_cut=yes" if was_cut else f"{key}={quoted}"
-
-
-def _escaped(character: str) -> str:
-    return {'"': "\\x22", "=": "\\x3d"}.get(character) or displayable(character)
 
 
 def _as_many(pieces: list[str], max_bytes: int) -> list[str]:

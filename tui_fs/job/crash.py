@@ -7,7 +7,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.regular_file import open_regular
 from tui_fs.model.errors import TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import harmless
 
 _MARK_BYTES = 512
 
@@ -36,7 +36,7 @@ def read_crash(folder: JobFolder) -> str:
             mark = file.read(_MARK_BYTES)
     except OSError:
         return ""
-    return displayable(mark.decode("utf-8", "replace").partition("\n")[0].strip())
+    return harmless(mark.decode("utf-8", "replace").partition("\n")[0].strip())
 
 
 def _sentence(error: BaseException) -> str:

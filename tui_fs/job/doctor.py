@@ -12,7 +12,7 @@ from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rej
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import BadInput, Missing
 from tui_fs.model.figures import MissingFigure
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.registry import STRATEGIES, package_of, remedy
 from tui_fs.tracing.select_source import SourceState, open_source, states
@@ -148,7 +148,7 @@ def _engine() -> EngineState:
         return EngineState(
             False, f"{displayable(tool.path)} does not answer; reinstall tui-fs", tool.path
         )
-    note = f"{displayable(tool.version)}, {displayable(tool.path)}"
+    note = f"{harmless(tool.version)}, {displayable(tool.path)}"
     return EngineState(True, note, tool.path, tool.version)
 
 

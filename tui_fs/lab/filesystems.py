@@ -22,7 +22,7 @@ from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.namespaces import mount_tmpfs, own_mounts, unmount
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.errors import Missing, TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 
 LOOP_CONTROL = "/dev/loop-control"
 SHARED_MEMORY = "/dev/shm"
@@ -255,7 +255,7 @@ def _run(place: Place, tool: str, *arguments: str) -> None:
     )
     if ended.returncode != 0:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        said = displayable(lines[0])[:_LONGEST_COMPLAINT] if lines else "it does not say why"
+        said = harmless(lines[0])[:_LONGEST_COMPLAINT] if lines else "it does not say why"
         name = os.path.basename(tool)
         raise TuiFsError(f"No {place.value} could be made: {name} failed: {said}")
 

@@ -21,7 +21,7 @@ from tui_fs.linux.permissions import protects_new_entries, replaceable_part
 from tui_fs.linux.resolve_path import resolve
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.errors import BadInput, Missing, Refused
-from tui_fs.model.paths import PathStr, displayable, shell_quoted
+from tui_fs.model.paths import PathStr, displayable, harmless, shell_quoted
 from tui_fs.strategies.registry import why_missing
 
 TREE, EMPTY = "tree", "empty"
@@ -266,7 +266,7 @@ def _processor() -> str:
             for line in file:
                 name, _, value = line.partition(":")
                 if name.strip() == "model name":
-                    return displayable(value.strip())
+                    return harmless(value.strip())
     except OSError:
         pass  # not every machine has it; the architecture is told instead
     return ""

@@ -21,7 +21,7 @@ from tui_fs.linux.readable import is_readable
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput, Missing, TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 
 TOOL = "py-spy"
 RATE_PER_S = 100
@@ -129,7 +129,7 @@ def why_not_permitted(said: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
     if scope:
         advice += f" Or let root set kernel.yama.ptrace_scope, which is {scope}, to 0."
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    answer = displayable(lines[0].removeprefix("Error: ").rstrip(".")) if lines else "no reason"
+    answer = harmless(lines[0].removeprefix("Error: ").rstrip(".")) if lines else "no reason"
     return TuiFsError(f"py-spy may not look at tui-fs: {answer}.", advice)
 
 

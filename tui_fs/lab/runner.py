@@ -38,7 +38,7 @@ from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.estimate import Estimate
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import harmless
 from tui_fs.strategies.parallel import pin_argument
 from tui_fs.tracing.select_source import open_source
 from tui_fs.tracing.source import CallSource
@@ -319,7 +319,7 @@ def _run(ended: StepsEnd) -> Run:
 
 
 def _beginning(line: str, longest: int) -> str:
-    shown = displayable(line)
+    shown = harmless(line)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 

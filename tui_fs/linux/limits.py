@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tui_fs.model.errors import BadInput
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 
 _Result = TypeVar("_Result")
 
@@ -102,7 +102,7 @@ def limit_sentence(error: BaseException) -> str:
     """Return the cause of an error for which `is_limit` is true, and advice, as sentences."""
     if isinstance(error, ImportError):
         return (
-            f"A module could not be loaded: {displayable(str(error))}. Raise the limits of memory "
+            f"A module could not be loaded: {harmless(str(error))}. Raise the limits of memory "
             "and open files (ulimit -v, ulimit -n); if that changes nothing, reinstall tui-fs."
         )
     number = error.errno if isinstance(error, OSError) else errno.ENOMEM

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import shlex
 import unicodedata
 from collections.abc import Iterator
@@ -19,22 +20,57 @@ _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\\": "\
 # control, format (U+202E and friends), surrogate, private use, unassigned, separators.
 _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 
-# Drawn as nothing or as a space although their category is that of a letter or a mark.
-_INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5") | {
-    chr(code) for code in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+# Drawn as nothing or as a space although their category is that of a letter, a mark or a symbol.
+_INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800\U00016fe4\U0001d159") | {
+    chr(code) for code in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 }
+
+_ODD = re.compile(r"\\|(?:\A|(?<=[/ ])) | (?=/|\Z)")
+"""A backslash, or a space that one would not see: at an end of a name, or behind another one."""
+
+_MOST_MARKS = 6
+"""Marks that are drawn on one letter; Burmese has as many."""
 
 
 def displayable(path: str | bytes) -> str:
     """Return `path` with everything a terminal could act on written as an escape.
 
-    A backslash is doubled, so two different names never look the same. Bytes that are
-    not UTF-8 appear as ``\\xNN``.
+    Two different names never look the same: a backslash is doubled, and a space or an accent that
+    one would not see or could not tell from another character is an escape. Bytes that are not
+    UTF-8 appear as ``\\xNN``. For text that is no path see `harmless`.
     """
     text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
-    if text.isascii() and text.isprintable() and "\\" not in text:
+    is_plain = text.isascii() and text.isprintable() and not _ODD.search(text)
+    return text if is_plain else "".join(shown_characters(text))
+
+
+def shown_characters(text: str) -> Iterator[str]:
+    """Yield each character of a path as `displayable` shows it."""
+    is_composed = unicodedata.is_normalized("NFC", text)
+    odd = {match.start() for match in _ODD.finditer(text)}
+    letter = ""  # the characters that the next one is drawn on, or composed with; all are shown
+    for at, character in enumerate(text):
+        piece, together = _escaped(character), letter + character
+        is_mark = unicodedata.category(character) in ("Mn", "Mc", "Me")
+        is_lost = is_mark and not _can_carry(letter, character)
+        is_unseen = is_lost or (character == " " and at in odd)
+        if is_unseen or not (is_composed or unicodedata.is_normalized("NFC", together)):
+            piece = _code_of(character)
+        yield piece
+        if piece != character or character in " /":
+            letter = ""
+        else:
+            letter = together if is_mark else character
+
+
+def harmless(text: str) -> str:
+    """Return a sentence, or what a tool says, with all that a terminal could act on as escapes.
+
+    Unlike in `displayable`, spaces and backslashes stay, so the result can be passed again.
+    """
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(character) for character in text)
+    return "".join(one if one == "\\" else _escaped(one) for one in text)
 
 
 def shell_quoted(argv: tuple[str, ...]) -> str:
@@ -64,14 +100,10 @@ def upwards(path: str) -> Iterator[str]:
 def is_typable(name: str) -> bool:
     """Return whether a person can type a name as it is shown.
 
-    Keyboards produce composed characters (NFC); macOS and some archives store decomposed ones,
-    which look the same.
+    Keyboards produce composed characters (NFC); macOS and some archives store decomposed ones.
     """
-    return (
-        displayable(name) == name
-        and unicodedata.is_normalized("NFC", name)
-        and name == name.strip(" ")
-    )
+    one_by_one = re.sub(" +", " ", name)  # a person who sees several spaces can type them
+    return displayable(one_by_one) == one_by_one
 
 
 def is_utf8(path: str) -> bool:
@@ -99,19 +131,24 @@ def is_within(path: str, directory: str) -> bool:
 
 
 def _shell_word(argument: str) -> str:
-    shown = displayable(argument)
-    if shown == argument or shown == argument.replace("\\", "\\\\"):
+    pieces = list(shown_characters(argument))
+    if all(one == piece or one in " \\" for one, piece in zip(argument, pieces, strict=True)):
         return shlex.quote(argument)
-    return "$'" + "".join(_in_dollar_quotes(character) for character in argument) + "'"
+    return "$'" + "".join(map(_in_dollar_quotes, argument, pieces)) + "'"
 
 
-def _in_dollar_quotes(character: str) -> str:
+def _in_dollar_quotes(character: str, piece: str) -> str:
     """Write what is not plain as its bytes: bash reads those alike in every locale."""
     if character in "'\\":
         return f"\\{character}"
-    if character == _escaped(character):
+    if character in (piece, " "):
         return character
     return "".join(f"\\x{byte:02x}" for byte in os.fsencode(character))
+
+
+def _can_carry(letter: str, mark: str) -> bool:
+    """Return whether a mark can be seen on a letter with its marks; on nothing, it cannot."""
+    return letter != "" and len(letter) <= _MOST_MARKS and letter[-1] != mark
 
 
 def _escaped(character: str) -> str:
@@ -123,6 +160,11 @@ def _escaped(character: str) -> str:
     is_safe = unicodedata.category(character) not in _UNSAFE_CATEGORIES
     if character == " " or (is_safe and character not in _INVISIBLE):
         return character
+    return _code_of(character)
+
+
+def _code_of(character: str) -> str:
+    code = ord(character)
     if code < 0x80:  # from here on \\x would mean the byte, not the character
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.job.doctor import Diagnosis, diagnose
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.screens.frame import FramedScreen, Settings
 
 
@@ -55,7 +55,7 @@ def _as_text(found: Diagnosis) -> Text:
     for tool in found.tools:
         mark = "✓" if tool.path and not tool.remedy else "!"
         text.append(f" {mark} {tool.name:<14}")
-        text.append(f"{displayable(tool.version or tool.path)} {tool.remedy}\n", "dim")
+        text.append(f"{harmless(tool.version) or displayable(tool.path)} {tool.remedy}\n", "dim")
     text.append("\nsystem calls are counted by\n", "bold")
     text.append(f" {found.tracing.source}: {found.tracing.note}\n")
     for source in found.tracing.sources:

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tui_fs.model.errors import meaning
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.units import count
 from tui_fs.screens.frame import FramedScreen, Settings, muted
@@ -47,7 +47,7 @@ class ErrorsScreen(FramedScreen):
                     text.append(f"   … and {count(more)} more\n", "dim not bold")
                 yield Static(text)
             for line in self._snapshot.tool_lines:
-                yield Static(muted(displayable(line)))
+                yield Static(muted(harmless(line)))
 
     def on_mount(self) -> None:
         """Name the job."""

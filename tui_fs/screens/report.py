@@ -17,7 +17,7 @@ from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import JobState
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.target import command_lines, shown_targets
@@ -44,7 +44,7 @@ def headline(report: dict[str, Any]) -> Text:
     text = Text(_HEADLINES[report["outcome"]], style="bold")
     if "target" in report:
         text.append(f"  {shown_targets(report)}", "not bold")
-    text.append(f"\n{displayable(report['explanation'])}", "not bold")
+    text.append(f"\n{harmless(report['explanation'])}", "not bold")
     return text
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from tui_fs.linux.permissions import is_private_group
 from tui_fs.linux.tools import remedy_for_start
 from tui_fs.model.errors import Missing, TuiFsError
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
 from tui_fs.survey.records import Batch
@@ -126,7 +126,7 @@ class EngineScan:
         was_killed = (self._process.poll() or 0) < 0
         self._process.kill()  # if it lives it has sent what nobody can read
         complaint = self._process.stderr.read(_SHOWN) or b""
-        why = displayable(complaint.strip().removeprefix(b"tui-fs-engine: "))
+        why = harmless(complaint.decode("utf-8", "replace").strip().removeprefix("tui-fs-engine: "))
         if not (self._has_greeted or was_killed):
             sentence = f"The engine {displayable(self._program)} cannot count"
             return TuiFsError(f"{sentence}: {why}" if why else f"{sentence}.", _AGAIN)
