@@ -33,3 +33,8 @@ def finish(cli: Cli, job: str, code: int) -> Json:
 def gone(report: Json) -> list[bool]:
     """Tell which targets are gone, as a report says it."""
     return [target["gone"] for target in report["targets"]]
+
+
+def done(report: Json) -> list[bool]:
+    """Return of which targets all is deleted that was to be, as a report says it."""
+    return [target["done"] for target in report["targets"]]

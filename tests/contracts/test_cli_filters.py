@@ -90,6 +90,26 @@ def test_a_filtered_deletion_does_not_claim_that_all_is_gone(cli: Cli, tmpfs: Pa
         # Then the report does not say in words what is not so
         assert (tmpfs / "target" / "size-0").exists()
         assert "nothing of it is left" not in report["explanation"].lower()
+        (said,) = report["targets"]
+        assert (said["gone"], said["done"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [((), "gone"), (("--keep-root",), "emptied"), (("--name=a",), "matches gone")],
+)
+def test_directories_that_stay_are_not_called_gone(
+    cli: Cli, tmpfs: Path, options: tuple[str, ...], word: str
+) -> None:
+    # Given two directories
+    targets = [tmpfs / name for name in ("one", "other")]
+    for target in targets:
+        flat(target, 2)
+    # When they are deleted, or emptied, or a part of them is deleted
+    ended = cli.run("delete", "--strategy", "find", "--yes", *options, "--", *targets).expect(0)
+    # Then the report calls them what they are
+    assert f"\n{word}: 2 of 2 directories\n" in ended.stdout.decode()
+    assert [target.exists() for target in targets] == [bool(options)] * 2
 
 
 @pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli, entries_in
-from tests.contracts.several import delete, gone
+from tests.contracts.several import delete, done, gone
 from tests.needs import needs_root, needs_tool, needs_tools_of
 from tests.trees import Manifest, Sentinel, census, flat, hostile_names, manifest
 
@@ -73,7 +73,8 @@ def test_all_are_deleted_and_nothing_between_them(
     # And there is one job, one report, and it says so of each
     assert len(cli.jobs()) == 1
     assert report["outcome"] == "done"
-    assert gone(report) == [True, True, True]
+    assert done(report) == [True, True, True]
+    assert gone(report) == [not keep_root] * 3
     assert report["target"] == str(row.place)
     assert "path_b64" in report["targets"][1]
     assert report["deleted_files"] == sum(one.files for one in counted)
@@ -103,7 +104,8 @@ def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
     report = delete(cli, strategy, targets, *options).expect(0).report()
     # Then just that is gone, from each
     assert report["deleted_files"] == 6
-    assert gone(report) == [True, True, True]
+    assert done(report) == [True, True, True]
+    assert gone(report) == [False, False, False]
     for target in targets:
         names = {str(path.relative_to(target)) for path in target.rglob("*")}
         assert names == {"below", "three.txt", "below/four.txt"}
@@ -137,7 +139,8 @@ def test_an_entry_that_stays_is_named_and_its_target_with_it(
     report = delete(cli, strategy, targets, *options).expect(1).report()
     # Then all else is gone, and the file and its target are named
     assert report["outcome"] == "partial"
-    assert gone(report) == [True, False, True]
+    assert done(report) == [True, False, True]
+    assert gone(report) == [not keep_root, False, not keep_root]
     assert {error["path"] for error in report["errors"]} >= {str(targets[1] / "below" / "locked")}
     assert all(error["path"].startswith(f"{targets[1]}") for error in report["errors"])
     assert str(targets[1]) in report["explanation"]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
+from tui_fs.cli.report import report_as_text
 from tui_fs.job.job_outcome import JobOutcome, outcome_of_job
 from tui_fs.job.report import report_of
 from tui_fs.job.verification import Verification
@@ -26,7 +27,7 @@ from tui_fs.model.events import (
     Usage,
 )
 from tui_fs.model.outcome import JobState, Outcome
-from tui_fs.model.paths import PathStr
+from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.snapshot import Snapshot, fold
 from tui_fs.model.survey import Totals
 
@@ -315,3 +316,28 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
         Outcome.DONE,
         "Nothing of them is left",
     )
+
+
+@pytest.mark.parametrize("vanish", (False, True))
+def test_a_directory_to_be_kept_that_somebody_removed_is_called_gone(vanish: bool) -> None:
+    # Given a journal of a job that was to keep its target
+    begun = replace(started(), keep_root=True)
+    path = begun.targets[0]
+    end = replace(finished(Outcome.DONE), vanished=(path,) if vanish else ())
+    # When reported / Then the target is gone only if it was removed
+    (said,) = report(begun, end)["targets"]
+    assert (said["gone"], said["done"]) == (vanish, True)
+
+
+def test_a_command_is_shown_with_the_bytes_that_ran() -> None:
+    # Given a job whose target is not UTF-8 / When reported
+    begun = replace(started(), command=(("/usr/bin/rm", "-rf", "--", "/srv/a\udcff"),))
+    shown = report_as_text(report(begun, finished(Outcome.DONE)))
+    # Then the command line can be pasted, and names that target
+    assert "$ /usr/bin/rm -rf -- $'/srv/a\\xff'" in shown
+
+
+def test_a_sentence_of_the_report_shows_names_as_everything_else_does() -> None:
+    # Given an explanation with a name that has a backslash / When reported / Then it has two
+    end = replace(finished(Outcome.PARTIAL), explanation=displayable("/a\\b  c") + " stays.")
+    assert "/a\\\\b \\x20c stays." in report_as_text(report(started(), end))

@@ -46,7 +46,8 @@ def test_words(paths: tuple[str, ...], common: str, words: str) -> None:
 
 def test_each_target_says_whether_it_is_gone() -> None:
     # Given three targets, one not UTF-8 / When encoded / Then bytes and answer stand beside each
-    fields = target_fields(("/srv/a", "/srv/\udcff", "/srv/c"), (True, False, None))
+    states: list[dict[str, bool | None]] = [{"gone": True}, {"gone": False}, {"gone": None}]
+    fields = target_fields(("/srv/a", "/srv/\udcff", "/srv/c"), states)
     assert fields["target"] == "/srv"
     assert fields["targets"] == [
         {"path": "/srv/a", "gone": True},

@@ -7,7 +7,7 @@ from tui_fs.model.calls import CallCount, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.paths import harmless
-from tui_fs.model.target import command_lines, shown_targets
+from tui_fs.model.target import done_word, shown_commands, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 
 
@@ -29,7 +29,7 @@ def report_as_text(report: dict[str, Any]) -> str:
         ("counted by", report["trace_note"]),
     ]
     lines.append(columns(rows, frozenset()))
-    lines += _targets(report["targets"])
+    lines += _targets(report)
     lines += [MissingFigure(**one).sentence for one in report.get("missing_figures", [])]
     for cause in report["space_causes"]:
         lines += ["", f"space: {cause['sentence']}", f"  {cause['advice']}"]
@@ -39,17 +39,18 @@ def report_as_text(report: dict[str, Any]) -> str:
         lines += ["", _errors(report)]
     lines += [f"  {harmless(text)}" for text in report["tool_lines"][-5:]]
     lines += [""]
-    lines += [f"$ {line}" for line in command_lines(report["command"])]
+    lines += [f"$ {line}" for line in shown_commands(report, "command")]
     return "\n".join(lines)
 
 
-def _targets(targets: list[dict[str, Any]]) -> list[str]:
-    """Return which of several targets are not gone."""
+def _targets(report: dict[str, Any]) -> list[str]:
+    """Return of which of several targets something is left."""
+    targets = report["targets"]
     if len(targets) == 1:
         return []
-    left = [f"left: {shown_path(target, 'path')}" for target in targets if target["gone"] is False]
-    gone = sum(target["gone"] is True for target in targets)
-    return ["", f"gone: {count(gone)} of {count(len(targets))} directories", *left]
+    left = [f"left: {shown_path(target, 'path')}" for target in targets if target["done"] is False]
+    done = sum(target["done"] is True for target in targets)
+    return ["", f"{done_word(report)}: {count(done)} of {count(len(targets))} directories", *left]
 
 
 def _count(number: int | None, counts_are: str) -> str:

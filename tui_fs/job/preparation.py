@@ -152,6 +152,7 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         predicted_processes=predicted.processes if predicted else None,
         predicted_other_calls=predicted.other_calls if predicted else None,
         missing_figures=missing_figures(FOR_JOB),
+        is_filtered=plan.options.filters.active,
     )
 
 

@@ -52,9 +52,10 @@ def report_of(
     if started is not None:
         report |= {
             "id": started.job_id,
-            **target_fields(started.targets, _gone(snapshot)),
+            **target_fields(started.targets, _states(snapshot)),
             "strategy": started.strategy,
             "keep_root": started.keep_root,
+            "is_filtered": started.is_filtered,
             **argv_fields("command", started.command),
             "started_at": started.started_at,
             "expected": encode(started.expected),
@@ -166,14 +167,25 @@ def _record_note(snapshot: Snapshot) -> str:
     )
 
 
-def _gone(snapshot: Snapshot) -> list[bool | None]:
-    """Tell of each target whether nothing of it is left; of a job that died nobody knows."""
-    assert snapshot.started is not None
-    targets, finished = snapshot.started.targets, snapshot.finished
+def _states(snapshot: Snapshot) -> list[dict[str, bool | None]]:
+    """Return of each target whether it is gone, and whether all is that was to be deleted of it.
+
+    None means that it is not known, as of a job that died.
+    """
+    started, finished = snapshot.started, snapshot.finished
+    assert started is not None
     if finished is None:
-        return [None if snapshot.refused is None else False] * len(targets)
+        state = None if snapshot.refused is None else False
+        return [{"gone": state, "done": state} for _ in started.targets]
     left, unknown = frozenset(finished.left), frozenset(finished.unknown)
-    return [None if path in unknown else path not in left for path in targets]
+    vanished = frozenset(finished.vanished)
+    stays = started.keep_root or started.is_filtered
+    states: list[dict[str, bool | None]] = []
+    for path in started.targets:
+        is_done = None if path in unknown else path not in left
+        is_gone = path in vanished if stays and is_done is not None else is_done
+        states.append({"gone": is_gone, "done": is_done})
+    return states
 
 
 def _files_at_least(snapshot: Snapshot) -> int | None:

@@ -464,6 +464,7 @@ class Supervisor:
                 space=self._sampler.space,
                 left=aftermath.left,
                 unknown=aftermath.unknown,
+                vanished=aftermath.vanished,
                 space_causes=causes or (),
                 failed=failed,
                 deleted_entries=removed.entries if removed else None,

@@ -37,12 +37,14 @@ class Verification:
         survivors: totals of what is left; None if counting took too long or was impossible.
         note: something a person should know, in sentences; empty if there is nothing.
         unknown: those of `left` of which it is not known whether anything is left.
+        vanished: the targets that were to be kept and are gone themselves.
     """
 
     left: tuple[PathStr, ...]
     survivors: Totals | None
     note: str = ""
     unknown: tuple[PathStr, ...] = ()
+    vanished: tuple[PathStr, ...] = ()
 
     @property
     def is_all_gone(self) -> bool:
@@ -61,6 +63,7 @@ def look(
     """
     left: list[PathStr] = []
     unknown: list[PathStr] = []
+    vanished: list[PathStr] = []
     notes: list[str] = []
     survivors: Totals | None = Totals()
     deadline = clock() + COUNTING_LIMIT_S
@@ -68,11 +71,12 @@ def look(
         found = _look_patiently(plan, target, descriptor, deadline, clock)
         left += found.left
         unknown += found.unknown
+        vanished += found.vanished
         notes += [found.note] if found.note else []
         survivors = _sum(survivors, found.survivors)
     if len(notes) > _NOTES_SHOWN:
         notes[_NOTES_SHOWN:] = [f"So it is with {len(notes) - _NOTES_SHOWN:,} more."]
-    return Verification(tuple(left), survivors, " ".join(notes), tuple(unknown))
+    return Verification(tuple(left), survivors, " ".join(notes), tuple(unknown), tuple(vanished))
 
 
 def _look_patiently(
@@ -107,10 +111,11 @@ def _look_at(
     directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
     if is_deleted(held) and not _stands_there(target):
+        if not keep_root:
+            return Verification((), Totals())
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
-        return Verification(
-            (), Totals(), f"{itself}, which was to be kept, is gone." if keep_root else ""
-        )
+        note = f"{itself}, which was to be kept, is gone."
+        return Verification((), Totals(), note, vanished=(target.path,))
     try:
         is_in_place = take_pin(target.path) == target.pin
     except OSError as error:

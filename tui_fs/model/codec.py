@@ -25,7 +25,7 @@ from tui_fs.model.paths import (
 T = TypeVar("T")
 LARGEST_NUMBER = 1 << 100
 """More than any sum of 64-bit counts; what is larger, or no finite number, is damage."""
-_ARGVS = tuple[tuple[str, ...], ...]
+Argvs = tuple[tuple[str, ...], ...]
 _PATHS = tuple[PathStr, ...]
 Json = Any  # JSON has no closed type in Python; values are checked by `decode`
 
@@ -59,6 +59,14 @@ def argv_fields(name: str, argvs: tuple[tuple[str, ...], ...]) -> dict[str, Json
     return fields
 
 
+def argvs_of(record: Mapping[str, Json], name: str) -> Argvs:
+    """Return the exact argv lists that `argv_fields` has put under ``name``."""
+    exact = record.get(f"{name}_b64")
+    if exact is None:
+        return tuple(tuple(argv) for argv in record.get(name, ()))
+    return tuple(tuple(from_base64(argument) for argument in argv) for argv in exact)
+
+
 def paths_fields(name: str, paths: tuple[PathStr, ...]) -> dict[str, Json]:
     """Return the JSON fields for a list of paths; ``NAME_b64`` where one is not UTF-8."""
     if all(is_utf8(path) for path in paths):
@@ -79,7 +87,7 @@ def encode(value: Any) -> Json:
                 fields.update(path_fields(field, item))
             elif hint == _PATHS:
                 fields.update(paths_fields(field, item))
-            elif hint == _ARGVS:
+            elif hint == Argvs:
                 fields.update(argv_fields(field, item))
             else:
                 fields[field] = encode(item)
@@ -164,7 +172,7 @@ def _decode_dataclass(kind: type, value: Json, where: str) -> Any:
             arguments[name] = tuple(_exact(path, f"{where}.{name}_b64") for path in exact)
         else:
             arguments[name] = _decode(hint, mapping[name], f"{where}.{name}")
-            if hint == _ARGVS and f"{name}_b64" in mapping:
+            if hint == Argvs and f"{name}_b64" in mapping:
                 exact = _decode(hint, mapping[f"{name}_b64"], f"{where}.{name}_b64")
                 arguments[name] = tuple(
                     tuple(_exact(argument, where) for argument in argv) for argv in exact

@@ -48,6 +48,7 @@ class JobStarted:
         boot_id: which run of the kernel it is (proc_sys_kernel(5)).
         predicted_other_calls: about how many calls are not predicted by name; None if not known.
         missing_figures: what cannot be measured while it runs.
+        is_filtered: only entries that match a filter are deleted; the targets stay.
     """
 
     at_s: float
@@ -70,6 +71,7 @@ class JobStarted:
     predicted_processes: int | None = None
     predicted_other_calls: int | None = None
     missing_figures: tuple[MissingFigure, ...] = ()
+    is_filtered: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a start of nothing."""
@@ -256,6 +258,7 @@ class JobFinished:
             they were to be kept); None if that could not be counted.
         left: the targets of which something is left.
         unknown: those of `left` of which it is not known whether anything is left.
+        vanished: the targets that were to be kept and are gone themselves.
         space_causes: why the space that came back is not what was expected.
         failed: entries that could not be deleted; None in a journal that does not add them up.
         deleted_entries: by the last sample; None where nothing could count them.
@@ -275,6 +278,7 @@ class JobFinished:
     unknown: tuple[PathStr, ...] = ()
     failed: int | None = None
     deleted_entries: int | None = None
+    vanished: tuple[PathStr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

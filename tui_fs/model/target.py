@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tui_fs.model.codec import Json, path_fields, shown_path
+from tui_fs.model.codec import Json, argvs_of, path_fields, shown_path
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.strategy import Argv
@@ -78,21 +78,35 @@ def in_words(paths: Sequence[str]) -> str:
     return _words(len(paths), displayable(common_directory(paths)))
 
 
-def target_fields(paths: Sequence[str], gone: Sequence[bool | None] = ()) -> dict[str, Json]:
+def target_fields(
+    paths: Sequence[str], states: Sequence[Mapping[str, bool | None]] = ()
+) -> dict[str, Json]:
     """Return the JSON fields that name the targets.
 
     Args:
-        gone: for each whether it is gone, None where that is not known; nothing where nobody asks.
+        states: further fields of each; nothing where they do not apply.
     """
     targets = [path_fields("path", path) for path in paths]
-    for target, is_gone in zip(targets, gone, strict=False):
-        target["gone"] = is_gone
+    for target, state in zip(targets, states, strict=False):
+        target.update(state)
     return {**path_fields("target", common_directory(paths)), "targets": targets}
 
 
 def shown_targets(record: Mapping[str, Json]) -> str:
     """Return the words for the targets that `target_fields` has named."""
     return _words(len(record["targets"]), shown_path(record, "target"))
+
+
+def done_word(report: Mapping[str, Json]) -> str:
+    """Return what a report calls a target of which all is deleted that was to be."""
+    if report["is_filtered"]:
+        return "matches gone"
+    return "emptied" if report["keep_root"] else "gone"
+
+
+def shown_commands(record: Mapping[str, Json], name: str) -> list[str]:
+    """Return the command lines that `argv_fields` has put under ``name``."""
+    return command_lines(argvs_of(record, name))
 
 
 def command_lines(argvs: Sequence[Argv], inside: Sequence[str] = ()) -> list[str]:

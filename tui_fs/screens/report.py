@@ -20,7 +20,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.target import command_lines, shown_targets
+from tui_fs.model.target import done_word, shown_commands, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
 from tui_fs.screens.errors import ErrorsScreen
 from tui_fs.screens.frame import FramedScreen, Settings
@@ -61,9 +61,9 @@ def details(report: dict[str, Any]) -> Text:
         _line(text, "left", counted(report["surviving_entries"], "entry", "entries"))
     targets = report["targets"]
     if len(targets) > 1:
-        gone = sum(target["gone"] is True for target in targets)
-        _line(text, "gone", f"{count(gone)} of {count(len(targets))} directories")
-        left = [target for target in targets if target["gone"] is False]
+        done = sum(target["done"] is True for target in targets)
+        _line(text, done_word(report), f"{count(done)} of {count(len(targets))} directories")
+        left = [target for target in targets if target["done"] is False]
         for target in left[:_PATHS_SHOWN]:
             text.append(f"   left: {shown_path(target, 'path')}\n", "bold")
         if len(left) > _PATHS_SHOWN:
@@ -122,7 +122,7 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
 def where_kept(report: dict[str, Any], path: str) -> Text:
     """Return the command lines that ran and where the record lies."""
     text = Text()
-    for line in command_lines(report.get("command", [])):
+    for line in shown_commands(report, "command"):
         text.append("\n$ ", "dim")
         text.append(line)
     text.append(f"\n\nkept in {displayable(path)}", "dim")
