@@ -64,6 +64,8 @@ COLUMNS = (
 _LARGEST_SHOWN = 3
 _LINES_SHOWN = 6
 _CONFIRMED_SHOWN = 3
+_LONG_PATH = 256
+"""A path of more characters fills the confirmation on a small screen, and its end scrolls out."""
 
 
 def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
@@ -229,12 +231,20 @@ def confirmation(
     if reason is not None:
         what = "the word" if word_to_type(paths) == PLAIN_WORD else "its name"
         lines.append(Text(f"Type {what} because {reason}."))
+    if _is_long(paths):
+        lines.append(Text(f"It is in {displayable(os.path.dirname(paths[0]))}"))
     return lines, "What is deleted cannot be brought back."
+
+
+def _is_long(paths: Sequence[str]) -> bool:
+    """Return whether the name of the only target comes before the way to it."""
+    return len(paths) == 1 and len(displayable(paths[0])) > _LONG_PATH
 
 
 def _confirmed(paths: Sequence[str]) -> list[Text]:
     if len(paths) == 1:
-        return [Text(displayable(paths[0]), style="bold")]
+        shown = os.path.basename(paths[0]) if _is_long(paths) else paths[0]
+        return [Text(displayable(shown), style="bold")]
     lines = [Text(f"delete {in_words(paths)}", style="bold")]
     above = common_directory(paths)
     for path in paths[:_CONFIRMED_SHOWN]:
