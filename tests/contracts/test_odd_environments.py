@@ -270,6 +270,22 @@ def test_a_filter_that_refuses_threads_takes_no_count_away(cli: Cli, target: Pat
     assert target.exists()
 
 
+def test_a_filter_that_refuses_threads_is_the_reason_that_parallel_gives(
+    cli: Cli, target: Path
+) -> None:
+    needs_engine()
+    # Given such a filter / When the engine deletes, which works in threads
+    wrapper = under_filter("EPERM", "clone3")
+    options = ("--strategy", "parallel", "--yes", "--json")
+    report = run_in(wrapper, cli, "delete", *options, str(target)).expect(1).report()
+    # Then everything is left, and the explanation says why
+    assert len(list(target.rglob("*"))) == FILES + DIRECTORIES - 1
+    assert report["explanation"] == (
+        "10 entries are left. The tool reported: tui-fs-engine: no thread can be started: "
+        "Operation not permitted (os error 1); rm, find and rmtree need none."
+    )
+
+
 INHERITED = {
     "SIGCHLD ignored": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
     "SIGCHLD blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})",

@@ -24,6 +24,7 @@ from tui_fs.model.events import (
     Sampled,
     StepFinished,
     Throttled,
+    ToolSaid,
     Usage,
 )
 from tui_fs.model.outcome import JobState, Outcome
@@ -327,6 +328,18 @@ def test_a_directory_to_be_kept_that_somebody_removed_is_called_gone(vanish: boo
     # When reported / Then the target is gone only if it was removed
     (said,) = report(begun, end)["targets"]
     assert (said["gone"], said["done"]) == (vanish, True)
+
+
+def test_what_a_tool_reports_explains_what_is_left_where_no_entry_failed() -> None:
+    # Given a tool that ended early and named no entry / When the job ends
+    said = ToolSaid(1.0, "rm: memory exhausted\x1b[31m")
+    # Then the explanation has its message
+    assert ending(LEFT, said, ended(1)).explanation == (
+        "4 entries are left. The tool reported: rm: memory exhausted\\e[31m."
+    )
+    # And where entries failed, they are the explanation; and a job that is done needs none
+    assert "reported" not in ending(LEFT, said, failed(errno.EPERM), ended(1)).explanation
+    assert "reported" not in ending(GONE, ALL, said, ended(0)).explanation
 
 
 def test_a_command_is_shown_with_the_bytes_that_ran() -> None:

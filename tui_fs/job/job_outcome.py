@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from tui_fs.job.verification import Verification
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.outcome import Outcome
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import Argv, flatten
 from tui_fs.model.units import counted
 
 _LEFT_SHOWN = 3
+_LONGEST_REPORTED = 300
 _XARGS_SAW_A_KILL = 125  # xargs(1): the command is killed by a signal
 
 
@@ -59,6 +60,8 @@ def outcome_of_job(
             failed = counted(snapshot.failed, "entry", "entries")
             sentence += f" {failed} could not be deleted."
     notes = [sentence, problem, _killed(snapshot), aftermath.note]
+    if outcome is Outcome.PARTIAL and not snapshot.failed:
+        notes.append(_reported(snapshot))
     if not is_counted:
         notes.append(
             "The system call counter was killed or could not be read; the counts are incomplete."
@@ -135,6 +138,14 @@ def _what_is_left(plan: Plan, aftermath: Verification) -> str:
         return f"Not everything is gone; what is left was not counted.{where}"
     number = aftermath.survivors.entries
     return f"{counted(number, 'entry is', 'entries are')} left.{where}"
+
+
+def _reported(snapshot: Snapshot) -> str:
+    """Return what a tool gave as its reason; no entry that failed explains what is left."""
+    if not snapshot.tool_lines:
+        return ""
+    first = harmless(snapshot.tool_lines[0]).rstrip(".")
+    return f"The tool reported: {first[:_LONGEST_REPORTED]}."
 
 
 def _killed(snapshot: Snapshot) -> str:

@@ -245,7 +245,9 @@ fn run_workers(
                 context.queue.remove_worker();
                 context.update_tuner(ThreadTuner::remove_worker);
                 if number == 0 {
-                    context.abort(&format!("no thread can be started: {error}"));
+                    context.abort(&format!(
+                        "no thread can be started: {error}; rm, find and rmtree need none"
+                    ));
                 }
             }
         }
