@@ -178,6 +178,25 @@ def test_nothing_is_made_where_another_users_link_leads(tmp_path: Path) -> None:
     assert os.listdir(third) == []
 
 
+@pytest.mark.parametrize("is_linked", (False, True))
+def test_nothing_is_made_on_a_way_that_another_user_can_exchange(
+    tmp_path: Path, is_linked: bool
+) -> None:
+    # Given a directory of another user, and maybe a link in it to one of root's
+    needs_root("another user's directory")
+    theirs, third = tmp_path / "theirs", tmp_path / "third"
+    theirs.mkdir()
+    third.mkdir()
+    if is_linked:
+        (theirs / "state").symlink_to(third)
+    os.chown(theirs, 4321, 4321)
+    before = os.listdir(theirs)
+    # When something is to be kept below it / Then it is refused, and nothing was made
+    assert not store.made_private(f"{theirs}/state/tui-fs/jobs")
+    assert os.listdir(theirs) == before
+    assert os.listdir(third) == []
+
+
 def test_a_state_directory_below_one_that_an_acl_opens_is_not_private(tmp_path: Path) -> None:
     # Given a private directory in one of the user's / When a list lets another user write above it
     place = tmp_path / "above" / "state" / "jobs"

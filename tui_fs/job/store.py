@@ -12,13 +12,13 @@ from typing import Any
 
 from tui_fs.job.journal import create_reserve
 from tui_fs.linux.host import boottime_s, current_host
-from tui_fs.linux.permissions import others_may_write, replaceable_part
+from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
 from tui_fs.linux.regular_file import open_regular
 from tui_fs.linux.resolve_path import resolve
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.host import Origin
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, upwards
 from tui_fs.model.plan import Plan
 
 _ID_BYTES = 3
@@ -264,6 +264,8 @@ def made_private(place: str) -> bool:
     Raises:
         OSError: it cannot be made.
     """
+    if not _can_become_private(place):
+        return False  # nor is anything made there
     os.makedirs(os.path.dirname(os.path.dirname(place)), mode=0o755, exist_ok=True)
     for directory in (os.path.dirname(place), place):
         with contextlib.suppress(FileExistsError):
@@ -271,6 +273,19 @@ def made_private(place: str) -> bool:
         if os.lstat(directory).st_uid != os.geteuid():
             return False  # another user's link would lead what comes next anywhere
     return is_private(place)
+
+
+def _can_become_private(place: str) -> bool:
+    """Tell whether nobody else could exchange what is made on the way to a place."""
+    above = next(filter(os.path.lexists, upwards(place)))
+    if above == place or not os.path.isdir(above):
+        return True  # nothing is made, or nothing can be
+    try:
+        real = resolve(above)
+        keeps = protects_new_entries(os.stat(real), os.geteuid(), real)
+    except (OSError, Refused):
+        return False
+    return keeps and _is_firm(above)
 
 
 def is_private(place: str) -> bool:
