@@ -205,8 +205,9 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def action_toggle_mark(self) -> None:
         """Ask for the row under the cursor to be marked, and move down."""
         if (row := self.cursor_row) is not None:
-            self.post_message(self.MarkToggled(self, row))
+            # First the move: a screen that replaces the rows must know that the cursor is kept.
             self.action_move(1)
+            self.post_message(self.MarkToggled(self, row))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the row that was clicked; a click on the cursor row opens it."""

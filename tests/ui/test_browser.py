@@ -21,6 +21,7 @@ from tui_fs.screens.frame import Settings
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.ranking import RankingScreen
 from tui_fs.survey.process import Update
+from widgets.bar_table import BarTable
 
 __all__ = ["a_quiet_machine"]
 
@@ -72,6 +73,23 @@ async def browse(act: Callable[[Browsing], object], imported: str | None = None)
         result = act(browsing)
         assert hasattr(result, "__await__")
         await result
+
+
+async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
+    # Given the browser as it opens, and a ranking
+    async def act(browser: Browsing) -> None:
+        for key in (None, "t"):
+            await browser.press("u", *([key] if key else []))
+            rows = browser.pilot.app.screen.query_one(BarTable)
+            keys = [rows.cursor_row.key if rows.cursor_row else ""]
+            # When space is pressed / Then the cursor is one row below the one that is marked
+            await browser.press("space")
+            keys.append(rows.cursor_row.key if rows.cursor_row else "")
+            assert keys[0] != keys[1]
+            assert len(browser.marked) == 1
+            assert browser.marked[0].endswith(keys[0])
+
+    await browse(act)
 
 
 async def test_entering_and_leaving_asks_the_same_survey() -> None:

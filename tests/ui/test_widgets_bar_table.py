@@ -167,8 +167,8 @@ async def test_keys_move_open_and_mark() -> None:
             ("highlighted", "d"),
             ("highlighted", "a"),
             ("opened", "a"),
-            ("marked", "a"),
             ("highlighted", "b"),
+            ("marked", "a"),
             ("opened", "b"),
             ("opened", "b"),
         ]
