@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.ui.recorded import MAILDROP, SPOOL, Host, screen_text
 from tests.ui.recorded_tree import CACHES, SESSIONS, TreeSurvey
@@ -19,6 +20,7 @@ from tui_fs.screens.browser import BrowserScreen
 from tui_fs.screens.findings import FindingsScreen
 from tui_fs.screens.frame import Settings
 from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.prompts import Prompts
 from tui_fs.screens.ranking import RankingScreen
 from tui_fs.survey.process import Update
 from widgets.bar_table import BarTable
@@ -325,6 +327,26 @@ async def test_messages_of_an_earlier_survey_are_ignored() -> None:
         await browser.pilot.pause()
         assert "maildrop/" in await browser.press()
         assert browser.screen.survey is not late.survey
+
+    await browse(act)
+
+
+@pytest.mark.parametrize(
+    ("path", "begins"),
+    [
+        ("/srv/spool", "/srv/spool/"),
+        ("/srv/a\\b/c", "/srv/a\\b/c/"),
+        ("/srv/a\nb/c", "/srv/"),
+        ("/srv/trail ", "/srv/"),
+        ("/\udcff", "/"),
+    ],
+)
+async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: str) -> None:
+    # Given a directory whose path cannot be typed as it is shown, or can
+    async def act(browser: Browsing) -> None:
+        # When a path is asked for / Then it begins with a directory that it names
+        browser.screen.query_one(Prompts).ask_for_path(path)
+        assert browser.screen.query_one("#path-input", Input).value == begins
 
     await browse(act)
 

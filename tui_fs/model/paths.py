@@ -106,6 +106,11 @@ def is_typable(name: str) -> bool:
     return displayable(one_by_one) == one_by_one
 
 
+def is_shown_as_it_is(path: str) -> bool:
+    """Return whether `displayable` changes nothing of a path but that it doubles backslashes."""
+    return displayable(path) == path.replace("\\", "\\\\")
+
+
 def is_utf8(path: str) -> bool:
     """Tell whether the bytes of `path` are valid UTF-8."""
     try:

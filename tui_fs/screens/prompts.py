@@ -6,7 +6,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import is_shown_as_it_is, upwards
 from widgets.path_input import PathInput
 
 
@@ -46,8 +46,9 @@ class Prompts(Widget):
         self._ask("#search-input", text)
 
     def ask_for_path(self, path: str) -> None:
-        """Let the person type a path, beginning with this one."""
-        self._ask("#path-input", displayable(path).rstrip("/") + "/")
+        """Let the person type a path, beginning with as much of this one as can be typed."""
+        typable = next(part for part in upwards(path) if is_shown_as_it_is(part))
+        self._ask("#path-input", typable.rstrip("/") + "/")
 
     def close(self) -> None:
         """Hide the fields."""
