@@ -178,6 +178,30 @@ def test_nothing_is_made_where_another_users_link_leads(tmp_path: Path) -> None:
     assert os.listdir(third) == []
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"a": "\xff"}', "it is not UTF-8"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b"{", "it is not JSON"),
+        (None, "Not a regular file"),
+    ],
+)
+def test_a_file_that_holds_no_json_says_why_in_words(
+    tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    # Given a plan that somebody damaged, or a FIFO in its place
+    path = tmp_path / "plan.json"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+    # When read / Then one plain sentence
+    with pytest.raises(BadInput) as raised:
+        store.read_json(str(path))
+    assert raised.value.sentence == f"{path} cannot be read: {why}."
+
+
 @pytest.mark.parametrize("is_linked", (False, True))
 def test_nothing_is_made_on_a_way_that_another_user_can_exchange(
     tmp_path: Path, is_linked: bool

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from tui_fs.linux.limits import measured
 from tui_fs.linux.regular_file import open_regular
-from tui_fs.model.codec import Json
+from tui_fs.model.codec import Json, why_no_json
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import (
     EntryFailed,
@@ -115,7 +115,7 @@ class JournalReader:
             except (ValueError, RecursionError, BadInput) as error:
                 if events:
                     break  # what is whole is told now, the damage at the next call
-                raise self._damage(str(error)) from error
+                raise self._damage(why_no_json(error)) from error
             self._offset += len(line) + 1
         return events
 

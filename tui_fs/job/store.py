@@ -15,7 +15,7 @@ from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
 from tui_fs.linux.regular_file import open_regular
 from tui_fs.linux.resolve_path import resolve
-from tui_fs.model.codec import decode, encode
+from tui_fs.model.codec import decode, encode, why_no_json
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.host import Origin
 from tui_fs.model.paths import PathStr, displayable, upwards
@@ -382,7 +382,7 @@ def read_json(path: str) -> dict[str, Any]:
             raise ValueError(f"it is larger than {MAX_JSON_BYTES >> 20} MiB")
         value = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{displayable(path)} cannot be read: {error}.") from error
+        raise BadInput(f"{displayable(path)} cannot be read: {why_no_json(error)}.") from error
     if not isinstance(value, dict):
         raise BadInput(f"{displayable(path)} does not hold a JSON object.")
     return value

@@ -6,6 +6,7 @@ field ``NAME_b64`` holds the exact bytes.
 
 import dataclasses
 import enum
+import json
 import types
 import typing
 from collections.abc import Mapping
@@ -106,6 +107,19 @@ def decode(kind: type[T], value: Json) -> T:
     decoded = _decode(kind, value, kind.__name__)
     assert isinstance(decoded, kind)
     return decoded
+
+
+def why_no_json(error: Exception) -> str:
+    """Return as a clause why a file, or a line of it, did not give the JSON value expected."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
+        return "it is not JSON"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error)
 
 
 @lru_cache(maxsize=128)
