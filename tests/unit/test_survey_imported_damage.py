@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import math
 import os
 import subprocess
 import tempfile
@@ -167,9 +168,9 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
     # Given numbers and words where others belong
     path = tree_file(
         tmp_path,
-        {"name": "negative", "asize": -5, "dsize": -512, "mtime": -1, "ino": -1, "nlink": -3},
-        {"name": "words", "asize": "1", "dsize": None, "mtime": [], "dev": {}, "mode": "x"},
-        {"name": "truth", "asize": True, "hlnkc": "yes", "notreg": 1, "read_error": "no"},
+        {"name": "negative", "mtime": -1, "ino": -1, "nlink": -3},
+        {"name": "words", "mtime": [], "dev": {}, "mode": "x"},
+        {"name": "truth", "hlnkc": "yes", "notreg": 1, "read_error": "no"},
         {"name": "infinite", "asize": 1, "mtime": 10**200, "nlink": 10**30, "ino": 10**30},
         {"name": "same"},
         {"name": "same"},
@@ -186,6 +187,25 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
     assert len(listing(survey, "/top").children) >= 7
     for by in Ranking:
         assert len(survey.collector.table.ranked(by, 10)) >= 1
+
+
+@pytest.mark.parametrize("field", ("asize", "dsize"))
+@pytest.mark.parametrize("size", (-1, 1 << 63, 1 << 70, 1e300, math.inf, "5", None, True, [], {}))
+@pytest.mark.parametrize("is_directory", (False, True))
+def test_a_size_that_is_none_is_refused_and_not_counted_as_another(
+    tmp_path: Path, field: str, size: object, is_directory: bool
+) -> None:
+    # Given an entry whose size cannot be one
+    entry = {"name": "big\x1b", field: size}
+    path = tree_file(tmp_path, [entry] if is_directory else entry)
+    if size == math.inf:
+        Path(path).write_text(Path(path).read_text().replace("Infinity", "1e400"))
+    # When imported / Then it is named
+    with pytest.raises(BadInput) as raised:
+        last(ImportedSurvey(path))
+    assert raised.value.sentence == (
+        f"The imported file is damaged: the {field} of big\\e is not a size in bytes."
+    )
 
 
 def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:

@@ -82,9 +82,27 @@ def number_of(value: object, otherwise: int = 0) -> int:
     return otherwise
 
 
+def apparent_of(item: Item) -> int:
+    """Return the apparent size; BadInput if it is no size."""
+    return _size_of(item, "asize")
+
+
 def blocks_of(item: Item) -> int:
-    """Return the allocated size in blocks of `BLOCK_BYTES`."""
-    return -(-number_of(item.get("dsize")) // BLOCK_BYTES)
+    """Return the allocated size in blocks of `BLOCK_BYTES`; BadInput if it is no size."""
+    return -(-_size_of(item, "dsize") // BLOCK_BYTES)
+
+
+def _size_of(item: Item, field: str) -> int:
+    """Return a size, 0 if it is missing: any other value would make a sum that is not true."""
+    size = item.get(field, 0)
+    is_finite = type(size) is int or (type(size) is float and math.isfinite(size))
+    if is_finite and 0 <= size <= LARGEST_NUMBER:
+        return int(size)
+    name = displayable(_text_bytes(item.get("name"))[:100])
+    raise BadInput(
+        f"The imported file is damaged: the {field} of {name} is not a size in bytes.",
+        "Export it anew.",
+    )
 
 
 def mode_of(item: Item) -> int:
@@ -106,7 +124,7 @@ def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
             links = _UNKNOWN_LINKS
     modified_s = number_of(item.get("mtime"))
     return os.stat_result(
-        (mode, inode, device, links, owner, 0, number_of(item.get("asize")), 0, modified_s, 0),
+        (mode, inode, device, links, owner, 0, apparent_of(item), 0, modified_s, 0),
         {"st_blocks": blocks_of(item)},
     )
 
@@ -122,7 +140,7 @@ def child_of(item: Item) -> Child:
             files=int(kind is EntryKind.FILE),
             symlinks=int(kind is EntryKind.SYMLINK),
             other=int(kind is EntryKind.OTHER),
-            apparent_bytes=number_of(item.get("asize")),
+            apparent_bytes=apparent_of(item),
             allocated_bytes=blocks_of(item) * BLOCK_BYTES,
         ),
         True,
@@ -257,7 +275,7 @@ class ImportedSurvey:
         if directory.number < ROWS_LIMIT:
             self._starts.append(offset)
             self._ends.append(0)
-        flags, size, allocated = 0, number_of(item.get("asize")), blocks_of(item) * BLOCK_BYTES
+        flags, size, allocated = 0, apparent_of(item), blocks_of(item) * BLOCK_BYTES
         if item.get("read_error") is True:
             flags |= DirectoryFlag.UNREADABLE
         if item.get("excluded"):
