@@ -121,6 +121,8 @@ def test_weird_names(flag: int, severity: Severity, word: str) -> None:
     counted = collected(root(subdirectories=2, pending=2), *pieces)
     finding = one(counted)
     assert (finding.kind, finding.severity, finding.path) == ("weird-names", severity, "/t/1")
+    # And only of names that have escapes on the screen it is said that they have
+    assert ("with escapes" in finding.advice) is (flag != DirectoryFlag.DASH_NAMES)
     assert finding.numbers == {word: 2}
     assert kinds(counted, is_finished=False) == []
 

@@ -187,6 +187,10 @@ _ODD_NAMES = (
 )
 
 
+_SHOWN_ESCAPED = "tui-fs shows them with escapes and deletes them like all others."
+_SHOWN_AS_IS = "tui-fs shows and deletes them like all others."
+
+
 def _detect_weird_names(evidence: Evidence) -> list[Finding]:
     """Return one finding for each kind of weird names, at the first directory that has them."""
     if not evidence.is_finished:
@@ -202,8 +206,8 @@ def _detect_weird_names(evidence: Evidence) -> list[Finding]:
                 {f"directories_{word}": number},
                 f"Names with {meaning} in {counted(number, 'directory', 'directories')}; "
                 "this is the first.",
-                "tui-fs shows them with escapes and deletes them like all others. In a shell, "
-                "quote them and put -- before them.",
+                f"{_SHOWN_AS_IS if flag is DirectoryFlag.DASH_NAMES else _SHOWN_ESCAPED} In a "
+                "shell, quote them and put -- before them.",
             )
             for path in evidence.counted.paths_with(flag, 1)
         ]
