@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
-from tests.ghost_fs import GHOST, ghost_file_system
-from tests.needs import needs_engine, needs_root
+from tests.fuse.ghost_name import GHOST, ghost_tree
+from tests.needs import needs_engine
 from tui_fs.survey.runner import Backend, SurveyRunner
 
 pytestmark = pytest.mark.root
@@ -27,11 +27,8 @@ def error(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def tree(mount_root: Path, error: str) -> Iterator[Path]:
     """Give a directory that lists such a name."""
-    needs_root("mounting FUSE")
-    point = mount_root / "ghost"
-    point.mkdir(exist_ok=True)
-    with ghost_file_system(point, error) as target:
-        yield target
+    with ghost_tree(mount_root / "ghost", getattr(errno, error)) as mount:
+        yield mount.tree
 
 
 @pytest.mark.parametrize("backend", ("engine", "scandir"))

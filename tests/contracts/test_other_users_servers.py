@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Cli
 from tests.contracts.calibrating import command_for, run
-from tests.fuse_of_other_user import VICTIM, served
+from tests.fuse.user_server import VICTIM, user_server
 from tests.matrix.ordinary_user import UID
 from tests.trees import manifest, many_directories
 from tui_fs.linux.resolve_path import resolve
@@ -30,7 +30,7 @@ def victim(tmp_path: Path) -> Path:
 
 def test_a_server_that_lies_to_rm_leads_measuring_nowhere(tmpfs: Path, victim: Path) -> None:
     # Given a target on a file system whose program shows rm a link in the place of a scratch tree
-    with served(tmpfs / "served", UID, f"lead={victim.parent}") as target:
+    with user_server(tmpfs / "served", UID, lead=victim.parent) as target:
         # When root measures what deleting costs there
         told = run(command_for(target, LONG_ENOUGH_S))
         # Then what the link leads to is untouched
@@ -42,7 +42,7 @@ def test_a_server_that_lies_to_rm_leads_measuring_nowhere(tmpfs: Path, victim: P
 
 def test_a_lab_is_refused_where_a_server_decides(cli: Cli, tmpfs: Path) -> None:
     # Given such a file system, on which everything is root's / When a lab is to run there
-    with served(tmpfs / "served", UID) as target:
+    with user_server(tmpfs / "served", UID) as target:
         finished = cli.run("lab", "run", "race-your-strategies", "--dir", target.parent)
         # Then it is refused, and nothing was made
         finished.expect(3).assert_one_sentence()
@@ -55,24 +55,24 @@ def test_a_link_that_a_users_server_shows_is_refused(cli: Cli, tmpfs: Path) -> N
     (tmpfs / "real").mkdir()
     many_directories(tmpfs / "real" / "target", 2, 2)
     before = manifest(tmpfs / "real")
-    with served(tmpfs / "served", UID, f"link={tmpfs}/real"):
+    with user_server(tmpfs / "served", UID, link=tmpfs / "real"):
         # When a target is named by it / Then it is refused
         finished = cli.delete(tmpfs / "served" / "link" / "target", "rm").expect(3)
         finished.assert_one_sentence()
         assert "that somebody other than you and root can change" in finished.stderr
     assert manifest(tmpfs / "real") == before
     # And a link of root's own program is followed
-    with served(tmpfs / "roots", 0, f"link={tmpfs}/real"):
+    with user_server(tmpfs / "roots", 0, link=tmpfs / "real"):
         assert resolve(str(tmpfs / "roots" / "link")) == str(tmpfs / "real")
         assert resolve(str(tmpfs / "roots" / "link" / "target")) == str(tmpfs / "real" / "target")
 
 
 def test_a_tool_that_a_users_server_shows_is_not_run(tmpfs: Path) -> None:
     # Given a program of root's, as the program of a user shows it / Then it is not trusted
-    with served(tmpfs / "served", UID) as target:
+    with user_server(tmpfs / "served", UID) as target:
         why = why_untrusted(str(target / "file"))
         assert why is not None
         assert f"serves the file system at {tmpfs / 'served'}" in why
     # But it is where root's own program shows it
-    with served(tmpfs / "roots", 0) as target:
+    with user_server(tmpfs / "roots", 0) as target:
         assert why_untrusted(str(target / "file")) is None

@@ -10,7 +10,7 @@ from tests.conftest import Cli
 from tests.contracts.calibrating import command_for, run
 from tests.contracts.test_policy import write_policy
 from tests.filesystems import mount_bind, mount_overlay, mount_tmpfs, unmount_below
-from tests.fuse_of_other_user import served
+from tests.fuse.user_server import user_server
 from tests.matrix.ordinary_user import UID
 from tests.needs import needs_root
 from tests.trees import manifest, many_directories
@@ -102,7 +102,7 @@ def test_a_place_that_does_not_answer_keeps_no_job_from_starting(
     # Given a policy with a place on a FUSE file system whose program does not answer
     target = tree(place / "work" / "t")
     (place / "link").symlink_to("served/link")
-    with served(place / "served", UID, "silent"):
+    with user_server(place / "served", UID, is_silent=True):
         places = ["served/keep", "link/keep", *(["work"] if key == "allowed" else [])]
         quoted = ", ".join(f'"{{place}}/{one}"' for one in places)
         write_policy(place / "x", f"{key} = [{quoted}]")

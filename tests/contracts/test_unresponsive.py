@@ -12,25 +12,24 @@ from typing import IO
 import pytest
 
 from tests.conftest import Cli, entries_in, wait_until
-from tests.fuse_server import FuseTree, fuse_tree
-from tests.needs import needs_root, needs_tools_of
+from tests.fuse.hanging_tree import fuse_tree
+from tests.fuse.protocol import FuseMount
+from tests.needs import needs_tools_of
 
 SOON_S = 15.0
 """For what takes two or three seconds on a machine with nothing else to do."""
 
 
 @pytest.fixture
-def hanging(tmp_path: Path) -> Iterator[FuseTree]:
+def hanging(tmp_path: Path) -> Iterator[FuseMount]:
     """Give a tree in which the directory ``hang`` never answers."""
-    needs_root("a FUSE file system")
     with fuse_tree(tmp_path / "mount", "hang") as tree:
         yield tree
 
 
 @pytest.fixture
-def dead(tmp_path: Path) -> Iterator[FuseTree]:
+def dead(tmp_path: Path) -> Iterator[FuseMount]:
     """Give a tree whose server has stopped."""
-    needs_root("a FUSE file system")
     with fuse_tree(tmp_path / "mount") as tree:
         tree.stop_answering()
         yield tree
@@ -48,19 +47,19 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_ctrl_c_ends_a_command_that_waits_for_a_dead_server(
-    cli: Cli, dead: FuseTree, command: tuple[str, ...]
+    cli: Cli, dead: FuseMount, command: tuple[str, ...]
 ) -> None:
     _assert_reports_and_ends(cli, command, dead.tree, dead.mount_point, signal.SIGINT)
 
 
-def test_sigterm_ends_a_command_that_waits_for_a_dead_server(cli: Cli, dead: FuseTree) -> None:
+def test_sigterm_ends_a_command_that_waits_for_a_dead_server(cli: Cli, dead: FuseMount) -> None:
     _assert_reports_and_ends(cli, ("survey",), dead.tree, dead.mount_point, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("command", COMMANDS[:4], ids=" ".join)
 @pytest.mark.parametrize("name", ("hang", ""))
 def test_ctrl_c_ends_a_command_that_no_signal_can_end(
-    cli: Cli, hanging: FuseTree, command: tuple[str, ...], name: str
+    cli: Cli, hanging: FuseMount, command: tuple[str, ...], name: str
 ) -> None:
     # Given a call that even SIGKILL does not end, on the target or on a directory in it
     _assert_reports_and_ends(cli, command, hanging.tree / name, hanging.tree, signal.SIGINT)
@@ -82,7 +81,7 @@ def _assert_reports_and_ends(
 
 
 def test_ctrl_c_ends_a_survey_without_the_engine(
-    cli: Cli, hanging: FuseTree, tmp_path: Path
+    cli: Cli, hanging: FuseMount, tmp_path: Path
 ) -> None:
     # Given the walkers that count where statx is refused, one of which waits in the kernel
     log = tmp_path / "stderr"
@@ -107,7 +106,7 @@ def test_ctrl_c_ends_a_survey_without_the_engine(
 
 @pytest.mark.parametrize("name", ("hang", ""))
 def test_a_quick_estimate_of_a_silent_file_system_says_that_nothing_is_known(
-    cli: Cli, hanging: FuseTree, name: str
+    cli: Cli, hanging: FuseMount, name: str
 ) -> None:
     if not name:
         hanging.stop_answering()
@@ -123,7 +122,6 @@ def test_a_quick_estimate_of_a_silent_file_system_says_that_nothing_is_known(
 def test_a_deletion_whose_server_stops_says_so_and_need_not_be_waited_for(
     cli: Cli, tmp_path: Path, strategy: str
 ) -> None:
-    needs_root("a FUSE file system")
     needs_tools_of(strategy)
     with fuse_tree(tmp_path / "mount") as fuse:
         # Given a deletion that has begun, and a server that stops then

@@ -9,16 +9,15 @@ import pytest
 from tests.conftest import wait_until
 from tests.e2e.conftest import Open
 from tests.e2e.terminal import Terminal
-from tests.fuse_server import FuseTree, fuse_tree
-from tests.needs import needs_root
+from tests.fuse.hanging_tree import fuse_tree
+from tests.fuse.protocol import FuseMount
 
 NO_ANSWER = "The file system has not answered yet."
 
 
 @pytest.fixture
-def fuse(tmp_path: Path) -> Iterator[FuseTree]:
+def fuse(tmp_path: Path) -> Iterator[FuseMount]:
     """Give a tree in which ``hang`` never answers, however it is asked."""
-    needs_root("a FUSE file system")
     with fuse_tree(tmp_path / "mount", "hang") as fuse:
         yield fuse
 
@@ -33,7 +32,7 @@ def assert_quits(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize(("columns", "lines"), ((80, 24), (120, 40)))
 def test_a_directory_that_does_not_answer_can_be_left(
-    open_on: Open, fuse: FuseTree, columns: int, lines: int
+    open_on: Open, fuse: FuseMount, columns: int, lines: int
 ) -> None:
     terminal = open_on(fuse.tree, columns=columns, lines=lines)
     terminal.wait_for("hang/")
@@ -58,7 +57,7 @@ def test_a_directory_that_does_not_answer_can_be_left(
 
 
 def test_the_screens_quit_while_they_wait_for_the_first_answer(
-    open_on: Open, fuse: FuseTree
+    open_on: Open, fuse: FuseMount
 ) -> None:
     # Given a preview and a directory that wait for the file system
     terminal = open_on(fuse.tree)
@@ -82,7 +81,7 @@ def test_the_screens_quit_while_they_wait_for_the_first_answer(
 
 
 def test_many_visits_of_a_directory_that_does_not_answer_use_nothing_up(
-    open_on: Open, fuse: FuseTree
+    open_on: Open, fuse: FuseMount
 ) -> None:
     # Given more visits than a pool of threads has threads
     terminal = open_on(fuse.tree)

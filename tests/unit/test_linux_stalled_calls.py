@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import wait_until
-from tests.fuse_server import FuseTree, fuse_tree
-from tests.needs import needs_root
+from tests.fuse.hanging_tree import fuse_tree
+from tests.fuse.protocol import FuseMount
 from tui_fs.linux.stalled_calls import (
     StalledCall,
     StalledCalls,
@@ -49,9 +49,8 @@ def _repeating(prepare: Callable[[], Call]) -> Iterator[int]:
 
 
 @pytest.fixture
-def fuse(tmp_path: Path) -> Iterator[FuseTree]:
+def fuse(tmp_path: Path) -> Iterator[FuseMount]:
     """Give a file system whose server can be stopped."""
-    needs_root("a FUSE file system")
     with fuse_tree(tmp_path / "mount") as fuse:
         yield fuse
 
@@ -72,7 +71,7 @@ def _by_descriptor(tree: Path) -> Call:
 
 @pytest.mark.parametrize("prepare", (_by_absolute_path, _by_relative_path, _by_descriptor))
 def test_a_waiting_call_is_reported_with_the_path_it_works_on(
-    fuse: FuseTree, prepare: Callable[[Path], Call]
+    fuse: FuseMount, prepare: Callable[[Path], Call]
 ) -> None:
     now_s = 0.0
     calls = StalledCalls(lambda: now_s)
