@@ -34,6 +34,7 @@ from tests.filesystems import (
     xfs,
     xfs_root,
 )
+from tests.matrix.ordinary_user import write_launcher
 from tests.needs import lacks, needs_engine
 from tests.preloaded import Preloaded
 from tui_fs.job.store import find
@@ -193,6 +194,15 @@ class Cli:
             # A shell that runs the tests in the background hands down an ignored SIGINT.
             preexec_fn=default_signals,
         )
+
+    def as_ordinary_user(self, directory: Path, *places: Path) -> "Cli":
+        """Return the program as a user without rights runs it, who can reach these places.
+
+        Args:
+            directory: where the script that runs it is written.
+        """
+        program = write_launcher(directory / "as-ordinary-user", self.program, places)
+        return Cli(str(program), self.jobs_directory.parent.parent)
 
     def delete(self, target: Argument, strategy: str, *options: str) -> Finished:
         """Delete in the foreground without asking, as a JSON stream."""

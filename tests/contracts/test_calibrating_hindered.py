@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from tests.conftest import Json
 from tests.contracts.calibrating import above, command_for, left_as_it_was, mounted, run
 from tests.filesystems import unmount_below
-from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.matrix.ordinary_user import GID, UID, give_away, write_launcher
 from tests.needs import needs_root
 from tests.trees import manifest, many_directories
 from tests.unit.scratching import records
@@ -24,8 +23,6 @@ from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.strategies.registry import STRATEGIES
 
 __all__ = ["above", "records"]
-
-_PLACES_TO_REACH = (sys.base_prefix, sys.prefix, str(Path(__file__).parents[2]))
 
 
 @contextmanager
@@ -110,17 +107,9 @@ def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
         unmount_below(state_home)
 
 
-def give_away(place: Path) -> None:
-    """Make a directory of the ordinary user's."""
-    place.mkdir(parents=True, exist_ok=True)
-    os.chown(place, UID, GID)
-
-
 def as_ordinary_user(command: Sequence[str], tmp_path: Path, *places: Path) -> Json:
     """Measure as a user without rights, who can reach these places."""
-    script = write_launcher(
-        tmp_path / "as-ordinary-user", command[0], (*_PLACES_TO_REACH, *map(str, places))
-    )
+    script = write_launcher(tmp_path / "as-ordinary-user", command[0], places)
     return run([str(script), *command[1:]])
 
 
@@ -130,7 +119,7 @@ def test_an_ordinary_user_measures_where_they_may_write(
 ) -> None:
     # Given a directory of an ordinary user / When they measure / Then as root does
     needs_root("becoming another user")
-    subprocess.run(["chown", "-R", f"{UID}:{GID}", above], check=True)
+    give_away(above)
     give_away(state_home)
     with left_as_it_was(above, records):
         told = as_ordinary_user(command_for(above / "target", 2.0), tmp_path, above, state_home)

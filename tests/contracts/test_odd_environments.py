@@ -12,10 +12,12 @@ import pytest
 
 from tests.conftest import Cli, Finished, default_signals, wait_until
 from tests.contracts.asking import Terminal
-from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.contracts.ordinary import ordinary
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import many_directories
 from tui_fs.linux.tools import find_engine
+
+__all__ = ["ordinary"]
 
 DEADLINE_S = 60.0
 FILES, DIRECTORIES = 6, 4
@@ -111,21 +113,6 @@ def test_a_system_call_that_is_refused_changes_no_figure(
         if arguments[0] == "delete":
             totals = finished.object()["expected"]["totals"]
             assert (totals["files"], totals["directories"]) == (FILES, DIRECTORIES)
-
-
-@pytest.fixture
-def ordinary(cli: Cli, tmp_path: Path) -> tuple[Cli, Path]:
-    """Give the program as an ordinary user runs it, and a tree of that user's."""
-    needs_root("becoming an ordinary user")
-    place, state_home = tmp_path / "place", cli.jobs_directory.parent.parent
-    place.mkdir()
-    many_directories(place / "target", 3, 2)
-    state_home.mkdir(exist_ok=True)
-    for path in (place, state_home, *place.rglob("*")):
-        os.chown(path, UID, GID)
-    needed = (sys.base_prefix, sys.prefix, Path(__file__).parents[2], place, state_home)
-    program = write_launcher(tmp_path / "as-ordinary-user", cli.program, needed)
-    return Cli(str(program), state_home), place / "target"
 
 
 @pytest.mark.root

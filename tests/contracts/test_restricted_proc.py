@@ -1,16 +1,16 @@
 """A /proc of which a container hides parts: jobs run, and missing figures are named."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli, Finished
-from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.contracts.ordinary import ordinary
 from tests.needs import needs_engine, needs_root
 from tests.trees import many_directories
+
+__all__ = ["ordinary"]
 
 pytestmark = pytest.mark.root
 
@@ -136,25 +136,17 @@ def test_a_whole_proc_has_all_figures(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("hidepid", ("noaccess", "invisible"))
-def test_processes_that_proc_hides_are_named(cli: Cli, tmp_path: Path, hidepid: str) -> None:
+def test_processes_that_proc_hides_are_named(ordinary: tuple[Cli, Path], hidepid: str) -> None:
     # Given an ordinary user, from whom /proc hides the processes of others
-    needs_root("mounts of its own")
-    place, state_home = tmp_path / "place", cli.jobs_directory.parent.parent
-    place.mkdir()
-    many_directories(place / "target", 3, 2)
-    state_home.mkdir(exist_ok=True)
-    for path in (place, state_home, *place.rglob("*")):
-        os.chown(path, UID, GID)
-    needed = (sys.base_prefix, sys.prefix, Path(__file__).parents[2], place, state_home)
-    user = Cli(str(write_launcher(tmp_path / "as-user", cli.program, needed)), state_home)
-    script, target = f"mount -t proc -o hidepid={hidepid} proc /proc", str(place / "target")
+    user, target = ordinary
+    script = f"mount -t proc -o hidepid={hidepid} proc /proc"
     # When that user counts and deletes / Then the hidden processes are named
-    survey = run_with(script, user, "survey", "--json", target).expect(0).object()
+    survey = run_with(script, user, "survey", "--json", str(target)).expect(0).object()
     assert_named(survey["missing_figures"], {PROCESSES})
-    estimate = run_with(script, user, "estimate", "--json", target).expect(0).object()
+    estimate = run_with(script, user, "estimate", "--json", str(target)).expect(0).object()
     assert_named(estimate["missing_figures"], {PROCESSES})
     options = ("--strategy", "rm", "--yes", "--rate", "100")
-    finished = run_with(script, user, "delete", *options, "--json", target).expect(0)
+    finished = run_with(script, user, "delete", *options, "--json", str(target)).expect(0)
     # And the job is done, and measures its own tools
     assert finished.report()["outcome"] == "done"
-    assert not (place / "target").exists()
+    assert not target.exists()

@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import Cli
 from tests.filesystems import unmount_below
 from tests.needs import needs_root, needs_tool
-from tests.pathologies.looking import as_ordinary_user
 
 COMMANDS = (
     ("survey",),
@@ -74,7 +73,7 @@ def test_lack_of_search_permission_is_named(
     (tmpfs / "closed" / "target").mkdir(parents=True)
     (tmpfs / "closed").chmod(0o700)
     tmpfs.chmod(0o755)
-    user = as_ordinary_user(cli, tmpfs, tmp_path)
+    user = cli.as_ordinary_user(tmp_path, tmpfs)
     config = {"XDG_CONFIG_HOME": str(tmpfs / "config")}
     finished = user.run(*command, "--", tmpfs / "closed" / "target", environment=config).expect(2)
     assert "permission denied" in finished.stderr

@@ -12,7 +12,7 @@ from tests.conftest import Cli, Finished, wait_until
 from tests.contracts.uses import USES, Used
 from tests.filesystems import unmount_below
 from tests.needs import needs_root
-from tests.pathologies.looking import as_ordinary_user, survey_with
+from tests.pathologies.looking import survey_with
 from tests.trees import manifest, many_directories
 from tui_fs.model.finding import Severity
 from tui_fs.model.paths import displayable
@@ -105,7 +105,7 @@ def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path, tmp_p
     target = ext4 / "t"
     many_directories(target, 2, 2)
     ext4.chmod(0o755)
-    ordinary = as_ordinary_user(cli, ext4, tmp_path)
+    ordinary = cli.as_ordinary_user(tmp_path, ext4)
     # When another user asks for an estimate / Then it says so, once
     places = {f"XDG_{kind}_HOME": str(ext4) for kind in ("CONFIG", "STATE", "CACHE")}
     finished = ordinary.run("estimate", "--no-measuring", target, environment=places)

@@ -16,7 +16,7 @@ from tests.filesystems import mounts_below
 from tests.matrix.case import Case, Scene
 from tests.matrix.groups import GROUPS, STRATEGY_NAMES
 from tests.matrix.observing import observe
-from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.matrix.ordinary_user import GID, UID
 from tests.matrix.page import (
     HOW_TO_WRITE,
     PAGE,
@@ -87,10 +87,7 @@ def _ordinary(cli: Cli, place: Path, tmp_path: Path) -> Cli:
         directory.mkdir(exist_ok=True)
         os.chown(directory, UID, GID)
         directory.chmod(0o755)
-    repository = Path(__file__).parents[2]
-    needed = (sys.base_prefix, sys.prefix, repository, place, state_home)
-    program = write_launcher(tmp_path / "as-ordinary-user", cli.program, needed)
-    return Cli(str(program), state_home)
+    return cli.as_ordinary_user(tmp_path, place, state_home)
 
 
 def _without(tool: str, cli: Cli, tmp_path: Path) -> Cli:

@@ -26,14 +26,21 @@ def write_launcher(path: Path, program: str, directories: Iterable[Path | str]) 
     """Write a script that runs `program` as the ordinary user, and return its path.
 
     Args:
-        directories: all that the user needs to reach, besides what everybody can.
+        directories: those that the user needs to reach besides Python and this repository.
     """
-    helper = [sys.executable, "-I", str(Path(__file__).resolve())]
-    words = ["unshare", "--mount", "--propagation", "private", "--", *helper]
-    words += [str(directory) for directory in directories]
-    path.write_text(f'#!/bin/sh\nexec {shlex.join([*words, "--", program])} "$@"\n')
+    helper = Path(__file__).resolve()
+    words = ["unshare", "--mount", "--propagation", "private", "--", sys.executable, "-I", helper]
+    words += [sys.base_prefix, sys.prefix, helper.parents[2], *directories, "--", program]
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
     path.chmod(0o755)
     return path
+
+
+def give_away(tree: Path) -> None:
+    """Make the ordinary user the owner of a tree, which is made if it does not exist."""
+    tree.mkdir(parents=True, exist_ok=True)
+    for path in (tree, *tree.rglob("*")):
+        os.chown(path, UID, GID, follow_symlinks=False)
 
 
 def make_reachable(directories: Iterable[str]) -> None:

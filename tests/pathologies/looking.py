@@ -4,12 +4,10 @@ import contextlib
 import io
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.conftest import Cli
-from tests.matrix.ordinary_user import write_launcher
 from tests.pathologies.case import INFO, Made, Pathology, Scene
 from tests.pathologies.grounds import Grounds
 from tui_fs.cli import main
@@ -48,14 +46,6 @@ def _findings(code: int, stdout: str, stderr: str) -> list[Finding]:
     assert code in (0, 1), stderr
     assert "Traceback" not in stderr, stderr
     return [decode(Finding, record) for record in json.loads(stdout)["pathologies"]]
-
-
-def as_ordinary_user(cli: Cli, place: Path, directory: Path) -> Cli:
-    """Give the program as a user without rights runs it, who can reach a place."""
-    repository = Path(__file__).parents[2]
-    needed = (sys.base_prefix, sys.prefix, repository, place)
-    program = write_launcher(directory / "as-ordinary-user", cli.program, needed)
-    return Cli(str(program), directory)
 
 
 def matching(case: Pathology, what: Made, findings: Sequence[Finding]) -> Finding | None:

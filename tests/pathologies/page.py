@@ -10,7 +10,7 @@ from tests.conftest import Cli
 from tests.filesystems import mounts_below
 from tests.pathologies.case import Pathology
 from tests.pathologies.grounds import FILESYSTEMS, Grounds
-from tests.pathologies.looking import as_ordinary_user, made, matching, survey_with
+from tests.pathologies.looking import made, matching, survey_with
 from tui_fs.model.finding import Finding
 
 _NOT_FOUND = "**not found**"
@@ -43,7 +43,7 @@ def _cell(cli: Cli, case: Pathology, filesystem: str, grounds: Grounds) -> str:
     try:
         with made(case, filesystem, grounds) as (scene, what):
             if case.is_ordinary:
-                cli = as_ordinary_user(cli, scene.place, grounds.host_directory())
+                cli = cli.as_ordinary_user(grounds.host_directory(), scene.place)
             for _ in range(_ATTEMPTS):
                 told = survey_with(cli, what.tree)
                 if found := matching(case, what, told):

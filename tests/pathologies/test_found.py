@@ -10,7 +10,6 @@ from tests.pathologies.case import Made, Pathology, Scene
 from tests.pathologies.counting import totals_of_survey, totals_of_tools
 from tests.pathologies.grounds import Grounds
 from tests.pathologies.looking import (
-    as_ordinary_user,
     made,
     matching,
     survey_here,
@@ -81,7 +80,7 @@ def test_does_not_find_it_where_it_is_not(place: Place, grounds: Grounds) -> Non
 
 
 def _assert_found(case: Pathology, scene: Scene, what: Made, cli: Cli, directory: Path) -> None:
-    ordinary = as_ordinary_user(cli, scene.place, directory) if case.is_ordinary else None
+    ordinary = cli.as_ordinary_user(directory, scene.place) if case.is_ordinary else None
     told: list[Finding] = []
     for _ in range(_ATTEMPTS if case.kind == "refilled" else 1):
         told = survey_with(ordinary, what.tree) if ordinary else survey_here(what.tree)

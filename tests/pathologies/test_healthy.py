@@ -1,6 +1,5 @@
 """Trees in which nothing is wrong give no warning: this repository, and /usr."""
 
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
-from tests.matrix.ordinary_user import GID, UID
+from tests.matrix.ordinary_user import give_away
 from tests.needs import lacks, needs_root, needs_tool
-from tests.pathologies.looking import as_ordinary_user, survey_with, warnings
+from tests.pathologies.looking import survey_with, warnings
 from tui_fs.model.finding import Finding
 
 # They speak of the machine that the tests run on, not of the tree.
@@ -40,9 +39,9 @@ def test_a_checkout_is_healthy_for_an_ordinary_user(
     checkout: Path, cli: Cli, tmp_path: Path
 ) -> None:
     needs_root("becoming another user")
-    _give_all(checkout)
+    give_away(checkout)
 
-    told = survey_with(as_ordinary_user(cli, checkout.parent, tmp_path), checkout)
+    told = survey_with(cli.as_ordinary_user(tmp_path, checkout.parent), checkout)
 
     assert _of_the_tree(told) == []
 
@@ -54,19 +53,13 @@ def test_usr_is_healthy(cli: Cli) -> None:
 def test_usr_is_healthy_for_an_ordinary_user(cli: Cli, tmp_path: Path) -> None:
     needs_root("becoming another user")
 
-    told = survey_with(as_ordinary_user(cli, tmp_path, tmp_path), Path("/usr"))
+    told = survey_with(cli.as_ordinary_user(tmp_path, tmp_path), Path("/usr"))
 
     # Not all of it may be for everybody: that is told, and nothing else.
     closed = ["find", "/usr", "-xdev", "-type", "d", "!", "-perm", "-005", "-print", "-quit"]
     is_partly_closed = subprocess.run(closed, capture_output=True, check=True).stdout != b""
     deserved = {"unreadable"} if is_partly_closed else set()
     assert {finding.kind for finding in _of_the_tree(told)} <= deserved
-
-
-def _give_all(tree: Path) -> None:
-    for path, directories, files in os.walk(tree):
-        for name in (".", *directories, *files):
-            os.chown(os.path.join(path, name), UID, GID, follow_symlinks=False)
 
 
 def _of_the_tree(told: Sequence[Finding]) -> list[Finding]:
