@@ -34,7 +34,7 @@ from tests.filesystems import (
     xfs,
     xfs_root,
 )
-from tests.matrix.ordinary_user import write_launcher
+from tests.matrix.ordinary_user import ordinary_user
 from tests.needs import lacks, needs_engine
 from tests.preloaded import Preloaded
 from tui_fs.job.store import find
@@ -150,14 +150,24 @@ class _Started(subprocess.Popen[bytes]):
 class Cli:
     """The installed program, run as a user would."""
 
-    def __init__(self, program: str, state_home: Path, preloaded: Preloaded | None = None) -> None:
+    def __init__(
+        self,
+        program: str,
+        state_home: Path,
+        preloaded: Preloaded | None = None,
+        wrapper: Sequence[str] = (),
+    ) -> None:
         """Take the program's path and the state directory that its jobs go to.
 
         Args:
             preloaded: the same program, to be run without loading it.
+            wrapper: a command that runs the program, before its path.
         """
         self.program = program
+        self.command = [*wrapper, program]
         self._preloaded = preloaded
+        self._wrapper = wrapper
+        self._state_home = state_home
         self.jobs_directory = state_home / "tui-fs" / "jobs"
 
     def run(
@@ -167,7 +177,7 @@ class Cli:
         environment: dict[str, str] | None = None,
     ) -> Finished:
         """Run it to its end, with no terminal."""
-        command = [self.program, *map(os.fsdecode, arguments)]
+        command = [*self.command, *map(os.fsdecode, arguments)]
         if self._preloaded and self._preloaded.is_ours and not environment:
             finished = self._preloaded.run(command, cwd, DEADLINE_S)
         else:
@@ -181,12 +191,13 @@ class Cli:
                 check=False,
             )
         stderr = finished.stderr.decode(errors="backslashreplace")
-        return Finished(tuple(command[1:]), finished.returncode, finished.stdout, stderr)
+        words = tuple(command[len(self.command) :])
+        return Finished(words, finished.returncode, finished.stdout, stderr)
 
     def start(self, *arguments: Argument) -> "subprocess.Popen[bytes]":
         """Start it in the foreground of a session of its own, with no terminal."""
         return _Started(
-            [self.program, *map(os.fsdecode, arguments)],
+            [*self.command, *map(os.fsdecode, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -195,14 +206,13 @@ class Cli:
             preexec_fn=default_signals,
         )
 
-    def as_ordinary_user(self, directory: Path, *places: Path) -> "Cli":
-        """Return the program as a user without rights runs it, who can reach these places.
+    def wrapped(self, wrapper: Sequence[str]) -> "Cli":
+        """Return the program as another command runs it, which is put before its path."""
+        return Cli(self.program, self._state_home, wrapper=(*wrapper, *self._wrapper))
 
-        Args:
-            directory: where the script that runs it is written.
-        """
-        program = write_launcher(directory / "as-ordinary-user", self.program, places)
-        return Cli(str(program), self.jobs_directory.parent.parent)
+    def as_ordinary_user(self, *places: Path) -> "Cli":
+        """Return the program as a user without rights runs it, who can reach these places."""
+        return self.wrapped(ordinary_user(*places))
 
     def delete(self, target: Argument, strategy: str, *options: str) -> Finished:
         """Delete in the foreground without asking, as a JSON stream."""

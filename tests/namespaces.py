@@ -5,7 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.needs import needs_root
+
+_UNSHARE = ("unshare", "--mount", "--propagation", "private")
 _SCRIPT = "set -e; {}; echo ready; exec cat"
+
+
+def after_shell(script: str) -> list[str]:
+    """Return the words before a command that run it in a process that a shell has prepared."""
+    return ["sh", "-c", f'set -e; {script}; exec "$0" "$@"']
+
+
+def in_mount_namespace(script: str) -> list[str]:
+    """Return the words before a command that run it in mounts that a shell has changed."""
+    needs_root("a mount namespace")
+    return [*_UNSHARE, *after_shell(script)]
 
 
 @contextmanager
@@ -18,9 +32,8 @@ def other_namespace(script: str, *arguments: Path | str) -> Iterator[int]:
     Yields:
         The process.
     """
-    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
     with subprocess.Popen(
-        [*command, _SCRIPT.format(script), "sh", *map(str, arguments)],
+        [*_UNSHARE, "sh", "-c", _SCRIPT.format(script), "sh", *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:

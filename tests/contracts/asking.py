@@ -3,24 +3,19 @@
 import os
 import pty
 import subprocess
-from collections.abc import Sequence
 from contextlib import suppress
 
 from tests.conftest import Cli, wait_until
 
 
 class Terminal:
-    """The program on a pseudo-terminal.
+    """The program on a pseudo-terminal."""
 
-    Args:
-        wrapper: a command that runs the program, before its path.
-    """
-
-    def __init__(self, cli: Cli, *arguments: str, wrapper: Sequence[str] = ()) -> None:
+    def __init__(self, cli: Cli, *arguments: str) -> None:
         self.seen = b""
         self._ours, theirs = pty.openpty()
         self._process = subprocess.Popen(
-            [*wrapper, cli.program, *arguments],
+            [*cli.command, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -19,4 +19,4 @@ def ordinary(cli: Cli, tmp_path: Path, state_home: Path) -> tuple[Cli, Path]:
     many_directories(place / "target", 3, 2)
     give_away(place)
     give_away(state_home)
-    return cli.as_ordinary_user(tmp_path, place, state_home), place / "target"
+    return cli.as_ordinary_user(place, state_home), place / "target"

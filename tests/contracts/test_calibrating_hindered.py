@@ -2,16 +2,15 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Json
 from tests.contracts.calibrating import above, command_for, left_as_it_was, mounted, run
 from tests.filesystems import unmount_below
-from tests.matrix.ordinary_user import GID, UID, give_away, write_launcher
+from tests.matrix.ordinary_user import GID, UID, give_away, ordinary_user
 from tests.needs import needs_root
 from tests.trees import manifest, many_directories
 from tests.unit.scratching import records
@@ -107,28 +106,22 @@ def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
         unmount_below(state_home)
 
 
-def as_ordinary_user(command: Sequence[str], tmp_path: Path, *places: Path) -> Json:
-    """Measure as a user without rights, who can reach these places."""
-    script = write_launcher(tmp_path / "as-ordinary-user", command[0], places)
-    return run([str(script), *command[1:]])
-
-
 @pytest.mark.root
 def test_an_ordinary_user_measures_where_they_may_write(
-    above: Path, tmp_path: Path, state_home: Path, records: Path
+    above: Path, state_home: Path, records: Path
 ) -> None:
     # Given a directory of an ordinary user / When they measure / Then as root does
     needs_root("becoming another user")
     give_away(above)
     give_away(state_home)
     with left_as_it_was(above, records):
-        told = as_ordinary_user(command_for(above / "target", 2.0), tmp_path, above, state_home)
+        told = run([*ordinary_user(above, state_home), *command_for(above / "target", 2.0)])
     assert decode(Calibration, told).kind == "tmpfs"
 
 
 @pytest.mark.root
 def test_an_ordinary_user_makes_nothing_where_they_may_not_write(
-    above: Path, tmp_path: Path, state_home: Path, records: Path
+    above: Path, state_home: Path, records: Path
 ) -> None:
     # Given their target in a directory of root / When they measure / Then that is the reason
     needs_root("becoming another user")
@@ -136,7 +129,7 @@ def test_an_ordinary_user_makes_nothing_where_they_may_not_write(
     above.chmod(0o755)
     give_away(state_home)
     with untouched(above, records):
-        told = as_ordinary_user(command_for(above / "target"), tmp_path, above, state_home)
+        told = run([*ordinary_user(above, state_home), *command_for(above / "target")])
     assert len(told["problem"].split()) > 3
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Cli, entries_in, wait_until
 from tests.contracts.test_overlap import entries_at
+from tests.namespaces import after_shell
 from tests.trees import many_directories
 
 _INTERRUPTED = """
@@ -316,14 +317,11 @@ def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
     cli: Cli, target: Path, limit: str
 ) -> None:
     # Given too little memory for the modules of a command / When it runs
-    command = f'ulimit {limit}; exec "$0" delete --strategy rm --yes "$1"'
-    ended = subprocess.run(
-        ["sh", "-c", command, cli.program, str(target)], capture_output=True, text=True, check=False
-    )
+    limited = cli.wrapped(after_shell(f"ulimit {limit}"))
+    finished = limited.run("delete", "--strategy", "rm", "--yes", target).expect(4)
     # Then one sentence names the limit, and nothing is deleted
-    assert ended.returncode == 4, ended.stderr
-    assert "ulimit -v" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    finished.assert_one_sentence()
+    assert "ulimit -v" in finished.stderr
     assert entries_in(target) == 5
 
 
@@ -332,13 +330,11 @@ def test_a_limit_that_keeps_a_job_from_starting_is_no_safety_rule(
     cli: Cli, target: Path, limit: int
 ) -> None:
     # Given too few descriptors for a supervisor / When a directory is deleted
-    command = f'ulimit -n {limit}; exec "$0" delete --strategy rm --yes "$1"'
-    ended = subprocess.run(
-        ["sh", "-c", command, cli.program, str(target)], capture_output=True, text=True, check=False
-    )
+    limited = cli.wrapped(after_shell(f"ulimit -n {limit}"))
+    finished = limited.run("delete", "--strategy", "rm", "--yes", target)
     # Then the exit code is that of something missing, and not of a refusal, and the limit is named
-    assert ended.returncode == 4, (ended.stdout, ended.stderr)
-    assert "ulimit -n" in ended.stdout + ended.stderr
+    finished.expect(4)
+    assert "ulimit -n" in finished.stdout.decode() + finished.stderr
     assert entries_in(target) == 5
 
 

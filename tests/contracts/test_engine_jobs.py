@@ -8,7 +8,8 @@ import pytest
 
 from tests.conftest import Cli, Json, wait_until
 from tests.contracts.test_control import of_type, start
-from tests.needs import needs_engine, needs_kernel_counters, needs_root
+from tests.namespaces import in_mount_namespace
+from tests.needs import needs_engine, needs_kernel_counters
 from tests.trees import flat, many_directories
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.tools import find_engine
@@ -145,17 +146,12 @@ def test_doctor_tells_where_the_engine_is(cli: Cli) -> None:
     assert told["path"] in cli.run("doctor").expect(0).stdout.decode()
 
 
-def test_without_the_engine_everything_else_works(cli: Cli, tmpfs: Path, tmp_path: Path) -> None:
+def test_without_the_engine_everything_else_works(cli: Cli, tmpfs: Path) -> None:
     # Given an installation whose engine is not to be found
-    needs_root("hiding a program")
     engine = find_engine()
     assert engine is not None
-    script = f'mount --bind /dev/null {shlex.quote(engine)} && exec {shlex.quote(cli.program)} "$@"'
-    words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"]
-    program = tmp_path / "without-engine"
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    program.chmod(0o755)
-    without = Cli(str(program), cli.jobs_directory.parent.parent)
+    hide = f"mount --bind /dev/null {shlex.quote(engine)}"
+    without = cli.wrapped(in_mount_namespace(hide))
     # When it is examined, and asked what a deletion would cost
     told = without.run("doctor", "--json").expect(0).object()["engine"]
     many_directories(tmpfs / "t", 2, 3)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished, default_signals, wait_until
+from tests.conftest import Cli, default_signals, wait_until
 from tests.contracts.asking import Terminal
 from tests.contracts.ordinary import ordinary
+from tests.namespaces import after_shell, in_mount_namespace
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import many_directories
 from tui_fs.linux.tools import find_engine
@@ -40,27 +41,6 @@ def commands(target: Path) -> tuple[tuple[str, ...], ...]:
         ("doctor", "--json"),
         ("jobs", "--json"),
     )
-
-
-def run_in(wrapper: list[str], cli: Cli, *arguments: str, cwd: Path | None = None) -> Finished:
-    """Run the program by way of a command."""
-    ended = subprocess.run(
-        [*wrapper, cli.program, *arguments],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    stderr = ended.stderr.decode(errors="backslashreplace")
-    return Finished(arguments, ended.returncode, ended.stdout, stderr)
-
-
-def in_mounts(script: str) -> list[str]:
-    """Return what runs a command in mounts of its own that a shell line has changed."""
-    needs_root("mounts of its own")
-    command = f'{script} && exec "$0" "$@"'
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", command]
 
 
 def under_filter(error: str, call: str) -> list[str]:
@@ -101,10 +81,10 @@ def test_a_system_call_that_is_refused_changes_no_figure(
 ) -> None:
     # Given a container that refuses a system call
     needs_engine()
-    wrapper = under_filter(error, call)
+    wrapped = cli.wrapped(under_filter(error, call))
     for arguments in commands(target):
         # When a command runs there / Then it ends well
-        finished = run_in(wrapper, cli, *arguments).expect(0)
+        finished = wrapped.run(*arguments).expect(0)
         # And what it counts is what is there
         if arguments[0] == "survey":
             counted = finished.object()
@@ -125,14 +105,14 @@ def test_an_ordinary_user_counts_the_same_under_a_filter(
     cli, target = ordinary
     needs_engine()
     # When a container refuses the call that answers (without statx, Python walkers count)
-    wrapper = under_filter(error, calls)
-    counted = run_in(wrapper, cli, "survey", "--json", str(target)).expect(0).object()
+    wrapped = cli.wrapped(under_filter(error, calls))
+    counted = wrapped.run("survey", "--json", str(target)).expect(0).object()
     # Then nothing is called unreadable or protected
     assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
     assert counted["complete"] is True
     assert not {one["kind"] for one in counted["pathologies"]} - {"deleted-but-open"}
     arguments = ("delete", "--strategy", "parallel", "--yes", "--json", str(target))
-    assert run_in(wrapper, cli, *arguments).expect(0).report()["outcome"] == "done"
+    assert wrapped.run(*arguments).expect(0).report()["outcome"] == "done"
 
 
 @pytest.mark.parametrize("error", ("ENOSYS", "EPERM", "EACCES"))
@@ -141,10 +121,10 @@ def test_every_strategy_deletes_the_same_under_filters(
 ) -> None:
     # Given a container that refuses all that a deletion can do without
     calls = {call for call, answer in REFUSALS if answer == error} - {"prctl"} | {"kcmp", "unshare"}
-    wrapper = under_filter(error, ",".join(sorted(calls)))
+    wrapped = cli.wrapped(under_filter(error, ",".join(sorted(calls))))
     # When a strategy deletes there
     arguments = ("delete", "--strategy", strategy, "--yes", "--json", str(target))
-    report = run_in(wrapper, cli, *arguments).expect(0).report()
+    report = wrapped.run(*arguments).expect(0).report()
     # Then its report has the numbers of what was there
     assert report["outcome"] == "done"
     assert report["expected"]["totals"]["files"] == FILES
@@ -185,16 +165,16 @@ def test_a_large_directory_is_confirmed_by_its_name_without_statx(
     policy = tmp_path / "config" / "tui-fs" / "policy.toml"
     policy.parent.mkdir(parents=True)
     policy.write_text("type_name_above_entries = 5\n")
-    wrapper = under_filter(error, "statx,openat2")
+    wrapped = cli.wrapped(under_filter(error, "statx,openat2"))
     arguments = ("delete", "--strategy", "rm", str(target))
     # When asked, and answered by no more than yes / Then nothing is deleted
-    with Terminal(cli, *arguments, wrapper=wrapper) as terminal:
+    with Terminal(wrapped, *arguments) as terminal:
         terminal.wait_for(b"type its name")
         terminal.answer(b"yes\n")
         assert terminal.wait() == 3, terminal.seen
     assert target.exists()
     # And the name deletes it
-    with Terminal(cli, *arguments, wrapper=wrapper) as terminal:
+    with Terminal(wrapped, *arguments) as terminal:
         terminal.wait_for(b"type its name")
         terminal.answer(b"target\n")
         assert terminal.wait() == 0, terminal.seen
@@ -214,9 +194,9 @@ def test_a_large_directory_is_confirmed_by_its_name_without_statx(
 def test_a_call_that_a_job_needs_is_named_and_nothing_is_deleted(
     cli: Cli, target: Path, call: str, options: tuple[str, ...], named: str, error: str
 ) -> None:
-    wrapper = under_filter(error, call)
+    wrapped = cli.wrapped(under_filter(error, call))
     arguments = ("delete", "--strategy", "rm", "--yes", *options, str(target))
-    finished = run_in(wrapper, cli, *arguments).expect(4)
+    finished = wrapped.run(*arguments).expect(4)
     printed = finished.stdout.decode() + finished.stderr
     assert named in printed and "seccomp" in printed
     assert len(list(target.rglob("*"))) == FILES + DIRECTORIES - 1
@@ -224,9 +204,9 @@ def test_a_call_that_a_job_needs_is_named_and_nothing_is_deleted(
 
 @pytest.mark.parametrize("error", ("ENOSYS", "EPERM"))
 def test_priorities_that_nobody_asks_for_are_not_needed(cli: Cli, target: Path, error: str) -> None:
-    wrapper = under_filter(error, "setpriority,ioprio_set")
+    wrapped = cli.wrapped(under_filter(error, "setpriority,ioprio_set"))
     arguments = ("delete", "--strategy", "rm", "--yes", "--json", str(target))
-    assert run_in(wrapper, cli, *arguments).expect(0).report()["outcome"] == "done"
+    assert wrapped.run(*arguments).expect(0).report()["outcome"] == "done"
 
 
 @pytest.mark.parametrize("error", ("ENOSYS", "EPERM", "EACCES"))
@@ -239,8 +219,8 @@ def test_without_renameat2_nothing_is_renamed_and_the_call_is_named(
         place = target / "empty"
         place.mkdir()
     before = sorted(target.parent.rglob("*"))
-    wrapper = under_filter(error, "renameat2")
-    finished = run_in(wrapper, cli, *command, "--yes", str(place)).expect(4)
+    wrapped = cli.wrapped(under_filter(error, "renameat2"))
+    finished = wrapped.run(*command, "--yes", str(place)).expect(4)
     assert "renameat2" in finished.stderr
     assert sorted(one for one in target.parent.rglob("*") if "state" not in str(one)) == [
         one for one in before if "state" not in str(one)
@@ -249,11 +229,11 @@ def test_without_renameat2_nothing_is_renamed_and_the_call_is_named(
 
 def test_a_filter_that_refuses_threads_takes_no_count_away(cli: Cli, target: Path) -> None:
     # Given a filter that answers clone3 with an error on which the C library does not go back
-    wrapper = under_filter("EPERM", "clone3")
+    wrapped = cli.wrapped(under_filter("EPERM", "clone3"))
     # When something is counted / Then all is, and only the free space, which takes a thread, is not
-    survey = run_in(wrapper, cli, "survey", "--json", str(target)).expect(0).object()
+    survey = wrapped.run("survey", "--json", str(target)).expect(0).object()
     assert (survey["files"], survey["directories"]) == (FILES, DIRECTORIES)
-    run_in(wrapper, cli, "estimate", "--json", str(target)).expect(0).object()
+    wrapped.run("estimate", "--json", str(target)).expect(0).object()
     assert target.exists()
 
 
@@ -262,9 +242,9 @@ def test_a_filter_that_refuses_threads_is_the_reason_that_parallel_gives(
 ) -> None:
     needs_engine()
     # Given such a filter / When the engine deletes, which works in threads
-    wrapper = under_filter("EPERM", "clone3")
+    wrapped = cli.wrapped(under_filter("EPERM", "clone3"))
     options = ("--strategy", "parallel", "--yes", "--json")
-    report = run_in(wrapper, cli, "delete", *options, str(target)).expect(1).report()
+    report = wrapped.run("delete", *options, str(target)).expect(1).report()
     # Then everything is left, and the explanation says why
     assert len(list(target.rglob("*"))) == FILES + DIRECTORIES - 1
     assert report["explanation"] == (
@@ -292,10 +272,10 @@ def test_inherited_signals_change_no_outcome(
     cli: Cli, target: Path, strategy: str, inherited: str
 ) -> None:
     # Given a parent process that ignores or blocks signals / When a command is run by it
-    wrapper = with_signals(inherited)
-    counted = run_in(wrapper, cli, "survey", "--json", str(target)).expect(0).object()
+    wrapped = cli.wrapped(with_signals(inherited))
+    counted = wrapped.run("survey", "--json", str(target)).expect(0).object()
     options = ("--strategy", strategy, "--yes", "--json")
-    finished = run_in(wrapper, cli, "delete", *options, str(target)).expect(0)
+    finished = wrapped.run("delete", *options, str(target)).expect(0)
     # Then the counts, the report and the state are those of an ordinary run
     assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
     assert finished.report()["outcome"] == "done"
@@ -329,18 +309,18 @@ def test_an_interrupt_ends_a_job_though_the_parent_process_blocks_it(
 @pytest.mark.root
 def test_without_proc_one_sentence_says_what_is_missing(cli: Cli, target: Path) -> None:
     # Given a place where /proc is not mounted
-    wrapper = in_mounts("umount -l /proc")
+    wrapped = cli.wrapped(in_mount_namespace("umount -l /proc"))
     for arguments in commands(target):
         # When a command runs there
         if arguments[0] == "jobs":
-            run_in(wrapper, cli, *arguments).expect(0)
+            wrapped.run(*arguments).expect(0)
             continue
-        finished = run_in(wrapper, cli, *arguments).expect(4)
+        finished = wrapped.run(*arguments).expect(4)
         # Then it says what is missing
         finished.assert_one_sentence()
         assert "/proc is not mounted" in finished.stderr
     # And nothing is deleted
-    finished = run_in(wrapper, cli, "delete", "--strategy", "rm", "--yes", str(target)).expect(4)
+    finished = wrapped.run("delete", "--strategy", "rm", "--yes", str(target)).expect(4)
     assert target.exists()
 
 
@@ -349,12 +329,13 @@ def test_without_proc_one_sentence_says_what_is_missing(cli: Cli, target: Path) 
 def test_a_part_of_proc_is_enough(cli: Cli, target: Path, options: str) -> None:
     # Given a /proc that shows processes only, or only one's own
     needs_tool("setpriv", "util-linux")
-    wrapper = in_mounts(f"mount -t proc -o {options} proc /proc")
+    wrapper = in_mount_namespace(f"mount -t proc -o {options} proc /proc")
     if options == "hidepid=2":  # those who may trace others see them all the same
         wrapper += ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    wrapped = cli.wrapped(wrapper)
     # When commands run there / Then they end well
     for arguments in commands(target):
-        finished = run_in(wrapper, cli, *arguments).expect(0)
+        finished = wrapped.run(*arguments).expect(0)
         if arguments[0] == "survey":
             assert finished.object()["files"] == FILES
 
@@ -362,10 +343,10 @@ def test_a_part_of_proc_is_enough(cli: Cli, target: Path, options: str) -> None:
 @pytest.mark.root
 def test_without_dev_null_one_sentence_says_how_to_make_it(cli: Cli, target: Path) -> None:
     # Given a place without /dev/null
-    wrapper = in_mounts("mount -t tmpfs tmpfs /dev")
+    wrapped = cli.wrapped(in_mount_namespace("mount -t tmpfs tmpfs /dev"))
     for arguments in commands(target):
         # When a command runs there / Then it says so
-        finished = run_in(wrapper, cli, *arguments).expect(4)
+        finished = wrapped.run(*arguments).expect(4)
         finished.assert_one_sentence()
         assert "mknod -m 666 /dev/null" in finished.stderr
     assert target.exists()
@@ -377,17 +358,17 @@ def test_a_relative_path_below_a_deleted_directory_is_explained(
     # Given a current directory that was deleted
     gone = tmp_path / "gone"
     gone.mkdir()
-    wrapper = ["sh", "-c", f'rmdir {shlex.quote(str(gone))} && exec "$0" "$@"']
+    wrapped = cli.wrapped(after_shell(f"rmdir {shlex.quote(str(gone))}"))
     # When a relative path is named
     for arguments in (("survey", "x"), ("lab", "run", "rivals", "--dir", "x"), ("--import", "x")):
         gone.mkdir(exist_ok=True)
-        finished = run_in(wrapper, cli, *arguments, cwd=gone).expect(2)
+        finished = wrapped.run(*arguments, cwd=gone).expect(2)
         # Then the sentence says that the current directory is gone
         finished.assert_one_sentence()
         assert "current directory" in finished.stderr
     # And an absolute path is counted
     gone.mkdir()
-    counted = run_in(wrapper, cli, "survey", "--json", str(target), cwd=gone).expect(0)
+    counted = wrapped.run("survey", "--json", str(target), cwd=gone).expect(0)
     assert counted.object()["files"] == FILES
 
 
@@ -397,7 +378,7 @@ def test_root_of_a_user_namespace_claims_no_more_than_it_may(cli: Cli) -> None:
     if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
         lacks("user namespaces are switched off; enable them with: sysctl user.max_user_namespaces")
     # When the doctor looks
-    told = run_in(wrapper, cli, "doctor", "--json").expect(0).object()
+    told = cli.wrapped(wrapper).run("doctor", "--json").expect(0).object()
     # Then it names the mapping, and counts by nothing that needs root outside
     privileges = told["privileges"]
     assert privileges["uid"] == 0 and privileges["is_root"] is False
@@ -412,9 +393,9 @@ def test_root_without_capabilities_claims_no_more_than_it_may(cli: Cli) -> None:
     # Given root as in a container that gives it no capabilities
     needs_root("dropping capabilities")
     needs_tool("setpriv", "util-linux")
-    wrapper = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    wrapped = cli.wrapped(["setpriv", "--bounding-set=-all", "--inh-caps=-all"])
     # When the doctor looks
-    told = run_in(wrapper, cli, "doctor", "--json").expect(0).object()
+    told = wrapped.run("doctor", "--json").expect(0).object()
     # Then it names what is missing
     assert told["privileges"]["is_root"] is False
     assert "CAP_DAC_OVERRIDE" in told["privileges"]["note"]
@@ -426,13 +407,13 @@ def test_too_few_descriptors_are_not_blamed_on_a_tool(cli: Cli, target: Path) ->
     # Given a process that may open too few files to start a program
     needs_engine()
     for number in (7, 8):
-        fewer = ["sh", "-c", f'ulimit -n {number}; exec "$0" "$@"']
+        fewer = cli.wrapped(after_shell(f"ulimit -n {number}"))
         # When it counts / Then the limit is named, not an installation
-        finished = run_in(fewer, cli, "survey", str(target)).expect(4)
+        finished = fewer.run("survey", str(target)).expect(4)
         finished.assert_one_sentence()
         assert "ulimit -n" in finished.stderr and "nstall" not in finished.stderr
-    wrapper = ["sh", "-c", 'ulimit -n 10; exec "$0" "$@"']
+    wrapped = cli.wrapped(after_shell("ulimit -n 10"))
     # And the doctor does not call a tool missing or another build
-    told = run_in(wrapper, cli, "doctor").expect(0).stdout.decode()
+    told = wrapped.run("doctor").expect(0).stdout.decode()
     assert "rm --version could not be started: Too many open files" in told
     assert "GNU build" not in told and "coreutils" not in told

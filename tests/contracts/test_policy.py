@@ -16,7 +16,8 @@ import pytest
 
 from tests.conftest import Cli, Json
 from tests.e2e.terminal import Terminal
-from tests.needs import needs_root, needs_tool
+from tests.namespaces import in_mount_namespace
+from tests.needs import needs_tool
 from tests.trees import Manifest, chain, manifest, many_directories
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import make_plan
@@ -95,16 +96,6 @@ def report_of(plan: Plan) -> Json:
     value = json.loads(Path(folder.report).read_text(encoding="utf-8"))
     assert isinstance(value, dict)
     return value
-
-
-def in_namespace(cli: Cli, script: Path, setup: str) -> Cli:
-    """Give the program in a private mount namespace that a shell line prepares."""
-    needs_root("a private mount namespace")
-    inner = f'set -e; {setup}; exec {shlex.quote(cli.program)} "$@"'
-    words = shlex.join(["unshare", "--mount", "--propagation", "private", "sh", "-c", inner, "sh"])
-    script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-    script.chmod(0o755)
-    return Cli(str(script), cli.jobs_directory.parent.parent)
 
 
 @pytest.mark.parametrize("answer", ("--yes", "--dry-run"))
@@ -194,7 +185,8 @@ def test_the_administrators_policy_binds_too(
     said = text.format(place=target.parent, elsewhere=tmp_path / "x")
     (etc / "tui-fs" / "policy.toml").write_text(said)
     write_policy(target, "allowed = ['/']\nread_only = false\nnever = []")
-    there = in_namespace(cli, tmp_path / "run", f"mount --bind {shlex.quote(str(etc))} /etc")
+    setup = f"mount --bind {shlex.quote(str(etc))} /etc"
+    there = cli.wrapped(in_mount_namespace(setup))
     # When somebody wants to delete
     finished = there.run("delete", "--strategy", "rm", "--yes", target).expect(code)
     # Then the administrator's file decides, and is named

@@ -1,12 +1,12 @@
 """A /proc of which a container hides parts: jobs run, and missing figures are named."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Cli, Finished
+from tests.conftest import Cli
 from tests.contracts.ordinary import ordinary
+from tests.namespaces import in_mount_namespace
 from tests.needs import needs_engine, needs_root
 from tests.trees import many_directories
 
@@ -14,7 +14,6 @@ __all__ = ["ordinary"]
 
 pytestmark = pytest.mark.root
 
-DEADLINE_S = 60.0
 FILES, DIRECTORIES = 6, 4
 
 PRESSURE, DISK_BYTES = "disk and processor pressure", "bytes that processes read and write"
@@ -24,7 +23,7 @@ NAMESPACES = "uses in other mount namespaces"
 
 
 def _masked(*names: str) -> str:
-    return " && ".join(f"mount --bind /dev/null /proc/{name}" for name in names)
+    return "; ".join(f"mount --bind /dev/null /proc/{name}" for name in names)
 
 
 RESTRICTIONS = {
@@ -49,20 +48,6 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "target"
 
 
-def run_with(script: str, cli: Cli, *arguments: str) -> Finished:
-    """Run the program in mounts of its own that a shell line has changed."""
-    namespace = ["unshare", "--mount", "--propagation", "private"]
-    ended = subprocess.run(
-        [*namespace, "sh", "-c", f'{script} && exec "$0" "$@"', cli.program, *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    stderr = ended.stderr.decode(errors="backslashreplace")
-    return Finished(arguments, ended.returncode, ended.stdout, stderr)
-
-
 def assert_named(missing: object, expected: set[str]) -> None:
     """Fail unless just these figures are missing, each with the file that does not report it.
 
@@ -82,8 +67,9 @@ def test_jobs_are_done_and_name_the_missing_figures(
 ) -> None:
     needs_engine()
     script, missing = RESTRICTIONS[kind]
+    restricted = cli.wrapped(in_mount_namespace(script))
     options = ("--strategy", tool, "--yes", "--rate", "100", "--gentle")
-    finished = run_with(script, cli, "delete", *options, "--json", str(target)).expect(0)
+    finished = restricted.run("delete", *options, "--json", target).expect(0)
     report = finished.report()
     assert report["outcome"] == "done"
     assert (report["deleted_files"], report["deleted_directories"]) == (FILES, DIRECTORIES)
@@ -95,9 +81,10 @@ def test_jobs_are_done_and_name_the_missing_figures(
 def test_a_job_measures_its_tools_in_their_own_files(cli: Cli, target: Path, kind: str) -> None:
     # Given enough to delete for some seconds: processes are measured once a second
     script, _ = RESTRICTIONS[kind]
+    restricted = cli.wrapped(in_mount_namespace(script))
     many_directories(target / "more", 10, 50)
     options = ("--strategy", "rm", "--yes", "--rate", "150", "--json")
-    finished = run_with(script, cli, "delete", *options, str(target)).expect(0)
+    finished = restricted.run("delete", *options, target).expect(0)
     usages = [event["usage"] for event in finished.stream() if event.get("usage")]
     assert any(usage["busiest"].startswith("rm ") for usage in usages), usages
     assert any(usage["rss_bytes"] > 0 for usage in usages), usages
@@ -108,24 +95,26 @@ def test_survey_estimate_and_doctor_name_the_missing_figures(
     cli: Cli, target: Path, kind: str
 ) -> None:
     script, missing = RESTRICTIONS[kind]
-    survey = run_with(script, cli, "survey", "--json", str(target)).expect(0).object()
+    restricted = cli.wrapped(in_mount_namespace(script))
+    survey = restricted.run("survey", "--json", target).expect(0).object()
     assert (survey["files"], survey["directories"]) == (FILES, DIRECTORIES)
     assert_named(survey["missing_figures"], missing & FOR_SURVEY)
-    estimate = run_with(script, cli, "estimate", "--json", str(target)).expect(0).object()
+    estimate = restricted.run("estimate", "--json", target).expect(0).object()
     assert estimate["entries"] == FILES + DIRECTORIES
     assert_named(estimate["missing_figures"], missing & FOR_ESTIMATE)
-    doctor = run_with(script, cli, "doctor", "--json").expect(0).object()
+    doctor = restricted.run("doctor", "--json").expect(0).object()
     assert_named(doctor["missing_figures"], missing)
 
 
 def test_texts_name_the_missing_figures(cli: Cli, target: Path) -> None:
     script, _ = RESTRICTIONS["subset=pid"]
+    restricted = cli.wrapped(in_mount_namespace(script))
     swap = "Not known: swap files (subset=pid hides /proc/swaps)."
-    assert swap in run_with(script, cli, "survey", str(target)).expect(0).stderr
-    assert swap in run_with(script, cli, "estimate", str(target)).expect(0).stdout.decode()
-    assert swap in run_with(script, cli, "doctor").expect(0).stdout.decode()
+    assert swap in restricted.run("survey", target).expect(0).stderr
+    assert swap in restricted.run("estimate", target).expect(0).stdout.decode()
+    assert swap in restricted.run("doctor").expect(0).stdout.decode()
     options = ("--strategy", "rm", "--yes")
-    report = run_with(script, cli, "delete", *options, str(target)).expect(0).stdout.decode()
+    report = restricted.run("delete", *options, target).expect(0).stdout.decode()
     assert "Not known: disk and processor pressure (subset=pid hides /proc/pressure/io)." in report
 
 
@@ -140,13 +129,14 @@ def test_processes_that_proc_hides_are_named(ordinary: tuple[Cli, Path], hidepid
     # Given an ordinary user, from whom /proc hides the processes of others
     user, target = ordinary
     script = f"mount -t proc -o hidepid={hidepid} proc /proc"
+    restricted = user.wrapped(in_mount_namespace(script))
     # When that user counts and deletes / Then the hidden processes are named
-    survey = run_with(script, user, "survey", "--json", str(target)).expect(0).object()
+    survey = restricted.run("survey", "--json", target).expect(0).object()
     assert_named(survey["missing_figures"], {PROCESSES})
-    estimate = run_with(script, user, "estimate", "--json", str(target)).expect(0).object()
+    estimate = restricted.run("estimate", "--json", target).expect(0).object()
     assert_named(estimate["missing_figures"], {PROCESSES})
     options = ("--strategy", "rm", "--yes", "--rate", "100")
-    finished = run_with(script, user, "delete", *options, "--json", str(target)).expect(0)
+    finished = restricted.run("delete", *options, "--json", target).expect(0)
     # And the job is done, and measures its own tools
     assert finished.report()["outcome"] == "done"
     assert not target.exists()

@@ -15,8 +15,9 @@ import pytest
 
 from tests.conftest import Cli, Json, processes_with, wait_until
 from tests.contracts.test_overlap import SLOWLY, removed_by, start_slowly
-from tests.contracts.test_policy import in_namespace, plan_of
+from tests.contracts.test_policy import plan_of
 from tests.filesystems import unmount_below
+from tests.namespaces import after_shell, in_mount_namespace
 from tests.needs import needs_root
 from tests.trees import flat, manifest, many_directories
 from tui_fs.job.start import GO, READY
@@ -277,7 +278,7 @@ def test_the_jobs_of_root_go_below_its_own_home(cli: Cli, tmp_path: Path, small:
     home.mkdir(mode=0o700)
     accounts.write_text(f"root:x:0:0:root:{home}:/bin/sh\nnobody:x:{NOBODY}:{NOBODY}::{theirs}:/\n")
     setup = f"mount --bind {shlex.quote(str(accounts))} /etc/passwd; unset XDG_STATE_HOME"
-    there = in_namespace(cli, tmp_path / "run", setup)
+    there = cli.wrapped(in_mount_namespace(setup))
     # When it deletes
     finished = there.run(
         "delete", "--strategy", "rm", "--yes", small, environment={"HOME": str(theirs)}
@@ -388,14 +389,12 @@ def _longest_silence_s(events: list[Json]) -> float:
 
 
 def test_all_files_of_a_job_are_its_owners_alone_whatever_the_umask(
-    cli: Cli, state_home: Path, tmp_path: Path, target: Path
+    cli: Cli, state_home: Path, target: Path
 ) -> None:
     # Given a starter who takes no rights away from anybody
-    script = tmp_path / "run"
-    script.write_text(f'#!/bin/sh\numask 0\nexec {shlex.quote(cli.program)} "$@"\n')
-    script.chmod(0o755)
+    without_umask = cli.wrapped(after_shell("umask 0"))
     # When it starts a job
-    job = start_slowly(Cli(str(script), state_home), target, "rsync")
+    job = start_slowly(without_umask, target, "rsync")
     # Then nobody else may enter or read
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_home.rglob("*")}
     directories = {path for path in modes if path.is_dir()}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contracts.backends import FLAGS, assert_same, told_by
 from tests.filesystems import mount_bind, mount_tmpfs
-from tests.matrix.ordinary_user import GID, UID, write_launcher
+from tests.matrix.ordinary_user import GID, UID, ordinary_user
 from tests.needs import needs_engine, needs_root, needs_tool
 from tests.pathologies.case import Pathology
 from tests.pathologies.grounds import Grounds
@@ -223,7 +223,7 @@ for path, row in assert_same(Path(sys.argv[1]), threads=(1, 3)).rows.items():
 """
 
 
-def test_an_ordinary_user(tmpfs: Path, tmp_path: Path) -> None:
+def test_an_ordinary_user(tmpfs: Path) -> None:
     # Given a user's tree with directories that may not be read, searched, written; sticky ones
     needs_root("becoming another user")
     root = tmpfs / "root"
@@ -248,9 +248,8 @@ def test_an_ordinary_user(tmpfs: Path, tmp_path: Path) -> None:
     tmpfs.chmod(0o755)
     # When they count / Then nothing differs, and all that may be wrong is there
     repository = Path(__file__).parents[2]
-    places = (Path(find_engine() or "/").parent, tmpfs)
-    program = write_launcher(tmp_path / "as-ordinary-user", sys.executable, places)
-    command: list[str | Path] = [program, "-c", _BOTH, root, repository]
+    user = ordinary_user(Path(find_engine() or "/").parent, tmpfs)
+    command: list[str | Path] = [*user, sys.executable, "-c", _BOTH, root, repository]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")
     told = dict(line.rsplit(" ", 1) for line in finished.stdout.splitlines())

@@ -67,13 +67,13 @@ def test_name_that_is_too_long_is_named(cli: Cli, tmpfs: Path, command: tuple[st
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_lack_of_search_permission_is_named(
-    cli: Cli, tmpfs: Path, tmp_path: Path, command: tuple[str, ...]
+    cli: Cli, tmpfs: Path, command: tuple[str, ...]
 ) -> None:
     needs_root("running as another user")
     (tmpfs / "closed" / "target").mkdir(parents=True)
     (tmpfs / "closed").chmod(0o700)
     tmpfs.chmod(0o755)
-    user = cli.as_ordinary_user(tmp_path, tmpfs)
+    user = cli.as_ordinary_user(tmpfs)
     config = {"XDG_CONFIG_HOME": str(tmpfs / "config")}
     finished = user.run(*command, "--", tmpfs / "closed" / "target", environment=config).expect(2)
     assert "permission denied" in finished.stderr

@@ -99,13 +99,13 @@ def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: st
         unmount_below(merged)
 
 
-def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path, tmp_path: Path) -> None:
+def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path) -> None:
     # Given processes of root, whose mount namespaces only root can read
     needs_root("becoming another user")
     target = ext4 / "t"
     many_directories(target, 2, 2)
     ext4.chmod(0o755)
-    ordinary = cli.as_ordinary_user(tmp_path, ext4)
+    ordinary = cli.as_ordinary_user(ext4)
     # When another user asks for an estimate / Then it says so, once
     places = {f"XDG_{kind}_HOME": str(ext4) for kind in ("CONFIG", "STATE", "CACHE")}
     finished = ordinary.run("estimate", "--no-measuring", target, environment=places)

@@ -26,6 +26,7 @@ from tests.matrix.page import (
     read_page,
     read_versions,
 )
+from tests.namespaces import in_mount_namespace
 from tests.needs import lacks, needs_engine, needs_root, needs_tool
 from tests.trees import Sentinel
 from tui_fs.linux.tools import ENGINE, find_engine
@@ -61,9 +62,9 @@ def check_cell(
             cli, strategy, ext4, ext4 / "target", Sentinel(ext4), runtime, case.is_ordinary
         )
         if case.is_ordinary:
-            scene.cli = _ordinary(cli, ext4, tmp_path)
+            scene.cli = _ordinary(cli, ext4)
         if case.is_without_tool:
-            scene.cli = _without(strategy, cli, tmp_path)
+            scene.cli = _without(strategy, cli)
         observed = observe(case, scene)
         if WRITE_VARIABLE in os.environ:
             cells[case.name, strategy] = observed
@@ -80,27 +81,22 @@ def check_cell(
         subprocess.run(["umount", "--lazy", point], check=True)
 
 
-def _ordinary(cli: Cli, place: Path, tmp_path: Path) -> Cli:
+def _ordinary(cli: Cli, place: Path) -> Cli:
     """Give the program as a user without rights runs it, in a place of that user's."""
     state_home = cli.jobs_directory.parent.parent
     for directory in (place, state_home):
         directory.mkdir(exist_ok=True)
         os.chown(directory, UID, GID)
         directory.chmod(0o755)
-    return cli.as_ordinary_user(tmp_path, place, state_home)
+    return cli.as_ordinary_user(place, state_home)
 
 
-def _without(tool: str, cli: Cli, tmp_path: Path) -> Cli:
+def _without(tool: str, cli: Cli) -> Cli:
     """Give the program as it runs where a tool is not to be found."""
     found = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
     found |= {find_engine()} if tool == StrategyName("parallel") else set()
     hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in found if path]
-    script = f'{" && ".join(hide)} && exec {shlex.quote(cli.program)} "$@"'
-    words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh"]
-    program = tmp_path / f"without-{tool}"
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    program.chmod(0o755)
-    return Cli(str(program), cli.jobs_directory.parent.parent)
+    return cli.wrapped(in_mount_namespace("; ".join(hide)))
 
 
 def _versions(tools: Iterable[str]) -> list[str]:

@@ -10,7 +10,6 @@ Run inside ``unshare --mount --propagation private`` as
 
 import ctypes
 import os
-import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -22,18 +21,16 @@ UID = GID = 65534
 _MS_BIND, _MS_REC = 4096, 16384  # linux/mount.h
 
 
-def write_launcher(path: Path, program: str, directories: Iterable[Path | str]) -> Path:
-    """Write a script that runs `program` as the ordinary user, and return its path.
+def ordinary_user(*directories: Path) -> list[str]:
+    """Return the words before a command that run it as the ordinary user.
 
     Args:
         directories: those that the user needs to reach besides Python and this repository.
     """
     helper = Path(__file__).resolve()
-    words = ["unshare", "--mount", "--propagation", "private", "--", sys.executable, "-I", helper]
-    words += [sys.base_prefix, sys.prefix, helper.parents[2], *directories, "--", program]
-    path.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
-    path.chmod(0o755)
-    return path
+    unshare = ["unshare", "--mount", "--propagation", "private", "--"]
+    reached = (sys.base_prefix, sys.prefix, helper.parents[2], *directories)
+    return [*unshare, sys.executable, "-I", str(helper), *map(str, reached), "--"]
 
 
 def give_away(tree: Path) -> None:

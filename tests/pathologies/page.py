@@ -43,7 +43,7 @@ def _cell(cli: Cli, case: Pathology, filesystem: str, grounds: Grounds) -> str:
     try:
         with made(case, filesystem, grounds) as (scene, what):
             if case.is_ordinary:
-                cli = cli.as_ordinary_user(grounds.host_directory(), scene.place)
+                cli = cli.as_ordinary_user(scene.place)
             for _ in range(_ATTEMPTS):
                 told = survey_with(cli, what.tree)
                 if found := matching(case, what, told):

@@ -1,7 +1,6 @@
 """Each pathology is found on each file system that has it, and nothing else is."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -48,9 +47,9 @@ class TestSettledTree:
     """What can be said of a tree that nobody changes."""
 
     def test_is_found_and_nothing_else(
-        self, settled: tuple[Pathology, Scene, Made], cli: Cli, tmp_path: Path
+        self, settled: tuple[Pathology, Scene, Made], cli: Cli
     ) -> None:
-        _assert_found(*settled, cli, tmp_path)
+        _assert_found(*settled, cli)
 
     def test_is_counted_as_du_and_find_count_it(
         self, settled: tuple[Pathology, Scene, Made]
@@ -61,12 +60,10 @@ class TestSettledTree:
 
 
 @pytest.mark.parametrize("place", UNSETTLED, ids=_named)
-def test_finds_it_and_nothing_else(
-    place: Place, grounds: Grounds, cli: Cli, tmp_path: Path
-) -> None:
+def test_finds_it_and_nothing_else(place: Place, grounds: Grounds, cli: Cli) -> None:
     case, filesystem = place
     with made(case, filesystem, grounds) as (scene, what):
-        _assert_found(case, scene, what, cli, tmp_path)
+        _assert_found(case, scene, what, cli)
 
 
 @pytest.mark.parametrize("place", PLACES_WITHOUT, ids=_named)
@@ -79,8 +76,8 @@ def test_does_not_find_it_where_it_is_not(place: Place, grounds: Grounds) -> Non
         assert undeserved(case, told) == []
 
 
-def _assert_found(case: Pathology, scene: Scene, what: Made, cli: Cli, directory: Path) -> None:
-    ordinary = cli.as_ordinary_user(directory, scene.place) if case.is_ordinary else None
+def _assert_found(case: Pathology, scene: Scene, what: Made, cli: Cli) -> None:
+    ordinary = cli.as_ordinary_user(scene.place) if case.is_ordinary else None
     told: list[Finding] = []
     for _ in range(_ATTEMPTS if case.kind == "refilled" else 1):
         told = survey_with(ordinary, what.tree) if ordinary else survey_here(what.tree)

@@ -35,13 +35,11 @@ def test_a_checkout_is_healthy(checkout: Path, cli: Cli) -> None:
     assert _of_the_tree(survey_with(cli, checkout)) == []
 
 
-def test_a_checkout_is_healthy_for_an_ordinary_user(
-    checkout: Path, cli: Cli, tmp_path: Path
-) -> None:
+def test_a_checkout_is_healthy_for_an_ordinary_user(checkout: Path, cli: Cli) -> None:
     needs_root("becoming another user")
     give_away(checkout)
 
-    told = survey_with(cli.as_ordinary_user(tmp_path, checkout.parent), checkout)
+    told = survey_with(cli.as_ordinary_user(checkout.parent), checkout)
 
     assert _of_the_tree(told) == []
 
@@ -53,7 +51,7 @@ def test_usr_is_healthy(cli: Cli) -> None:
 def test_usr_is_healthy_for_an_ordinary_user(cli: Cli, tmp_path: Path) -> None:
     needs_root("becoming another user")
 
-    told = survey_with(cli.as_ordinary_user(tmp_path, tmp_path), Path("/usr"))
+    told = survey_with(cli.as_ordinary_user(tmp_path), Path("/usr"))
 
     # Not all of it may be for everybody: that is told, and nothing else.
     closed = ["find", "/usr", "-xdev", "-type", "d", "!", "-perm", "-005", "-print", "-quit"]

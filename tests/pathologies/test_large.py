@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shlex
 import signal
 import subprocess
 import time
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from tests.conftest import Cli
+from tests.namespaces import after_shell
 from tests.pathologies.case import Scene
 from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
 from tests.pathologies.grounds import Grounds
@@ -151,16 +151,13 @@ class TestBackends:
             surveys.extend(counting)
         assert not any(survey.finished or survey.complete for survey in surveys)
 
-    def test_few_descriptors_are_enough(self, spread: Path, cli: Cli, tmp_path: Path) -> None:
+    def test_few_descriptors_are_enough(self, spread: Path, cli: Cli) -> None:
         # Given a program that may open 64 files
-        script = tmp_path / "with-few-descriptors"
-        limit = f"ulimit -n {_DESCRIPTORS}"
-        script.write_text(f'#!/bin/sh\n{limit} && exec {shlex.quote(cli.program)} "$@"\n')
-        script.chmod(0o755)
+        limited = cli.wrapped(after_shell(f"ulimit -n {_DESCRIPTORS}"))
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > _DESCRIPTORS
 
         # When
-        finished = Cli(str(script), tmp_path).run("survey", "--json", "--", spread).expect(0)
+        finished = limited.run("survey", "--json", "--", spread).expect(0)
 
         # Then
         told, expected = finished.object(), totals_of_tools(spread)
