@@ -12,6 +12,9 @@ from tui_fs.lab.experiment import (
     Judgement,
     Published,
     PublishedCalls,
+    Scale,
+    Setting,
+    Step,
     TableView,
     Verdict,
     View,
@@ -53,14 +56,37 @@ def plan(key: str, title: str = "", entries: int = 10_001, **others: object) -> 
     return StepPlan(key=key, title=title or key, entries=entries, **values)  # type: ignore[arg-type]
 
 
-def run_of(seconds: float) -> Run:
+def steps_of(experiment: Experiment, scale: Scale, setting: Setting) -> dict[str, tuple[Step, int]]:
+    """Return the steps of an experiment by key, each with the entries of its tree."""
+    return {
+        step.key: (step, trial.tree.entries if trial.tree else 0)
+        for trial in experiment.trials(scale, setting)
+        for step in trial.steps
+    }
+
+
+def plans_of(experiment: Experiment, scale: Scale, setting: Setting) -> list[StepPlan]:
+    """Return the steps of an experiment as they will be done."""
+    return [
+        plan(key, step.title, entries, series=step.series, x=step.x, share=step.share)
+        for key, (step, entries) in steps_of(experiment, scale, setting).items()
+    ]
+
+
+def claim_of(experiment: Experiment, beginning: str) -> Claim:
+    """Return the one claim of an experiment whose text begins so."""
+    (claim,) = (claim for claim in experiment.claims if claim.text.startswith(beginning))
+    return claim
+
+
+def run_of(seconds: float, output: str = "") -> Run:
     """Return a run that took so long, most of it in the kernel."""
-    return Run(seconds, seconds / 10, seconds / 2, 3 << 20, 300, 0)
+    return Run(seconds, seconds / 10, seconds / 2, 3 << 20, 300, 0, output)
 
 
 def results_of(
     plans: Sequence[StepPlan],
-    seconds: Mapping[str, Sequence[float]] | None = None,
+    runs: Mapping[str, Sequence[float | Run]] | None = None,
     *,
     calls: Mapping[str, Mapping[str, CallCount]] | None = None,
     left: Mapping[str, FileState] | None = None,
@@ -71,11 +97,11 @@ def results_of(
     machine: Machine = MACHINE,
     ended: RunEnded | None = DONE,
 ) -> Results:
-    """Return what is known of a run with these steps."""
+    """Return what is known of an experiment with these steps, run for so many seconds each."""
     began = RunBegan(experiment, scale, 1_700_000_000.0, machine, "/scratch/lab", tuple(plans))
     events: list[LabEvent] = [began]
-    for key, values in (seconds or {}).items():
-        events += [StepRan(key, run_of(one)) for one in values]
+    for key, values in (runs or {}).items():
+        events += [StepRan(key, run if isinstance(run, Run) else run_of(run)) for run in values]
     for key, counted in (calls or {}).items():
         events.append(StepCounted(key, TraceSource.STRACE, dict(counted)))
     events += [StepLeft(key, state) for key, state in (left or {}).items()]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit import lab_results
 from tui_fs.lab.exec_claims import BATCH, BATCHED_FILES, BATCHES
 from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Step, Verdict
 from tui_fs.lab.experiments.exec_vs_xargs import (
@@ -16,18 +17,10 @@ from tui_fs.lab.experiments.exec_vs_xargs import (
     fitting,
 )
 from tui_fs.lab.results import (
-    LabEvent,
-    Machine,
     Results,
-    Run,
-    RunBegan,
-    StepCounted,
-    StepPlan,
-    StepRan,
-    fold,
 )
 from tui_fs.lab.tree_generators import Flat
-from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.calls import CallCount
 
 Counts = dict[str, dict[str, CallCount]]
 
@@ -55,43 +48,25 @@ def results_of(
     printed: dict[str, str] | None = None,
 ) -> Results:
     """Return a run of the experiment with these figures and no others; seconds are of the whole."""
-    plans = {
-        step.key: StepPlan(
-            step.key, step.title, ("…",), "ext4", "files", trial.tree.entries,
-            step.series, step.x, step.share,
-        )
-        for trial in EXPERIMENT.trials(scale, SETTING)
-        for step in trial.steps
-        if trial.tree is not None
-    }  # fmt: skip
-    machine = Machine("Linux 6.1", "cpu", 2, 1 << 30, "", {})
-    events: list[LabEvent] = [
-        RunBegan(EXPERIMENT.name, scale.value, 0.0, machine, "/scratch", tuple(plans.values()))
-    ]
-    for key, calls in (counts or {}).items():
-        events.append(StepCounted(key, TraceSource.BPF, calls))
-    for key, value in (seconds or {}).items():
-        run = Run(value * plans[key].share, 0.0, 0.0, 0, 0, 0)
-        events.append(StepRan(key, run))
-    for key, text in (printed or {}).items():
-        events.append(StepRan(key, Run(0.001, 0.0, 0.0, 0, 0, 0, output=text)))
-    return fold(events)
+    plans = lab_results.plans_of(EXPERIMENT, scale, SETTING)
+    shares = {plan.key: plan.share for plan in plans}
+    runs = {
+        **{
+            key: [lab_results.run_of(value * shares[key])] for key, value in (seconds or {}).items()
+        },
+        **{key: [lab_results.run_of(0.001, text)] for key, text in (printed or {}).items()},
+    }
+    return lab_results.results_of(plans, runs, calls=counts, scale=scale.value)
 
 
 def claim(beginning: str) -> Claim:
-    """Return the one claim whose text begins so."""
-    [found] = [one for one in EXPERIMENT.claims if one.text.startswith(beginning)]
-    return found
+    return lab_results.claim_of(EXPERIMENT, beginning)
 
 
 def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
     """Return the steps by key, each with the files of its tree."""
-    return {
-        step.key: (step, trial.tree.entries - 1)
-        for trial in EXPERIMENT.trials(scale, SETTING)
-        for step in trial.steps
-        if trial.tree is not None
-    }
+    steps = lab_results.steps_of(EXPERIMENT, scale, SETTING)
+    return {key: (step, entries - 1) for key, (step, entries) in steps.items()}
 
 
 @pytest.mark.parametrize("scale", list(Scale))

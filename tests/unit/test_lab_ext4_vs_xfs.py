@@ -2,18 +2,12 @@
 
 import pytest
 
+from tests.unit import lab_results
 from tui_fs.lab.experiment import Place, Scale, Setting, Verdict
 from tui_fs.lab.experiments.ext4_vs_xfs import EXPERIMENT
 from tui_fs.lab.results import (
-    LabEvent,
-    Machine,
     Measure,
     Results,
-    Run,
-    RunBegan,
-    StepPlan,
-    StepRan,
-    fold,
 )
 
 USER = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, False, 2)
@@ -36,20 +30,17 @@ def results_of(
     seconds: dict[str, tuple[float, ...]], outputs: dict[str, str] | None = None
 ) -> Results:
     """Return a run at the small scale with these times only."""
-    steps = [step for one in EXPERIMENT.trials(Scale.SMALL, ROOT) for step in one.steps]
-    plans = tuple(StepPlan(one.key, one.title, (), one.series, "", 0) for one in steps)
-    machine = Machine("Linux", "", 2, 1 << 30, "", {})
-    events: list[LabEvent] = [RunBegan("ext4-vs-xfs", "small", 0.0, machine, "/s", plans)]
-    for key, values in seconds.items():
-        output = (outputs or {}).get(key, "")
-        events += [StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0, output)) for each in values]
-    return fold(events)
+    plans = lab_results.plans_of(EXPERIMENT, Scale.SMALL, ROOT)
+    runs = {
+        key: [lab_results.run_of(value, (outputs or {}).get(key, "")) for value in values]
+        for key, values in seconds.items()
+    }
+    return lab_results.results_of(plans, runs)
 
 
 def verdict(text: str, results: Results) -> Verdict:
-    """Return the verdict on the one claim with this text."""
-    (claim,) = (one for one in EXPERIMENT.claims if one.text == text)
-    return claim.judged(results).verdict
+    """Return the verdict on the claim with this text."""
+    return lab_results.claim_of(EXPERIMENT, text).judged(results).verdict
 
 
 @pytest.mark.parametrize("scale", list(Scale))

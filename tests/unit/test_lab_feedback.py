@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.trees import many_directories
+from tests.unit.lab_results import plan, results_of
 from tests.unit.test_estimate_recommendation import estimate
 from tui_fs.estimate.calibration import LearnedFactor
 from tui_fs.estimate.time import typical
 from tui_fs.job.calibration.store import FACTOR_BELIEVED, keep, load_calibration
 from tui_fs.lab.feedback import predictions, teach
-from tui_fs.lab.results import LabEvent, Machine, Results, Run, RunBegan, StepPlan, StepRan, fold
+from tui_fs.lab.results import Results
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.eta import SHORTEST_TELLING_S
@@ -33,16 +34,9 @@ def directory(tmp_path: Path) -> str:
 
 def raced(**seconds: tuple[float, ...]) -> Results:
     """Return a race in which these strategies took so long; one time stands for three runs."""
-    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", 1_000) for one in STRATEGIES)
-    events: list[LabEvent] = [
-        RunBegan("race", "small", 0.0, Machine("", "", 1, 1, "", {}), "/s", plans),
-        *(
-            StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0))
-            for key, times in seconds.items()
-            for each in (times * 3 if len(times) == 1 else times)
-        ),
-    ]
-    return fold(events)
+    plans = [plan(strategy, entries=1_000) for strategy in STRATEGIES]
+    runs = {key: times * 3 if len(times) == 1 else times for key, times in seconds.items()}
+    return results_of(plans, runs)
 
 
 def expected(**seconds: float) -> dict[str, Estimate]:

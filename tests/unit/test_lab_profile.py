@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.needs import lacks
 from tests.trees import many_directories
+from tests.unit import lab_results
 from tui_fs.lab import pyspy
 from tui_fs.lab.experiment import (
     BarsView,
@@ -45,19 +46,12 @@ from tui_fs.lab.pyspy import (
     why_not_permitted,
 )
 from tui_fs.lab.results import (
-    LabEvent,
-    Machine,
     Results,
     Run,
-    RunBegan,
-    StepCounted,
-    StepPlan,
-    StepRan,
-    fold,
 )
 from tui_fs.lab.stacks import flames
 from tui_fs.linux.inode_flags import spread_subdirectories
-from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.calls import CallCount
 from tui_fs.model.errors import BadInput, Missing, TuiFsError
 
 ENTRIES = 20_201
@@ -80,21 +74,15 @@ def results_of(
     times: Mapping[str, tuple[float, float, float]], calls: Mapping[str, int] | None = None
 ) -> Results:
     """Return a run of these wall, user and system seconds."""
-    plans = tuple(StepPlan(key, key, (), "ext4", "", ENTRIES) for key in (ALONE, *WATCHED))
-    machine = Machine("Linux", "", 2, 1 << 30, "", {})
-    events: list[LabEvent] = [
-        RunBegan("profile", "small", 0.0, machine, "/s", plans),
-        *(StepRan(key, Run(*seconds, 0, 0, 0)) for key, seconds in times.items()),
-    ]
-    if calls is not None:
-        made = {name: CallCount(number) for name, number in calls.items()}
-        events.append(StepCounted(ALONE, TraceSource.BPF, made))
-    return fold(events)
+    plans = [lab_results.plan(key, entries=ENTRIES) for key in (ALONE, *WATCHED)]
+    runs = {key: [Run(*seconds, 0, 0, 0)] for key, seconds in times.items()}
+    made = {name: CallCount(number) for name, number in (calls or {}).items()}
+    return lab_results.results_of(plans, runs, calls={ALONE: made} if calls else None)
 
 
 def verdict(claim: str, results: Results) -> Judgement:
     """Return the verdict on a claim."""
-    return next(one for one in EXPERIMENT.claims if one.text == claim).judged(results)
+    return lab_results.claim_of(EXPERIMENT, claim).judged(results)
 
 
 @pytest.mark.parametrize("scale", list(Scale))

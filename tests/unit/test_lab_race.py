@@ -9,24 +9,17 @@ import pytest
 
 from tests.needs import needs_engine, needs_tool
 from tests.trees import many_directories
+from tests.unit import lab_results
 from tui_fs.lab.experiment import BarsView, Counting, Judgement, Scale, Setting, TableView, Verdict
 from tui_fs.lab.experiments.race_your_strategies import EXPERIMENT
 from tui_fs.lab.preparing import EMPTY, TREE, pipelines
 from tui_fs.lab.results import (
-    LabEvent,
-    Machine,
     Measure,
     Results,
-    Run,
-    RunBegan,
-    StepCounted,
-    StepPlan,
-    StepRan,
-    fold,
 )
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.tools import ENGINE
-from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.calls import CallCount
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.parallel import pin_argument
 from tui_fs.strategies.registry import STRATEGIES, tools_of
@@ -45,23 +38,13 @@ def results_of(
     seconds: Mapping[str, tuple[float, ...]], calls: Mapping[str, Calls] | None = None
 ) -> Results:
     """Return a run in which only these strategies have figures."""
-    plans = tuple(StepPlan(one, one, (), "ext4", "a tree", ENTRIES) for one in STRATEGIES)
-    machine = Machine("Linux", "", 2, 1 << 30, "", {})
-    events: list[LabEvent] = [
-        RunBegan("race-your-strategies", "small", 0.0, machine, "/s", plans),
-        *(StepCounted(key, TraceSource.BPF, made) for key, made in (calls or {}).items()),
-        *(
-            StepRan(key, Run(each, 0.0, 0.0, 1 << 20, 0, 0))
-            for key, times in seconds.items()
-            for each in times
-        ),
-    ]
-    return fold(events)
+    plans = [lab_results.plan(strategy, entries=ENTRIES) for strategy in STRATEGIES]
+    return lab_results.results_of(plans, seconds, calls=calls)
 
 
 def verdict(claim: str, results: Results) -> Judgement:
     """Return the verdict on a claim."""
-    return next(one for one in EXPERIMENT.claims if one.text == claim).judged(results)
+    return lab_results.claim_of(EXPERIMENT, claim).judged(results)
 
 
 def unlinked(entries: int, others: int = 0, errors: int = 0) -> Calls:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.unit import lab_results
 from tui_fs.lab.experiment import Judgement, Place, Scale, Setting, Verdict
 from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
-from tui_fs.lab.results import LabEvent, Machine, Run, RunBegan, StepPlan, StepRan, fold
+from tui_fs.lab.results import Run
 from tui_fs.linux.tools import ENGINE
 
 SETTING = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, True, 2)
@@ -17,14 +18,12 @@ def judged(
     text: str, seconds: Mapping[str, tuple[float, ...]], peak_bytes: int = 1 << 20
 ) -> Judgement:
     """Return the verdict on the claim that begins so."""
-    steps = [s for one in EXPERIMENT.trials(Scale.PUBLISHED, SETTING) for s in one.steps]
-    plans = tuple(StepPlan(one.key, one.title, (), one.series, "", 0) for one in steps)
-    machine = Machine("Linux", "", 2, 1 << 30, "", {})
-    events: list[LabEvent] = [RunBegan("rivals", "published", 0.0, machine, "/s", plans)]
-    for key, values in seconds.items():
-        events += [StepRan(key, Run(each, 0.0, 0.0, peak_bytes, 0, 0, "")) for each in values]
-    (claim,) = (one for one in EXPERIMENT.claims if one.text.startswith(text))
-    return claim.judged(fold(events))
+    plans = lab_results.plans_of(EXPERIMENT, Scale.PUBLISHED, SETTING)
+    runs = {
+        key: [Run(value, 0.0, 0.0, peak_bytes, 0, 0) for value in values]
+        for key, values in seconds.items()
+    }
+    return lab_results.claim_of(EXPERIMENT, text).judged(lab_results.results_of(plans, runs))
 
 
 def everywhere(tool: str, seconds: float) -> dict[str, tuple[float, ...]]:

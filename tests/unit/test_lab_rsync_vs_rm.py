@@ -1,24 +1,18 @@
 """rsync-vs-rm: what is done at each scale, the text's tables, and the verdicts."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Step, Verdict
+from tests.unit import lab_results
+from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Verdict
 from tui_fs.lab.experiments.rsync_vs_rm import EXPERIMENT, FEW, MANY, MORE, directory_reads
 from tui_fs.lab.results import (
-    LabEvent,
-    Machine,
     Measure,
     Results,
-    Run,
-    RunBegan,
-    StepCounted,
-    StepPlan,
-    StepRan,
-    fold,
 )
-from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.calls import CallCount
 
 Counts = dict[str, dict[str, CallCount]]
 
@@ -44,39 +38,13 @@ def results_of(
     processors: int = 2,
 ) -> Results:
     """Return a run of the experiment with these counts and times and no others."""
-    plans = tuple(
-        StepPlan(
-            step.key, step.title, ("…",), "ext4", "files", trial.tree.entries, step.series, step.x
-        )
-        for trial in EXPERIMENT.trials(scale, SETTING)
-        for step in trial.steps
-        if trial.tree is not None
-    )
-    machine = Machine("Linux 6.1", "cpu", processors, 1 << 30, "", {})
-    events: list[LabEvent] = [
-        RunBegan(EXPERIMENT.name, scale.value, 0.0, machine, "/scratch", plans)
-    ]
-    for key, calls in (counts or {}).items():
-        events.append(StepCounted(key, TraceSource.BPF, calls))
-    for key, values in (seconds or {}).items():
-        events += [StepRan(key, Run(value, 0.0, 0.0, 0, 0, 0)) for value in values]
-    return fold(events)
+    plans = lab_results.plans_of(EXPERIMENT, scale, SETTING)
+    machine = replace(lab_results.MACHINE, processors=processors)
+    return lab_results.results_of(plans, seconds, calls=counts, scale=scale.value, machine=machine)
 
 
 def claim(beginning: str) -> Claim:
-    """Return the one claim whose text begins so."""
-    [found] = [one for one in EXPERIMENT.claims if one.text.startswith(beginning)]
-    return found
-
-
-def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
-    """Return the steps by key, each with the entries of its tree."""
-    return {
-        step.key: (step, trial.tree.entries)
-        for trial in EXPERIMENT.trials(scale, SETTING)
-        for step in trial.steps
-        if trial.tree is not None
-    }
+    return lab_results.claim_of(EXPERIMENT, beginning)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +53,10 @@ def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
 )
 def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -> None:
     # Given a scale / When asked what is done
-    trials, steps = EXPERIMENT.trials(scale, SETTING), steps_of(scale)
+    trials, steps = (
+        EXPERIMENT.trials(scale, SETTING),
+        lab_results.steps_of(EXPERIMENT, scale, SETTING),
+    )
 
     # Then every step has a tree of its own, of the size that its key says
     assert len(trials) == len(steps) == 3 * len(sizes) + 2 * (len(sizes) - 1)
@@ -102,7 +73,7 @@ def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -
 def test_what_the_text_has_tables_of_is_counted_with_times() -> None:
     # Given both scales / When asked / Then the tables' steps are there, with the time in calls
     for scale in Scale:
-        steps = steps_of(scale)
+        steps = lab_results.steps_of(EXPERIMENT, scale, SETTING)
         for one in EXPERIMENT.published_calls:
             assert steps[one.key][0].counting is Counting.TIMES
         for figure in EXPERIMENT.published:

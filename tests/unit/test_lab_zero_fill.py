@@ -2,22 +2,14 @@
 
 import pytest
 
+from tests.unit import lab_results
 from tui_fs.lab.experiment import Counting, Place, Scale, Setting, Trial, Verdict
 from tui_fs.lab.experiments.zero_fill import EXPERIMENT
 from tui_fs.lab.results import (
     FileState,
-    LabEvent,
-    Machine,
     Results,
-    Run,
-    RunBegan,
-    StepCounted,
-    StepLeft,
-    StepPlan,
-    StepRan,
-    fold,
 )
-from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.calls import CallCount
 
 MIB, GIB = 1 << 20, 1 << 30
 WRITERS = ("head", "dd-4m", "dd-one-block")
@@ -50,25 +42,21 @@ def results_of(
     outputs: dict[str, str] | None = None,
 ) -> Results:
     """Return a run at the small scale with these figures only."""
-    steps = tuple(step for trial in trials(Scale.SMALL) for step in trial.steps)
-    plans = tuple(StepPlan(one.key, one.title, (), "ext4", "", 0, one.series) for one in steps)
-    machine = Machine("Linux", "", 2, GIB, "", {})
-    events: list[LabEvent] = [RunBegan("zero-fill", "small", 0.0, machine, "/s", plans)]
-    for key, values in (seconds or {}).items():
-        output = (outputs or {}).get(key, "")
-        events += [StepRan(key, Run(each, 0.0, 0.0, 0, 0, 0, output)) for each in values]
-    events += [StepLeft(key, state) for key, state in (states or {}).items()]
-    events += [
-        StepCounted(key, TraceSource.STRACE, {name: CallCount(n) for name, n in of.items()})
-        for key, of in (calls or {}).items()
-    ]
-    return fold(events)
+    plans = lab_results.plans_of(EXPERIMENT, Scale.SMALL, Setting(TOOLS, False, 2))
+    runs = {
+        key: [lab_results.run_of(value, (outputs or {}).get(key, "")) for value in values]
+        for key, values in (seconds or {}).items()
+    }
+    counts = {
+        key: {name: CallCount(number) for name, number in numbers.items()}
+        for key, numbers in (calls or {}).items()
+    }
+    return lab_results.results_of(plans, runs, calls=counts, left=states)
 
 
 def verdict(text: str, results: Results) -> Verdict:
-    """Return the verdict on the one claim with this text."""
-    (claim,) = (one for one in EXPERIMENT.claims if one.text == text)
-    return claim.judged(results).verdict
+    """Return the verdict on the claim with this text."""
+    return lab_results.claim_of(EXPERIMENT, text).judged(results).verdict
 
 
 def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
