@@ -37,6 +37,7 @@ from tests.filesystems import (
 from tests.matrix.ordinary_user import ordinary_user
 from tests.needs import lacks, needs_engine
 from tests.preloaded import Preloaded
+from tests.waiting_process import start_python
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
 from tui_fs.linux.inode_flags import spread_subdirectories
@@ -52,6 +53,7 @@ __all__ = [
     "mount_root",
     "ramfs",
     "ramfs_root",
+    "start_python",
     "tmpfs",
     "tmpfs_root",
     "xfs",

@@ -1,11 +1,11 @@
 """Processes in mount namespaces of their own, as containers and services have them."""
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.needs import needs_root
+from tests.waiting_process import waiting_process
 
 _UNSHARE = ("unshare", "--mount", "--propagation", "private")
 _SCRIPT = "set -e; {}; echo ready; exec cat"
@@ -32,12 +32,6 @@ def other_namespace(script: str, *arguments: Path | str) -> Iterator[int]:
     Yields:
         The process.
     """
-    with subprocess.Popen(
-        [*_UNSHARE, "sh", "-c", _SCRIPT.format(script), "sh", *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+    command = [*_UNSHARE, "sh", "-c", _SCRIPT.format(script), "sh", *arguments]
+    with waiting_process(command) as process:
         yield process.pid
-        process.communicate()

@@ -6,8 +6,6 @@ import pytest
 
 from tests.conftest import Cli, Finished, Json
 
-STANDING = "import sys; print(flush=True); sys.stdin.read()"
-
 
 @pytest.fixture
 def spool(tmpfs: Path) -> Path:

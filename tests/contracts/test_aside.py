@@ -4,13 +4,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli
-from tests.contracts.curing import STANDING, full, put_aside, refused, spool
+from tests.contracts.curing import full, put_aside, refused, spool
+from tests.waiting_process import StartPython
 
 __all__ = ["full", "spool"]
 
@@ -102,25 +102,19 @@ def test_what_stands_in_the_way_stays(cli: Cli, full: Path, instead: str) -> Non
 
 
 @pytest.mark.parametrize("change", ["entry", "mode", "occupant"])
-def test_a_twin_in_use_stays(cli: Cli, full: Path, change: str) -> None:
+def test_a_twin_in_use_stays(cli: Cli, full: Path, start_python: StartPython, change: str) -> None:
     """Given a twin that was written into, changed or entered, it is not removed."""
     told = put_aside(cli, full, "--twin")
     twin = full.stat().st_ino
-    process = None
     if change == "entry":
         (full / "new").touch()
     elif change == "mode":
         full.chmod(0o700)
     else:
-        command = [sys.executable, "-I", "-c", STANDING]
-        process = subprocess.Popen(command, cwd=full, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
+        start_python("", cwd=full)
 
     refused(cli.run("aside", "--undo", told["id"], "--yes"))
 
-    if process is not None:
-        process.communicate()
     assert full.stat().st_ino == twin
     assert sorted(os.listdir(told["aside"])) == ["a", "b", "c"]
 

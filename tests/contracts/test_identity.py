@@ -13,6 +13,7 @@ from tests.conftest import Cli, Json, wait_until
 from tests.contracts.asking import Terminal
 from tests.contracts.curing import put_aside
 from tests.filesystems import mount_tmpfs, unmount_below
+from tests.namespaces import other_namespace
 from tests.needs import needs_root, needs_tool
 from tests.trees import flat
 from tui_fs.linux.pins import take_pin
@@ -143,16 +144,10 @@ def covered(tmpfs: Path) -> Iterator[Path]:
     needs_root("mounting in another mount namespace")
     (tmpfs / "work").mkdir()
     flat(tmpfs / "work" / "target", 3)
-    script = (
-        f"mount -t tmpfs tui-fs-test {tmpfs}/work && mkdir {tmpfs}/work/target &&"
-        f" touch {tmpfs}/work/target/inner && cd {tmpfs}/work && echo $$ && exec sleep 600"
-    )
-    command = ["unshare", "-m", "--propagation", "private", "sh", "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        (tmpfs / "pid").write_text(holder.stdout.readline().strip())
+    script = 'mount -t tmpfs tui-fs-test "$1"; cd "$1"; mkdir target; touch target/inner'
+    with other_namespace(script, tmpfs / "work") as pid:
+        (tmpfs / "pid").write_text(str(pid))
         yield tmpfs
-        holder.kill()
 
 
 def pid_of(covered: Path) -> str:

@@ -2,15 +2,15 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli
-from tests.contracts.curing import STANDING, full, put_aside, refused, spool
+from tests.contracts.curing import full, put_aside, refused, spool
 from tests.contracts.test_overlap import cancel, start_slowly
 from tests.filesystems import mount_bind, mount_overlay, mount_tmpfs, unmount_below
+from tests.namespaces import other_namespace
 from tests.needs import needs_root, needs_tool
 from tests.trees import flat
 
@@ -81,16 +81,9 @@ def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> N
     """Given something mounted on the twin in another namespace, undoing is refused."""
     needs_root("a mount namespace")
     told = put_aside(cli, full, "--twin")
-    script = 'mount -t tmpfs none "$0" && exec "$@"'
-    command = [
-        "unshare", "-m", "sh", "-c", script, str(full), sys.executable, "-I", "-c", STANDING,
-    ]  # fmt: skip
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with other_namespace('mount -t tmpfs none "$1"', full) as pid:
         sentence = refused(cli.run("aside", "--undo", told["id"], "--yes"))
-        table = Path(f"/proc/{process.pid}/mountinfo").read_text()
-        process.communicate()
+        table = Path(f"/proc/{pid}/mountinfo").read_text()
 
     assert "has a file system mounted on" in sentence
     assert f" {full} " in table

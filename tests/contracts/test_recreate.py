@@ -2,17 +2,17 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli
-from tests.contracts.curing import STANDING, full, refused, spool
+from tests.contracts.curing import full, refused, spool
+from tests.namespaces import other_namespace
 from tests.needs import needs_root
 from tests.trees import flat
+from tests.waiting_process import StartPython
 
 __all__ = ["full", "spool"]
 
@@ -20,14 +20,9 @@ INDEXED_FILES = 30_000
 
 
 @pytest.fixture
-def standing(spool: Path) -> Iterator[int]:
+def standing(spool: Path, start_python: StartPython) -> int:
     """Give a process that stands in the directory."""
-    command = [sys.executable, "-I", "-c", STANDING]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=spool, **pipes) as process:  # type: ignore[call-overload]
-        process.stdout.readline()
-        yield process.pid
-        process.communicate()
+    return start_python("", cwd=spool)
 
 
 def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
@@ -87,16 +82,9 @@ def test_who_stands_in_it_is_named(cli: Cli, spool: Path, standing: int) -> None
 def mounted_on(spool: Path) -> Iterator[int]:
     """Give a process in another mount namespace that has a file system mounted on it."""
     needs_root("a mount namespace")
-    script = 'mount -t tmpfs none "$0" && exec "$@"'
-    command = [
-        "unshare", "-m", "sh", "-c", script, str(spool), sys.executable, "-I", "-c", STANDING,
-    ]  # fmt: skip
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
-        process.stdout.readline()
-        yield process.pid
-        table = Path(f"/proc/{process.pid}/mountinfo").read_text()
-        process.communicate()
+    with other_namespace('mount -t tmpfs none "$1"', spool) as pid:
+        yield pid
+        table = Path(f"/proc/{pid}/mountinfo").read_text()
     assert f" {spool} " in table
 
 

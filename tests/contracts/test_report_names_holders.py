@@ -1,10 +1,10 @@
 """A report says who still holds what was deleted."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.conftest import Cli
+from tests.waiting_process import waiting_process
 
 BYTES = 4 << 20
 HOLD = f"""
@@ -22,14 +22,9 @@ def test_a_process_that_holds_a_deleted_file_is_named(cli: Cli, tmp_path: Path) 
     target = tmp_path / "logs"
     target.mkdir()
     command = [sys.executable, "-c", HOLD, str(target / "app.log")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
-        try:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == b"held\n"
-            # When its directory is deleted
-            report = cli.delete(target, "rm").expect(0).report()
-        finally:
-            holder.kill()
+    with waiting_process(command) as holder:
+        # When its directory is deleted
+        report = cli.delete(target, "rm").expect(0).report()
     # Then it is done, and the report names the process, its command, and every byte of it
     assert report["outcome"] == "done"
     (cause,) = [one for one in report["space_causes"] if one["pid"] == holder.pid]

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from tests.filesystems import unmount_below
 from tests.needs import needs_root, needs_tool
+from tests.waiting_process import StartPython
 from tui_fs.job.freed_space import explain_freed_space
 from tui_fs.job.planning import expected_of
 from tui_fs.linux.filesystem import file_system_of, settle, space_of
@@ -22,6 +22,7 @@ from tui_fs.survey.runner import SurveyRunner
 from tui_fs.survey.shared_extents import shared_space
 
 MIB = 1 << 20
+_HOLD = "file = open(sys.argv[1])"
 _LOOK_LIMIT_S = 30.0  # the machine may be busy
 
 
@@ -79,31 +80,6 @@ def small_ext4(mount_root: Path) -> Iterator[Path]:
     image.unlink()
 
 
-@pytest.fixture
-def holder() -> Iterator[list["subprocess.Popen[str]"]]:
-    """End the child that a test starts."""
-    started: list[subprocess.Popen[str]] = []
-    yield started
-    for child in started:
-        child.kill()
-        child.communicate()
-
-
-def hold(started: list["subprocess.Popen[str]"], file: Path) -> int:
-    """Start a child that has a file open; return its number."""
-    code = "import sys; f = open(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, str(file)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    started.append(child)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    return child.pid
-
-
 def write(path: Path, mebibytes: int) -> None:
     """Write a file of so many MiB."""
     path.parent.mkdir(exist_ok=True)
@@ -116,13 +92,13 @@ def test_nothing_to_explain(ext4: Path) -> None:
     assert Before.of(ext4 / "t").causes() == ()
 
 
-def test_a_held_file(ext4: Path, holder: list["subprocess.Popen[str]"]) -> None:
+def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
     # Given 20 MiB of 25 that a child holds open
     file = ext4 / "t" / "big"
     write(file, 20)
     write(ext4 / "t" / "other", 5)
     blocks_bytes = file.stat().st_blocks * 512
-    pid = hold(holder, file)
+    pid = start_python(_HOLD, file)
     before = Before.of(ext4 / "t")
     assert [one.path for one in before.held.held] == [str(file)]
     # When the tree is deleted
@@ -141,14 +117,14 @@ def test_a_held_file(ext4: Path, holder: list["subprocess.Popen[str]"]) -> None:
     assert freed_bytes == blocks_bytes
 
 
-def test_another_deleted_file(ext4: Path, holder: list["subprocess.Popen[str]"]) -> None:
+def test_another_deleted_file(ext4: Path, start_python: StartPython) -> None:
     # Given a file deleted before the start and held, and one of the tree that is held too
     old = ext4 / "t" / "old"
     write(old, 3)
-    old_pid = hold(holder, old)
+    old_pid = start_python(_HOLD, old)
     old.unlink()
     write(ext4 / "t" / "new", 20)
-    new_pid = hold(holder, ext4 / "t" / "new")
+    new_pid = start_python(_HOLD, ext4 / "t" / "new")
     # When the tree is deleted / Then only the second is what keeps space of this deletion
     found = [(one.kind, one.pid) for one in Before.of(ext4 / "t").causes()]
     assert found == [

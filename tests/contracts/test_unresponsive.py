@@ -15,6 +15,7 @@ from tests.conftest import Cli, entries_in, wait_until
 from tests.fuse.hanging_tree import fuse_tree
 from tests.fuse.protocol import FuseMount
 from tests.needs import needs_tools_of
+from tests.waiting_process import waiting_process
 
 SOON_S = 15.0
 """For what takes two or three seconds on a machine with nothing else to do."""
@@ -160,14 +161,9 @@ def test_what_others_have_open_there_keeps_nothing_waiting(cli: Cli, tmp_path: P
     spool.mkdir(parents=True)
     with fuse_tree(tmp_path / "mount") as fuse:
         descriptor = os.open(fuse.tree, os.O_RDONLY | os.O_DIRECTORY)
-        script = "import sys, time; print(flush=True); time.sleep(600)"
-        with subprocess.Popen(
-            [sys.executable, "-c", script], cwd=fuse.tree, stdout=subprocess.PIPE
-        ) as resident:
-            assert resident.stdout is not None and resident.stdout.readline()
+        with waiting_process(["sh", "-c", "echo; exec cat"], cwd=fuse.tree):
             fuse.stop_answering()
             # When a directory elsewhere is set aside / Then that does not wait
             cli.run("aside", spool, "--yes").expect(0)
             fuse.answer_again()
-            resident.kill()
         os.close(descriptor)

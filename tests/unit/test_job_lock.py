@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import wait_until
+from tests.waiting_process import waiting_process
 from tui_fs.job.lock import SupervisorLock, has_supervisor, is_occupied
 from tui_fs.model.errors import JobFailed
 
@@ -27,22 +27,9 @@ for line in sys.stdin:
 """
 
 
-@contextmanager
-def held(path: str) -> Iterator["subprocess.Popen[str]"]:
+def held(path: str) -> AbstractContextManager["subprocess.Popen[str]"]:
     """Let another process hold a lock."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        yield holder
-    finally:
-        holder.kill()
-        holder.communicate()
+    return waiting_process([sys.executable, "-c", _HOLD, path])
 
 
 def test_the_holder_is_seen_from_another_process(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.namespaces import other_namespace
 from tests.needs import needs_root
+from tests.waiting_process import waiting_process
 from tui_fs.linux.external_uses import ExternalUses, Layer, layers_of
 from tui_fs.linux.mounts import mount_of, read_mounts
 
@@ -42,11 +43,8 @@ def test_a_root_that_sees_less_does_not_hide_the_others(tmp_path: Path) -> None:
         "sys.stdin.read()\n"
     )
     command = ["unshare", "-m", sys.executable, "-I", "-c", script, str(used), str(elsewhere)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with waiting_process(command):
         found = sentences(used)
-        process.communicate()
     assert len(found) == 1
     assert f"has a file system mounted on {used}" in found[0]
 

@@ -5,12 +5,12 @@ import mmap
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.needs import needs_root
+from tests.waiting_process import StartPython
 from tui_fs.linux.open_files import HeldFile, Holder, HoldKind, OpenFileScan, scan_open_files
 
 OWN = 900
@@ -206,34 +206,6 @@ def test_time_is_limited(fake: FakeProc) -> None:
 # The real /proc
 
 
-@pytest.fixture
-def children() -> Iterator[list["subprocess.Popen[str]"]]:
-    """End the children that a test starts."""
-    started: list[subprocess.Popen[str]] = []
-    yield started
-    for child in started:
-        child.kill()
-        child.communicate()
-
-
-def start(
-    children: list["subprocess.Popen[str]"], code: str, *arguments: object, cwd: Path | None = None
-) -> int:
-    """Start a Python child that does something and then waits; return its number."""
-    text = f"import sys, os, mmap\n{code}\nprint('ready', flush=True)\nsys.stdin.read()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", text, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-    )
-    children.append(child)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    return child.pid
-
-
 def look_at(tree: Path, device: int) -> OpenFileScan:
     """Look through the real /proc for a tree that may be gone."""
     return scan_open_files([str(tree)], device, limit_s=60)
@@ -244,17 +216,15 @@ def of_tree(files: tuple[HeldFile, ...], tree: Path) -> list[HeldFile]:
     return [one for one in files if one.path.startswith(str(tree))]
 
 
-def test_a_real_child_with_an_open_file(
-    tmp_path: Path, children: list["subprocess.Popen[str]"]
-) -> None:
+def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPython) -> None:
     # Given two descriptors in one child and one in another, on the same file of 1 MiB
     tree = tmp_path / "t"
     tree.mkdir()
     file = tree / "big"
     file.write_bytes(b"x" * (1 << 20))
     device, inode = file.stat().st_dev, file.stat().st_ino
-    one = start(children, "f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
-    two = start(children, "f = open(sys.argv[1])", file)
+    one = start_python("f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
+    two = start_python("f = open(sys.argv[1])", file)
     # When looked at before / Then it is open, and nothing of it deleted
     before = look_at(tree, device)
     (held,) = of_tree(before.held, tree)
@@ -275,14 +245,12 @@ def test_a_real_child_with_an_open_file(
     assert of_tree(after.held, tree) == []
 
 
-def test_a_real_child_that_lives_inside(
-    tmp_path: Path, children: list["subprocess.Popen[str]"]
-) -> None:
+def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPython) -> None:
     # Given a child whose directory is in the tree / When looked at, before and after its end
     tree = tmp_path / "t"
     tree.mkdir()
     device = tree.stat().st_dev
-    pid = start(children, "", cwd=tree)
+    pid = start_python("", cwd=tree)
     before = look_at(tree, device)
     tree.rmdir()
     after = look_at(tree, device)
@@ -294,15 +262,15 @@ def test_a_real_child_that_lives_inside(
     assert (gone.path, [one.how for one in gone.holders]) == (str(tree), [HoldKind.CWD])
 
 
-def test_a_real_mapped_file(tmp_path: Path, children: list["subprocess.Popen[str]"]) -> None:
+def test_a_real_mapped_file(tmp_path: Path, start_python: StartPython) -> None:
     # Given a child that has mapped a file with a newline in its name, and closed it
     needs_root("looking into /proc/PID/map_files")
     file = tmp_path / "ma\nped"
     file.write_bytes(b"x" * (mmap.PAGESIZE * 4))
     device = file.stat().st_dev
-    code = "f = open(sys.argv[1], 'r+'); m = mmap.mmap(f.fileno(), 0); f.close()"
+    code = "import mmap; f = open(sys.argv[1], 'r+'); m = mmap.mmap(f.fileno(), 0); f.close()"
     # Python's mmap keeps a descriptor of its own: close all above the standard ones.
-    pid = start(children, f"{code}; os.closerange(3, 99)", file)
+    pid = start_python(f"{code}; os.closerange(3, 99)", file)
     # When looked at, before and after it was deleted
     (living,) = look_at(tmp_path, device).living
     assert (living.path, living.holder.pid) == (str(file), pid)
@@ -314,27 +282,25 @@ def test_a_real_mapped_file(tmp_path: Path, children: list["subprocess.Popen[str
     assert [one.how for one in gone.holders] == [HoldKind.MAPPED]
 
 
-def test_one_of_two_names_deleted(tmp_path: Path, children: list["subprocess.Popen[str]"]) -> None:
+def test_one_of_two_names_deleted(tmp_path: Path, start_python: StartPython) -> None:
     # Given an open file with a second name outside / When the first is deleted
     tree = tmp_path / "t"
     tree.mkdir()
     (tree / "a").write_bytes(b"x")
     os.link(tree / "a", tmp_path / "b")
-    start(children, "f = open(sys.argv[1])", tree / "a")
+    start_python("f = open(sys.argv[1])", tree / "a")
     (tree / "a").unlink()
     looked = look_at(tree, tmp_path.stat().st_dev)
     # Then it is neither in the tree any more, nor deleted
     assert (of_tree(looked.held, tree), of_tree(looked.deleted, tree)) == ([], [])
 
 
-def test_a_real_name_that_only_looks_deleted(
-    tmp_path: Path, children: list["subprocess.Popen[str]"]
-) -> None:
+def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: StartPython) -> None:
     # Given an open "x (deleted)" / When looked at before and after it is deleted
     file = tmp_path / "x (deleted)"
     file.write_bytes(b"x")
     device = file.stat().st_dev
-    start(children, "f = open(sys.argv[1])", file)
+    start_python("f = open(sys.argv[1])", file)
     before = look_at(tmp_path, device)
     file.unlink()
     after = look_at(tmp_path, device)
@@ -344,9 +310,7 @@ def test_a_real_name_that_only_looks_deleted(
     assert [one.path for one in of_tree(after.deleted, tmp_path)] == [str(file)]
 
 
-def test_a_path_too_long_to_be_told(
-    tmp_path: Path, children: list["subprocess.Popen[str]"]
-) -> None:
+def test_a_path_too_long_to_be_told(tmp_path: Path, start_python: StartPython) -> None:
     # Given an open file 60 directories of 100 characters deep
     code = """
 os.chdir(sys.argv[1])
@@ -356,7 +320,7 @@ f = open('f', 'w+'); f.write('x' * 9000); f.flush()
 print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
 """
     device = tmp_path.stat().st_dev
-    start(children, code, tmp_path)
+    start_python(code, tmp_path)
     inode = int((tmp_path / "inode").read_text())
     # When looked at / Then it counts as unnamed; and after it is deleted, it is there without path
     assert look_at(tmp_path, device).unnamed >= 2
@@ -365,12 +329,10 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
     assert (gone.path, gone.allocated_bytes) == ("", 12288)
 
 
-def test_what_may_not_be_looked_into_is_counted(
-    tmp_path: Path, children: list["subprocess.Popen[str]"]
-) -> None:
+def test_what_may_not_be_looked_into_is_counted(tmp_path: Path, start_python: StartPython) -> None:
     # Given a user who is not root, who looks from a child / Then our processes are unseen
     needs_root("becoming another user")
-    start(children, "f = open(sys.argv[1])", __file__)
+    start_python("f = open(sys.argv[1])", __file__)
     code = (
         "import ctypes, os, sys; from tui_fs.linux.open_files import scan_open_files\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"

@@ -2,40 +2,22 @@
 
 import ctypes
 import os
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.needs import needs_root
+from tests.waiting_process import StartPython
 from tui_fs.maintenance.open_users import find_open_users
 from tui_fs.model.paths import PathStr
 
-_WAIT = "import sys; print(flush=True); sys.stdin.read()"
-_OPEN = f"import os; d = os.open(sys.argv[1], os.O_RDONLY); {_WAIT[12:]}"
+_OPEN = "descriptor = os.open(sys.argv[1], os.O_RDONLY)"
 _WATCH = (
     "import ctypes; libc = ctypes.CDLL(None); i = libc.inotify_init();"
-    f"libc.inotify_add_watch(i, sys.argv[1].encode(), 256); {_WAIT[12:]}"
+    "libc.inotify_add_watch(i, sys.argv[1].encode(), 256)"
 )
-
-
-class AsideState:
-    """A process that holds a directory until it is told to end."""
-
-    def __init__(self, code: str, *arguments: str, cwd: Path | None = None) -> None:
-        """Start it, and wait until it stands."""
-        python = [sys.executable, "-I", "-c", f"import sys; {code}", *arguments]
-        self.process = subprocess.Popen(
-            python, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == b"\n"
-
-    def end(self) -> None:
-        """Let it end."""
-        self.process.communicate()
 
 
 @pytest.fixture
@@ -59,29 +41,26 @@ def test_nobody_stands_in_a_new_directory(held: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["stands in it", "has it open", "watches it (inotify)"])
-def test_who_holds_it_is_found(held: Path, how: str) -> None:
+def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) -> None:
     """Given a process that stands in it, has it open or watches it, that is told."""
     # Given
-    code = {"stands in it": _WAIT[12:], "has it open": _OPEN}.get(how, _WATCH)
-    one = AsideState(code, str(held), cwd=held if how == "stands in it" else None)
-    # When
-    found = ways(held)
-    # Then
-    one.end()
-    assert found == {(one.process.pid, how)}
+    code = {"stands in it": "", "has it open": _OPEN}.get(how, _WATCH)
+    pid = start_python(code, held, cwd=held if how == "stands in it" else None)
+    # When / Then
+    assert ways(held) == {(pid, how)}
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert ways(held) == set()
 
 
-def test_a_directory_of_the_same_name_is_another_one(held: Path, tmp_path: Path) -> None:
+def test_a_directory_of_the_same_name_is_another_one(
+    held: Path, tmp_path: Path, start_python: StartPython
+) -> None:
     """Given a process in another directory of the same name, nobody is found."""
     other = tmp_path / "other" / "held"
     other.mkdir(parents=True)
-
-    one = AsideState(_WAIT[12:], cwd=other)
-    found = ways(held)
-    one.end()
-
-    assert found == set()
+    start_python("", cwd=other)
+    assert ways(held) == set()
 
 
 def test_what_this_user_may_not_see_is_counted(held: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.needs import needs_engine
 from tests.trees import hostile_names
 from tests.unit.survey_trees import children_of, naive
+from tests.waiting_process import waiting_process
 from tui_fs.survey.runner import SurveyRunner
 
 _IGNORING = """
@@ -52,11 +53,7 @@ def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, backend: str) -> Non
 def pair(tmp_path: Path) -> Iterator[tuple[int, int]]:
     """Give a process at work in a directory, and one that it has started there."""
     script = "exec 3>by-parent; (echo; exec cat) 4>by-child; :"
-    with subprocess.Popen(
-        ["sh", "-c", script], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as parent:
-        assert parent.stdout is not None
-        parent.stdout.readline()
+    with waiting_process(["sh", "-c", script], cwd=tmp_path) as parent:
         (child,) = children_of(parent.pid)
         yield parent.pid, child
 

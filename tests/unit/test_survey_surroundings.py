@@ -1,7 +1,6 @@
 """A survey that looks around: who is at work in a real tree, and what changes meanwhile."""
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.trees import flat
+from tests.waiting_process import waiting_process
 from tui_fs.linux.process_files import ancestry
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.survey.findings import activity
@@ -22,17 +22,10 @@ from tui_fs.survey.runner import SurveyRunner
 def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
     """Give a process that stands in a directory and writes a file, in a session of its own."""
     code = "import sys; f = open('written', 'w'); print(flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        ["python3", "-c", code],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=getattr(request, "param", True),
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    has_own_session = getattr(request, "param", True)
+    command = ["python3", "-c", code]
+    with waiting_process(command, cwd=tmp_path, start_new_session=has_own_session) as process:
         yield process.pid
-        process.kill()
 
 
 def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
