@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.pilot import Pilot
 
 from tests.ui.recorded import Host, SilentSurvey, screen_text
@@ -20,25 +18,12 @@ from tests.ui.recorded_lab import (
     starter,
     store,
 )
+from tests.ui.test_screens import SMALL
 from tui_fs.lab.disk_check import Needs
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.results import LabEvent, RunBegan, RunEnded
 from tui_fs.lab.runs import StoredRun
 from tui_fs.screens.frame import FramedScreen
-
-SMALL, LARGE = (80, 24), (120, 40)
-
-
-class _TextFile(SingleFileSnapshotExtension):
-    """One readable file for each screen."""
-
-    _write_mode = WriteMode.TEXT
-    _file_extension = file_extension = "txt"  # syrupy 4 and 5 name it differently
-
-
-@pytest.fixture
-def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
-    return snapshot.use_extension(_TextFile)
 
 
 @pytest.fixture(autouse=True)

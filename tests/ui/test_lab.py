@@ -7,12 +7,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from tests.ui.lab_screens import (
-    LARGE,
-    SMALL,
     a_quiet_lab,
     keep,
     look,
-    picture,
     played,
     prepared,
     shows,
@@ -26,6 +23,7 @@ from tests.ui.recorded_lab import (
     PlayedRun,
     store,
 )
+from tests.ui.test_screens import LARGE, SMALL, picture
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.results import Ending, RunEnded
 from tui_fs.model.errors import BadInput, Missing

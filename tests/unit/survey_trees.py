@@ -1,7 +1,9 @@
 """Trees for the tests of the survey, and what a naive walk says about them."""
 
+import errno
 import os
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from tui_fs.model.survey import Survey, Totals
@@ -179,3 +182,24 @@ def children_of(pid: int) -> set[int]:
     while more := {one for one, above in parents.items() if above in {pid, *found}} - found:
         found |= more
     return found
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Path]:
+    """Give a directory that rm takes down, as pytest cannot with deep chains."""
+    path = tmp_path / "deep"
+    path.mkdir()
+    yield path
+    subprocess.run(["rm", "-rf", "--", str(path)], check=True)
+
+
+def refuse_to_open(name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make os.open fail for a name with EACCES, for root too."""
+    real = os.open
+
+    def refusing(path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == name:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refusing)

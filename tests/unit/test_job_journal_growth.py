@@ -2,9 +2,11 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +86,11 @@ class _Always:
         """Do nothing."""
 
 
+def _gentle_throttle(events: list[Event], clock: Callable[[], float]) -> Throttle:
+    tools: Any = _Tools()
+    return Throttle(tools, Pace(gentle=True), 0, (), events.append, clock)
+
+
 def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -91,14 +98,7 @@ def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
     monkeypatch.setattr(throttle, "PressureThrottle", _Always)
     events: list[Event] = []
     now_s = 0.0
-    made = Throttle(
-        _Tools(),  # type: ignore[arg-type]
-        Pace(gentle=True),
-        0,
-        (),
-        events.append,
-        lambda: now_s,
-    )
+    made = _gentle_throttle(events, lambda: now_s)
     rounds = 24_000  # of 7.2 s, as long as 48 hours
     for _ in range(rounds):
         made.look(lambda: 0)  # a hold begins
@@ -119,14 +119,7 @@ def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
     monkeypatch.setattr(throttle, "PressureThrottle", _Always)
     events: list[Event] = []
     now_s = 100_000.0
-    made = Throttle(
-        _Tools(),  # type: ignore[arg-type]
-        Pace(gentle=True),
-        0,
-        (),
-        events.append,
-        lambda: now_s,
-    )
+    made = _gentle_throttle(events, lambda: now_s)
     for _ in range(2):  # the first hold is journalled, the second is not
         made.look(lambda: 0)
         now_s += 2.0

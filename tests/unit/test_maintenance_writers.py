@@ -7,19 +7,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import DEADLINE_S, wait_until
-from tests.unit.test_maintenance_exchange import Arena
+from tests.unit.test_maintenance_exchange import Arena, arena, here
 from tui_fs.maintenance import recreate as recreate_module
 from tui_fs.maintenance.recreate import DEADLINE_S as DRAIN_DEADLINE_S
 from tui_fs.maintenance.recreate import Drained, ReplacementDir, remove_drained
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
+
+__all__ = ["arena", "here"]
 
 WRITTEN_BEFORE = 40
 MOST_WRITTEN = 2000
@@ -44,22 +45,6 @@ while number < int(most) and not select.select([0], [], [], 0)[0]:
     print(name, flush=True)
     number += 1
 """
-
-
-@pytest.fixture
-def arena(filesystem: Path) -> Iterator[Arena]:
-    """Give a directory on each file system in turn."""
-    arena = Arena(filesystem)
-    yield arena
-    arena.close()
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Iterator[Arena]:
-    """Give a directory where tests usually work."""
-    arena = Arena(tmp_path)
-    yield arena
-    arena.close()
 
 
 class Writers:
@@ -210,46 +195,47 @@ def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.Mo
     assert os.listdir(arena.parent) == ["spool"]
 
 
+def write_before_each_rmdir(
+    here: Arena, monkeypatch: pytest.MonkeyPatch, signal_at: int = 0
+) -> list[str]:
+    """Make a file in the old directory whenever it is to be removed; return the names.
+
+    Args:
+        signal_at: after which file this thread gets SIGTERM.
+    """
+    honest = os.rmdir
+    written: list[str] = []
+
+    def rmdir(name: str, *, dir_fd: int) -> None:
+        if here.spot().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
+            written.append(f"w{len(written)}")
+            os.close(os.open(written[-1], os.O_CREAT, dir_fd=here.old))
+            if len(written) == signal_at:
+                signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        honest(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    return written
+
+
 def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given somebody who is always faster, the old directory is back, with every entry."""
     # Given
     monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.05)
-    honest = os.rmdir
-    written = 0
-
-    def rmdir(name: str, *, dir_fd: int) -> None:
-        nonlocal written
-        if here.spot().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
-            os.close(os.open(f"w{written}", os.O_CREAT, dir_fd=here.old))
-            written += 1
-        honest(name, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "rmdir", rmdir)
+    written = write_before_each_rmdir(here, monkeypatch)
     # When
     with pytest.raises(OSError, match="not empty"):
         here.recreate()
     # Then
     assert here.path.stat().st_ino == here.inode
-    assert written > 1
-    assert len(os.listdir(here.path)) == written
+    assert len(written) > 1
+    assert sorted(os.listdir(here.path)) == sorted(written)
 
 
 def test_a_signal_ends_the_waiting(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given somebody who is always faster, and Ctrl-C, the old directory is back at once."""
     # Given
-    honest = os.rmdir
-    written = 0
-
-    def rmdir(name: str, *, dir_fd: int) -> None:
-        nonlocal written
-        if here.spot().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
-            os.close(os.open(f"w{written}", os.O_CREAT, dir_fd=here.old))
-            written += 1
-            if written == 3:
-                signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-        honest(name, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "rmdir", rmdir)
+    written = write_before_each_rmdir(here, monkeypatch, signal_at=3)
     began = time.monotonic()
     honest_handler = signal.signal(signal.SIGTERM, lambda *_: None)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
@@ -264,4 +250,4 @@ def test_a_signal_ends_the_waiting(here: Arena, monkeypatch: pytest.MonkeyPatch)
         signal.signal(signal.SIGTERM, honest_handler)
     assert time.monotonic() - began < DRAIN_DEADLINE_S / 2
     assert here.path.stat().st_ino == here.inode
-    assert len(os.listdir(here.path)) == written
+    assert sorted(os.listdir(here.path)) == sorted(written)

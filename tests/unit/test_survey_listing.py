@@ -1,20 +1,20 @@
 """What one directory of a surveyed tree shows: its names now, and what was counted below them."""
 
 import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.trees import hostile_names
-from tests.unit.survey_trees import naive
+from tests.unit.survey_trees import deep, naive
 from tests.unit.walkers import collected, walked
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, EntryKind, Listing, Totals
 from tui_fs.survey import listing as listing_module
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.listing import Names, listing_of, read_names
+
+__all__ = ["deep"]
 
 
 def shown(counted: Aggregator, path: Path) -> Listing:
@@ -172,15 +172,6 @@ def test_no_symbolic_link_is_followed_to_names(tmp_path: Path, last: bool) -> No
     listing = shown(counted, tmp_path / "t" / "d" / "e")
     assert listing.children == ()
     assert listing.problem
-
-
-@pytest.fixture
-def deep(tmp_path: Path) -> Iterator[Path]:
-    """Give a directory that rm takes down, as pytest cannot with deep chains."""
-    path = tmp_path / "deep"
-    path.mkdir()
-    yield path
-    subprocess.run(["rm", "-rf", "--", str(path)], check=True)
 
 
 def test_a_directory_deeper_than_any_path_is_listed(deep: Path) -> None:

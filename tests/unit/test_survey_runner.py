@@ -1,10 +1,7 @@
 """The scandir survey against a naive walk, and in the trees that break naive walks."""
 
-import errno
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +14,18 @@ from tests.unit.survey_trees import (
     Tree,
     assert_counts,
     comb,
+    deep,
     grown,
     naive,
+    refuse_to_open,
     still,
     surveyed,
 )
 from tui_fs.model.finding import Severity
 from tui_fs.survey.result import LARGEST_KEPT
 from tui_fs.survey.runner import Backend, SurveyRunner
+
+__all__ = ["deep"]
 
 BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 
@@ -137,15 +138,6 @@ def test_a_sparse_file_has_apparent_and_allocated_bytes(tmp_path: Path) -> None:
     assert [finding.kind for finding in survey.findings] == ["sparse"]
 
 
-@pytest.fixture
-def deep(tmp_path: Path) -> Iterator[Path]:
-    """Give a directory that rm takes down, as pytest cannot with deep chains."""
-    path = tmp_path / "deep"
-    path.mkdir()
-    yield path
-    subprocess.run(["rm", "-rf", "--", str(path)], check=True)
-
-
 @BACKENDS
 def test_a_chain_deeper_than_any_path_is_counted(deep: Path, backend: Backend) -> None:
     # Given 2,100 directories inside each other, names of one byte
@@ -179,14 +171,7 @@ def test_an_unreadable_directory_makes_the_survey_incomplete(
     (tmp_path / "open").mkdir()
     (tmp_path / "secret").mkdir()
     (tmp_path / "open" / "x").touch()
-    real = os.open
-
-    def refusing(path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if path == b"secret":
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return real(path, flags, mode, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "open", refusing)
+    refuse_to_open(b"secret", monkeypatch)
     # When surveyed / Then the rest is counted, and the survey says what is missing
     survey = surveyed(tmp_path)
     assert survey.totals == naive(os.fsencode(tmp_path)).totals

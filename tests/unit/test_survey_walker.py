@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.survey_trees import comb, naive
+from tests.unit.survey_trees import comb, naive, refuse_to_open
 from tests.unit.walkers import assert_settled, names_told, walked
 from tui_fs.survey import walker as walker_module
 from tui_fs.survey.aggregator import Aggregator
@@ -250,14 +250,7 @@ def test_an_unreadable_directory_is_told_with_its_own_size(
     # Given a directory that may not be opened (said by os.open, so that root is refused too)
     for name in ("secret", "open"):
         (tmp_path / name / "below").mkdir(parents=True)
-    real = os.open
-
-    def refusing(path: bytes, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if path == b"secret":
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return real(path, flags, mode, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "open", refusing)
+    refuse_to_open(b"secret", monkeypatch)
     # When walked / Then it is counted, with its own bytes, and flagged
     collector, _ = walked(tmp_path)
     shutil.rmtree(tmp_path / "secret" / "below")
