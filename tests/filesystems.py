@@ -32,6 +32,8 @@ _CROWDED_INODES = CROWDED_FILES + 10_000
 # mkfs.xfs refuses less than 300 MiB.
 _XFS_BYTES = 1 << 30
 _BTRFS_BYTES = 1 << 30
+# The packages of mkfs, and its option to overwrite an image.
+_MKFS = {"ext4": ("e2fsprogs", "-F"), "xfs": ("xfsprogs", "-f"), "btrfs": ("btrfs-progs", "-f")}
 _TMPFS_OPTIONS = "size=1g,nr_inodes=1m,mode=0755"
 _BUSY_DEADLINE_S = 5.0
 _POLL_S = 0.05
@@ -97,45 +99,33 @@ def mount_root() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def ext4_root(mount_root: Path) -> Path:
     """Mount a fresh ext4 with room for 400,000 inodes."""
-    needs_root("mounting ext4")
-    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
-    image = _sparse_image(mount_root / "ext4.image", _EXT4_BYTES)
-    subprocess.run([mkfs, "-q", "-F", "-N", str(_EXT4_INODES), str(image)], check=True)
-    return _mount(mount_root / "ext4", str(image), "ext4", _EXT4_OPTIONS)
+    inodes = ("-N", str(_EXT4_INODES))
+    return mount_image(mount_root / "ext4", "ext4", _EXT4_BYTES, *inodes, options=_EXT4_OPTIONS)
 
 
 @pytest.fixture(scope="session")
 def xfs_root(mount_root: Path) -> Path:
     """Mount a fresh xfs."""
-    needs_root("mounting xfs")
-    mkfs = needs_tool("mkfs.xfs", package="xfsprogs")
-    image = _sparse_image(mount_root / "xfs.image", _XFS_BYTES)
-    subprocess.run([mkfs, "-q", "-f", str(image)], check=True)
-    return _mount(mount_root / "xfs", str(image), "xfs", "loop")
+    return mount_image(mount_root / "xfs", "xfs", _XFS_BYTES)
 
 
 @pytest.fixture(scope="session")
 def btrfs_root(mount_root: Path) -> Path:
     """Mount a fresh btrfs."""
-    needs_root("mounting btrfs")
-    mkfs = needs_tool("mkfs.btrfs", package="btrfs-progs")
-    image = _sparse_image(mount_root / "btrfs.image", _BTRFS_BYTES)
-    subprocess.run([mkfs, "-q", "-f", str(image)], check=True)
-    return _mount(mount_root / "btrfs", str(image), "btrfs", "loop")
+    return mount_image(mount_root / "btrfs", "btrfs", _BTRFS_BYTES)
 
 
 @pytest.fixture(scope="session")
 def ramfs_root(mount_root: Path) -> Path:
     """Mount a fresh ramfs, a file system of which little is known."""
-    needs_root("mounting ramfs")
-    return _mount(mount_root / "ramfs", "tui-fs-test", "ramfs", "mode=0755")
+    return mount(mount_root / "ramfs", "tui-fs-test", "ramfs", "mode=0755")
 
 
 @pytest.fixture(scope="session")
 def tmpfs_root(mount_root: Path) -> Iterator[Path]:
     """Mount a fresh tmpfs, or use /dev/shm where mounting is not allowed."""
     if os.geteuid() == 0:
-        yield _mount(mount_root / "tmpfs", "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
+        yield mount(mount_root / "tmpfs", "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
         return
     if not os.access("/dev/shm", os.W_OK):
         needs_root("mounting tmpfs, as /dev/shm is not writable,")
@@ -161,16 +151,13 @@ def ext4(ext4_root: Path) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def crowded_image(mount_root: Path) -> Path:
     """Build one directory of 120,000 files in an ext4 image, which takes seconds, once."""
-    needs_root("mounting ext4")
-    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
-    image = _sparse_image(mount_root / "crowded.image", _CROWDED_BYTES)
-    subprocess.run([mkfs, "-q", "-F", "-N", str(_CROWDED_INODES), str(image)], check=True)
-    point = _mount(mount_root / "crowded", str(image), "ext4", _EXT4_OPTIONS)
+    point, inodes = mount_root / "crowded", ("-N", str(_CROWDED_INODES))
+    mount_image(point, "ext4", _CROWDED_BYTES, *inodes, options=_EXT4_OPTIONS)
     flat(point / "target", CROWDED_FILES)
     # A mount namespace of another test may keep it mounted for a while, and copies begin at once.
     subprocess.run(["sync", "--file-system", point], check=True)
     unmount_below(point)
-    return image
+    return image_of(point)
 
 
 @pytest.fixture
@@ -178,7 +165,7 @@ def crowded(crowded_image: Path, mount_root: Path) -> Iterator[Path]:
     """Give an ext4 of its own that holds the directory `target` of 120,000 files."""
     image = mount_root / "copy.image"
     subprocess.run(["cp", "--sparse=always", crowded_image, image], check=True)
-    point = _mount(mount_root / "copy", str(image), "ext4", _EXT4_OPTIONS)
+    point = mount(mount_root / "copy", str(image), "ext4", _EXT4_OPTIONS)
     yield point
     unmount_below(point)
     image.unlink()
@@ -210,7 +197,7 @@ def ramfs(ramfs_root: Path) -> Iterator[Path]:
 
 def mount_tmpfs(point: Path) -> Path:
     """Mount an empty tmpfs on a directory; whoever owns the directory takes it down."""
-    return _mount(point, "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
+    return mount(point, "tui-fs-test", "tmpfs", _TMPFS_OPTIONS)
 
 
 def mount_bind(source: Path, point: Path) -> Path:
@@ -226,9 +213,8 @@ def mount_overlay(place: Path, fill: Callable[[Path], None]) -> Path:
     Args:
         fill: makes the entries of the lower layer in the directory that it is given.
     """
-    needs_root("mounting an overlay")
     merged, options = layer_directories(place, fill)
-    return _mount(merged, "tui-fs-test", "overlay", options)
+    return mount(merged, "tui-fs-test", "overlay", options)
 
 
 def layer_directories(place: Path, fill: Callable[[Path], None]) -> tuple[Path, str]:
@@ -250,15 +236,33 @@ def _own_directory(root: Path) -> Iterator[Path]:
     remove_tree(directory)
 
 
-def _sparse_image(path: Path, size_bytes: int) -> Path:
-    with path.open("wb") as image:
+def mount_image(
+    point: Path, kind: str, size_bytes: int, *mkfs_options: str, options: str = "loop"
+) -> Path:
+    """Make a file system in a sparse image beside the mount point, and mount it.
+
+    Args:
+        options: those of mount(8). With "loop" the kernel detaches the loop device by itself.
+    """
+    needs_root(f"mounting {kind}")
+    package, force = _MKFS[kind]
+    mkfs = needs_tool(f"mkfs.{kind}", package)
+    with image_of(point).open("wb") as image:
         image.truncate(size_bytes)
-    return path
+    subprocess.run([mkfs, "-q", force, *mkfs_options, image.name], check=True)
+    return mount(point, image.name, kind, options)
 
 
-def _mount(point: Path, source: str, kind: str, options: str) -> Path:
-    """Mount with -o loop where asked: the kernel then detaches the loop device by itself."""
-    point.mkdir(exist_ok=True)
+def image_of(point: Path) -> Path:
+    """Return where mount_image makes the image of a mount point."""
+    return point.with_name(f"{point.name}.image")
+
+
+def mount(point: Path, source: str, kind: str, options: str) -> Path:
+    """Mount a file system on a directory, made if it does not exist, or on a file."""
+    needs_root(f"mounting {kind}")
+    if not point.exists():
+        point.mkdir()
     command = ["mount", "-t", kind, "-o", options, source, str(point)]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, f"{' '.join(command)}: {finished.stderr}"

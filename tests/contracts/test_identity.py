@@ -12,9 +12,9 @@ import pytest
 from tests.conftest import Cli, Json, wait_until
 from tests.contracts.asking import Terminal
 from tests.contracts.curing import put_aside
-from tests.filesystems import mount_tmpfs, unmount_below
+from tests.filesystems import image_of, mount, mount_image, mount_tmpfs, unmount_below
 from tests.namespaces import other_namespace
-from tests.needs import needs_root, needs_tool
+from tests.needs import needs_root
 from tests.trees import flat
 from tui_fs.linux.pins import take_pin
 
@@ -82,21 +82,15 @@ def test_clone_of_the_disk_mounted_while_it_asks_keeps_its_files(
 @contextmanager
 def two_equal_disks(mount_root: Path) -> Iterator[tuple[Path, Path]]:
     """Mount an ext4 with a directory `target`; give its mount point and the image of a copy."""
-    needs_root("mounting ext4")
-    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
     place = mount_root / "disks"
     place.mkdir()
-    image, clone, point = place / "image", place / "clone", place / "mounted"
-    point.mkdir()
-    with image.open("wb") as file:
-        file.truncate(32 << 20)
-    subprocess.run([mkfs, "-q", "-F", image], check=True)
+    clone, point = place / "clone", place / "mounted"
     try:
-        subprocess.run(["mount", "-o", "loop", image, point], check=True)
+        mount_image(point, "ext4", 32 << 20)
         flat(point / "target", 3)
         unmount_below(point)
-        shutil.copyfile(image, clone)
-        subprocess.run(["mount", "-o", "loop", image, point], check=True)
+        shutil.copyfile(image_of(point), clone)
+        mount(point, str(image_of(point)), "ext4", "loop")
         yield point, clone
     finally:
         unmount_below(place)

@@ -59,22 +59,11 @@ def test_a_mount_point_is_refused(cli: Cli, spool: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["recreate", "aside"])
-def test_a_subvolume_is_refused(cli: Cli, tmp_path: Path, command: str) -> None:
+def test_a_subvolume_is_refused(cli: Cli, btrfs: Path, command: str) -> None:
     """Given a subvolume of btrfs, the sentence calls it by its name."""
-    needs_root("mounting btrfs")
-    mkfs = needs_tool("mkfs.btrfs", package="btrfs-progs")
-    image, point = tmp_path / "image", tmp_path / "point"
-    with image.open("wb") as file:
-        file.truncate(256 << 20)
-    subprocess.run([mkfs, "-q", "-f", image], check=True)
-    point.mkdir()
-    subprocess.run(["mount", "-t", "btrfs", "-o", "loop", image, point], check=True)
-    try:
-        make = ["btrfs", "-q", "subvolume", "create", str(point / "spool")]
-        subprocess.run(make, check=True, capture_output=True)
-        assert "is a subvolume" in refused(cli.run(command, point / "spool", "--yes"))
-    finally:
-        unmount_below(point)
+    make = ["btrfs", "-q", "subvolume", "create", str(btrfs / "spool")]
+    subprocess.run(make, check=True, capture_output=True)
+    assert "is a subvolume" in refused(cli.run(command, btrfs / "spool", "--yes"))
 
 
 def test_a_container_that_mounts_on_the_twin_keeps_it(cli: Cli, full: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
-from tests.filesystems import unmount_below
-from tests.needs import needs_root, needs_tool
+from tests.filesystems import mount_image, unmount_below
+from tests.needs import needs_tool
 from tests.trees import manifest, many_directories
 
 MIB = 1 << 20
@@ -20,18 +20,10 @@ _EXT4_IOC_SHUTDOWN = 0x8004587D  # fs/ext4/ext4.h
 @pytest.fixture
 def own_ext4(mount_root: Path) -> Iterator[Path]:
     """Give an ext4 that may be damaged."""
-    needs_root("mounting ext4")
-    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
-    image, point = mount_root / "damaged.image", mount_root / "damaged"
-    with image.open("wb") as file:
-        file.truncate(64 * MIB)
-    subprocess.run([mkfs, "-q", "-F", image], check=True)
-    point.mkdir(exist_ok=True)
     options = "loop,noinit_itable,errors=remount-ro"
-    subprocess.run(["mount", "-o", options, image, point], check=True)
+    point = mount_image(mount_root / "damaged", "ext4", 64 * MIB, options=options)
     yield point
     unmount_below(point)
-    image.unlink()
 
 
 def _report_error(point: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import tui_fs
 from tests.conftest import Cli
-from tests.filesystems import mount_bind, mount_tmpfs, unmount_below
+from tests.filesystems import mount_bind, mount_image, mount_tmpfs, unmount_below
 from tests.needs import needs_root
 from tests.trees import Sentinel, manifest, many_directories
 
@@ -195,20 +195,11 @@ def test_a_hidden_mount_in_a_target_of_another_path_is_refused(cli: Cli, ext4: P
     assert manifest(second / "level" / "target") == before
 
 
-def test_a_mount_is_found_in_a_target_of_another_case(
-    cli: Cli, mount_root: Path, tmp_path: Path
-) -> None:
+def test_a_mount_is_found_in_a_target_of_another_case(cli: Cli, mount_root: Path) -> None:
     # Given a directory of a file system that ignores case, with a mount inside
-    needs_root("mounting ext4")
     if not Path("/sys/fs/ext4/features/casefold").exists():
         pytest.skip("this kernel has no CONFIG_UNICODE")
-    image = tmp_path / "image"
-    image.write_bytes(b"")
-    os.truncate(image, 64 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "casefold", image], check=True)
-    point = mount_root / "casefold"
-    point.mkdir()
-    subprocess.run(["mount", "-o", "loop", image, point], check=True)
+    point = mount_image(mount_root / "casefold", "ext4", 64 << 20, "-O", "casefold")
     try:
         folded = point / "folded"
         folded.mkdir()

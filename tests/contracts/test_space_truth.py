@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.filesystems import unmount_below
-from tests.needs import needs_root, needs_tool
+from tests.filesystems import mount_image, unmount_below
+from tests.needs import needs_tool
 from tests.waiting_process import StartPython
 from tui_fs.job.freed_space import explain_freed_space
 from tui_fs.job.planning import expected_of
@@ -67,17 +67,10 @@ class Before:
 @pytest.fixture
 def small_ext4(mount_root: Path) -> Iterator[Path]:
     """Give an ext4 of 64 MiB, of which half is reserved for root, to each test anew."""
-    needs_root("mounting ext4")
-    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
-    image, point = mount_root / "reserved.image", mount_root / "reserved"
-    with image.open("wb") as file:
-        file.truncate(64 * MIB)
-    subprocess.run([mkfs, "-q", "-F", "-m", "50", image], check=True)
-    point.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-o", "loop,noinit_itable", image, point], check=True)
+    reserve, options = ("-m", "50"), "loop,noinit_itable"
+    point = mount_image(mount_root / "reserved", "ext4", 64 * MIB, *reserve, options=options)
     yield point
     unmount_below(point)
-    image.unlink()
 
 
 def write(path: Path, mebibytes: int) -> None:

@@ -1,6 +1,5 @@
 """A directory that cannot be examined is reported with the reason, not as missing."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
-from tests.filesystems import unmount_below
+from tests.filesystems import mount_image, unmount_below
 from tests.needs import needs_root, needs_tool
 
 COMMANDS = (
@@ -25,20 +24,12 @@ COMMANDS = (
 @pytest.fixture(scope="module")
 def failed_xfs(mount_root: Path) -> Iterator[Path]:
     """Mount an xfs that answers everything with EIO, as after an error of its disk."""
-    needs_root("mounting xfs")
-    mkfs, xfs_io = (needs_tool(name, package="xfsprogs") for name in ("mkfs.xfs", "xfs_io"))
-    place = mount_root / "failed"
-    point = place / "mounted"
-    point.mkdir(parents=True)
-    with (place / "image").open("wb") as image:
-        image.truncate(320 << 20)
-    subprocess.run([mkfs, "-q", place / "image"], check=True)
-    subprocess.run(["mount", "-o", "loop", place / "image", point], check=True)
+    xfs_io = needs_tool("xfs_io", package="xfsprogs")
+    point = mount_image(mount_root / "failed", "xfs", 320 << 20)
     (point / "target").mkdir()
     subprocess.run([xfs_io, "-x", "-c", "shutdown", point], check=True)
     yield point
-    unmount_below(place)
-    shutil.rmtree(place)
+    unmount_below(point)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

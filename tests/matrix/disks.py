@@ -4,6 +4,7 @@ import errno
 import subprocess
 from pathlib import Path
 
+from tests.filesystems import image_of, mount_image
 from tests.needs import needs_tool
 from tests.trees import flat
 
@@ -13,7 +14,7 @@ _INODES = 1024
 # Groups of 8 MiB with 512 inodes each: the inodes after those lie behind all of the data.
 _GROUP_BLOCKS = 2048
 _MKFS_OPTIONS = (
-    *("-q", "-F", "-b", str(_BLOCK_BYTES), "-g", str(_GROUP_BLOCKS), "-N", str(_INODES)),
+    *("-b", str(_BLOCK_BYTES), "-g", str(_GROUP_BLOCKS), "-N", str(_INODES)),
     *("-m", "0", "-O", "^has_journal,^flex_bg,^resize_inode", "-E", "lazy_itable_init=0"),
 )
 _DIRECTORIES = 4
@@ -21,15 +22,9 @@ _DIRECTORIES = 4
 
 def ext4_disk(place: Path, content: Path | None = None) -> Path:
     """Mount a small ext4 in a place, holding a copy of `content`, and return its mount point."""
-    mkfs = needs_tool("mkfs.ext4", package="e2fsprogs")
-    image, point = _image_of(place), place / "disk"
-    with image.open("wb") as file:
-        file.truncate(_DISK_BYTES)
     copied = () if content is None else ("-d", str(content))
-    subprocess.run([mkfs, *_MKFS_OPTIONS, *copied, str(image)], check=True)
-    point.mkdir()
-    subprocess.run(["mount", "-o", "loop,errors=continue", image, point], check=True)
-    return point
+    mkfs_options, options = (*_MKFS_OPTIONS, *copied), "loop,errors=continue"
+    return mount_image(place / "disk", "ext4", _DISK_BYTES, *mkfs_options, options=options)
 
 
 def fill(point: Path) -> None:
@@ -70,7 +65,7 @@ def _blocks_of_directories(place: Path) -> list[int]:
     numbers: list[int] = []
     for number in range(_DIRECTORIES):
         question = f"blocks /target/directory-{number}"
-        argv = [debugfs, "-R", question, str(_image_of(place))]
+        argv = [debugfs, "-R", question, str(image_of(place / "disk"))]
         answer = subprocess.run(argv, capture_output=True, check=True).stdout
         numbers += map(int, answer.split())
     return numbers
@@ -78,9 +73,5 @@ def _blocks_of_directories(place: Path) -> list[int]:
 
 def _lose_from(place: Path, block: int) -> None:
     """Cut off the file behind the disk: the kernel meets EIO when it reads from there on."""
-    with _image_of(place).open("r+b") as file:
+    with image_of(place / "disk").open("r+b") as file:
         file.truncate(block * _BLOCK_BYTES)
-
-
-def _image_of(place: Path) -> Path:
-    return place / "disk.image"

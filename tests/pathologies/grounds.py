@@ -1,21 +1,13 @@
 """File systems to make pathologies on: loopback images, tmpfs, and an overlay of two of them."""
 
-import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.filesystems import remove_tree
-from tests.needs import needs_root, needs_tool
+from tests.filesystems import mount, mount_image, remove_tree
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "tmpfs", "overlay")
 
 _IMAGE_BYTES = 6 << 30
-_MKFS = {
-    # The tools' packages, and the options that make it at once and with enough inodes.
-    "ext4": ("e2fsprogs", ("-q", "-F", "-N", "1000000")),
-    "xfs": ("xfsprogs", ("-q", "-f")),
-    "btrfs": ("btrfs-progs", ("-q", "-f")),
-}
 _MOUNT_OPTIONS = {"ext4": "loop,noinit_itable", "xfs": "loop", "btrfs": "loop"}
 TMPFS_OPTIONS = "size=4g,nr_inodes=2m,mode=0755"
 
@@ -49,27 +41,21 @@ class Grounds:
             case "overlay":
                 return mount_overlay(place, self.directory_on("ext4"), self.directory_on("tmpfs"))
             case _:
-                return mount_image(place, filesystem, _IMAGE_BYTES)
+                return fresh_image(place, filesystem, _IMAGE_BYTES)
 
     def take_down(self) -> None:
         """Unmount and remove everything."""
         remove_tree(self._root)
 
 
-def mount_image(
+def fresh_image(
     place: Path, filesystem: str, size_bytes: int, mkfs_options: tuple[str, ...] = ()
 ) -> Path:
-    """Make a file system in a sparse image in a directory, and mount it beside the image."""
-    package, options = _MKFS[filesystem]
-    needs_root(f"mounting {filesystem}")
-    mkfs = needs_tool(f"mkfs.{filesystem}", package=package)
-    image, point = place / "disk.image", place / "disk"
-    with image.open("wb") as file:
-        file.truncate(size_bytes)
-    words = [mkfs, *options, *mkfs_options, str(image)]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-    point.mkdir()
-    return mount(point, str(image), filesystem, _MOUNT_OPTIONS[filesystem])
+    """Make a file system with enough inodes in an image in a directory, and mount it there."""
+    if filesystem == "ext4":
+        mkfs_options = ("-N", "1000000", *mkfs_options)
+    options = _MOUNT_OPTIONS[filesystem]
+    return mount_image(place / "disk", filesystem, size_bytes, *mkfs_options, options=options)
 
 
 def mount_overlay(point: Path, lower: Path, upper: Path) -> Path:
@@ -83,12 +69,3 @@ def mount_overlay(point: Path, lower: Path, upper: Path) -> Path:
     (upper / "data" / "from-above").write_bytes(b"above\n")
     options = f"lowerdir={lower},upperdir={upper / 'data'},workdir={upper / 'work'}"
     return mount(point, "tui-fs-test", "overlay", options)
-
-
-def mount(point: Path, source: str, filesystem: str, options: str) -> Path:
-    """Mount a file system on an existing directory or file."""
-    needs_root(f"mounting {filesystem}")
-    command = ["mount", "-t", filesystem, "-o", options, source, str(point)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, f"{' '.join(command)}: {finished.stderr}"
-    return point

@@ -3,8 +3,9 @@
 import subprocess
 from pathlib import Path
 
+from tests.filesystems import mount
 from tests.pathologies.case import CRITICAL, WARNING, Made, Pathology, Scene
-from tests.pathologies.grounds import TMPFS_OPTIONS, mount, mount_overlay
+from tests.pathologies.grounds import TMPFS_OPTIONS, mount_overlay
 from tests.trees import flat
 
 _FILES_EACH = 5

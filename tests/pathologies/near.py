@@ -5,9 +5,10 @@ import time
 from functools import partial
 from pathlib import Path
 
+from tests.filesystems import mount
 from tests.pathologies.busy import MIB, refilled
 from tests.pathologies.case import CRITICAL, INFO, WARNING, Made, Pathology, Scene
-from tests.pathologies.grounds import TMPFS_OPTIONS, mount
+from tests.pathologies.grounds import TMPFS_OPTIONS
 from tests.pathologies.names import long_name
 from tests.pathologies.processes import hold
 from tests.pathologies.shapes import beyond_path_max, deep, emptied, flat_tree, many_subdirectories

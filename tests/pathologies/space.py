@@ -5,8 +5,9 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from tests.filesystems import mount
 from tests.pathologies.case import CRITICAL, INFO, WARNING, Made, Pathology, Scene, exactly
-from tests.pathologies.grounds import mount, mount_image
+from tests.pathologies.grounds import fresh_image
 from tests.trees import flat
 
 MIB = 1 << 20
@@ -27,7 +28,7 @@ def _own_filesystem(scene: Scene, size_bytes: int, inodes: int) -> Path:
         options = f"size={size_bytes},nr_inodes={inodes},mode=0755"
         return mount(point, "tui-fs-test", "tmpfs", options)
     counted = ("-N", str(inodes)) if scene.filesystem == "ext4" else ()
-    return mount_image(place, scene.filesystem, size_bytes, counted)
+    return fresh_image(place, scene.filesystem, size_bytes, counted)
 
 
 def inodes_low(scene: Scene, *, left_percent: float) -> Made:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.filesystems import mount
 from tests.pathologies.case import Scene
 from tests.pathologies.counting import surveyed, totals_of_survey, totals_of_tools
-from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds, mount
+from tests.pathologies.grounds import FILESYSTEMS, TMPFS_OPTIONS, Grounds
 from tests.pathologies.register import PATHOLOGIES
 from tests.trees import flat, hostile_names
 from tui_fs.survey.runner import Backend, SurveyRunner

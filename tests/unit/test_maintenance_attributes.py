@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.filesystems import unmount_below
-from tests.needs import needs_root, needs_tool
+from tests.needs import needs_root
 from tests.unit.test_maintenance_exchange import ROOM, Arena, nothing
 from tests.unit.test_maintenance_writers import Writers
 from tui_fs.maintenance.aside import put_twin_in_place
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
 from tui_fs.model.errors import Refused
 
-_BTRFS_BYTES = 256 << 20
 _NODUMP, _NOATIME = 0x40, 0x80  # linux/fs.h
 _SETFLAGS = 0x40086602
 # acl(5) as stored: version 2, then tag, rights and id of each line: the owner, user 7 (rw-),
@@ -33,21 +31,6 @@ _ACL = struct.pack("<I", 2) + b"".join(
         (0x20, 0, 0xFFFFFFFF),
     )
 )
-
-
-@pytest.fixture(scope="module")
-def btrfs_root(mount_root: Path) -> Iterator[Path]:
-    """Mount a fresh btrfs."""
-    needs_root("mounting btrfs")
-    mkfs = needs_tool("mkfs.btrfs", package="btrfs-progs")
-    image, point = mount_root / "btrfs.image", mount_root / "btrfs"
-    with image.open("wb") as file:
-        file.truncate(_BTRFS_BYTES)
-    subprocess.run([mkfs, "-q", "-f", image], check=True)
-    point.mkdir()
-    subprocess.run(["mount", "-t", "btrfs", "-o", "loop", image, point], check=True)
-    yield point
-    unmount_below(point)
 
 
 @pytest.fixture(params=["ext4", "xfs", "tmpfs", "btrfs"])
