@@ -181,8 +181,9 @@ def with_waiting_tools(cli: Cli, place: Path) -> Cli:
         _script(tools / name, answers, ring, f'exec {path} "$@"')
     engine = tools / ENGINE
     if (real := find_engine()) is not None:
-        answers = f'[ "$1" = --version ] && exec {real} --version'
-        _script(engine, answers, ring, f'exec {real} "$@"')
+        # It also counts, before the job begins.
+        counts = f'[ "$1" = delete ] || exec {real} "$@"'
+        _script(engine, counts, ring, f'exec {real} "$@"')
     python = tools / "python"
     _script(python, f'case "$*" in *rmtree_child*) {ring};; esac', f'exec {sys.executable} "$@"')
     program = tools / "tui-fs"
