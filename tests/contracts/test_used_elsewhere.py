@@ -15,7 +15,7 @@ from tests.needs import needs_root
 from tests.pathologies.looking import survey_with
 from tests.trees import manifest, many_directories
 from tui_fs.model.finding import Severity
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import harmless
 
 
 @pytest.fixture(params=USES)
@@ -68,7 +68,7 @@ def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> 
         assert told["recommended"] is None
         for estimate in told["strategies"]:
             assert not estimate["feasible"]
-            assert displayable(what.says[0].removeprefix("process ")) in str(estimate["reasons"])
+            assert harmless(what.says[0].removeprefix("process ")) in str(estimate["reasons"])
 
 
 def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
