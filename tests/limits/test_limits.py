@@ -11,8 +11,7 @@ from tests.needs import lacks
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("keeps_root", (False, True))
+@pytest.mark.parametrize(("kind", "keeps_root"), zip(KINDS, (False, True, False), strict=True))
 def test_a_limit_that_is_reached_for_a_moment_ends_no_job(
     cli: Cli, tmp_path: Path, kind: str, keeps_root: bool
 ) -> None:
