@@ -36,7 +36,7 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "j", "enter")
         await _answer(pilot, yes=True)
-        await wait_for(pilot, "It stands aside as")
+        await wait_for(pilot, "It is set aside as")
         # Then an empty one stands in its place, and nothing is lost
         await wait_for(pilot, "put back")
         assert list(spool.iterdir()) == []

@@ -39,7 +39,7 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
         assert os.getsid(int(found[1])) != os.getsid(0)
     thread.join()
     assert said
-    assert said[0].startswith("It stands aside as")
+    assert said[0].startswith("It is set aside as")
 
 
 def test_its_own_sentence_is_told_when_it_refuses(tmp_path: Path) -> None:

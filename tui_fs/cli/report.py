@@ -44,7 +44,7 @@ def report_as_text(report: dict[str, Any]) -> str:
 
 
 def _targets(report: dict[str, Any]) -> list[str]:
-    """Return of which of several targets something is left."""
+    """Return how many of several targets are done, and which of them are not."""
     targets = report["targets"]
     if len(targets) == 1:
         return []

@@ -45,7 +45,7 @@ class RunConditions:
 def check_preflight(
     strategy: Strategy, work: Work, peak_bytes: int, place: RunConditions
 ) -> Preflight:
-    """Return what stands against a strategy here, the gravest first.
+    """Return why a strategy cannot run here and what it would leave, the most severe first.
 
     Args:
         peak_bytes: the memory that its largest process will need.

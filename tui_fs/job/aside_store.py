@@ -1,4 +1,4 @@
-"""The record of what was set aside or begun: one file each, readable by its owner only."""
+"""Records of directories set aside or recreated: one private file each, and their state."""
 
 import contextlib
 import enum

@@ -24,9 +24,9 @@ from tui_fs.job.maintenance import (
     refuse_begun_deletion,
     refuse_occupied,
     refuse_used,
+    reporting_errors,
     sync,
     tell_system_log,
-    told,
     undisturbed,
 )
 from tui_fs.job.permission import refuse_read_only
@@ -75,15 +75,15 @@ def undo(record_id: str) -> Undone:
     refuse_read_only()
     file, record = find(record_id)
     refuse_other_host(record)
-    with told("It cannot be put back"), alone(), undisturbed():
+    with reporting_errors("It cannot be put back"), alone(), undisturbed():
         with opened_above(record) as parent:
             standing = standing_in(record, parent)
             if standing is AsideState.GONE:
                 _refuse_gone(file, record, parent)
             try:
                 with (
-                    _telling_where(record, parent, standing),
-                    told("It cannot be put back", record.aside),
+                    _with_location(record, parent, standing),
+                    reporting_errors("It cannot be put back", record.aside),
                 ):
                     if standing is AsideState.ASIDE:
                         drained = _put_back(record)
@@ -108,7 +108,7 @@ def refuse_other_host(record: AsideRecord) -> None:
 
 
 @contextlib.contextmanager
-def _telling_where(record: AsideRecord, parent: int, before: AsideState) -> Iterator[None]:
+def _with_location(record: AsideRecord, parent: int, before: AsideState) -> Iterator[None]:
     """Say in what failed whether the directory is back all the same, and where the rest is."""
     try:
         yield
@@ -144,7 +144,7 @@ def _put_back(record: AsideRecord) -> Drained:
             refuse_occupied(find_open_users(record.path, here), to_undo=True)
             aside.refuse_changed_twin(twin, held)
             aside.exchange_back(place, held, there, twin)
-            with told("The directory that took its place cannot be removed"):
+            with reporting_errors("The directory that took its place cannot be removed"):
                 return remove_drained(there, twin, held)
 
 

@@ -1,4 +1,4 @@
-"""The append-only file of events: written by one supervisor, read by any number of viewers."""
+"""The append-only file of events: one supervisor writes it, any number of viewers read it."""
 
 import contextlib
 import errno
@@ -168,7 +168,11 @@ LAST_PATIENCE_S = 30.0
 
 
 class EndReserve:
-    """The reserve of a running job."""
+    """Disk space for the end of a job, allocated together with its folder.
+
+    A journal may be cut off: the disk is full, or the process has reached its limit of the size of
+    a file. The outcome is then written here, in place, which needs no further space.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path

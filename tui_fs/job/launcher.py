@@ -1,4 +1,4 @@
-"""The process between supervisor and tools: starts each step, and ends it if nobody watches.
+"""The process between supervisor and tools: it starts each step, and kills it when left alone.
 
 It is forked from the supervisor, is the parent of every tool, and never executes anything
 itself. The tools form a process group of their own, so that they are paused and killed

@@ -119,7 +119,7 @@ def checked(path: str) -> Target:
 def opened(target: Target) -> Iterator[tuple[int, int]]:
     """Give descriptors for reading of the directory that holds the target, and of the target."""
     with contextlib.ExitStack() as stack:
-        with told("The directory cannot be opened"):
+        with reporting_errors("The directory cannot be opened"):
             pair = open_pinned(target)
             for descriptor in pair:
                 stack.callback(os.close, descriptor)
@@ -163,7 +163,7 @@ def refuse_used(path: PathStr) -> None:
 
 
 @contextlib.contextmanager
-def told(what: str, path: str = "") -> Iterator[None]:
+def reporting_errors(what: str, path: str = "") -> Iterator[None]:
     """Make a refusal of what the kernel forbids.
 
     Args:
@@ -340,14 +340,17 @@ def _acting(record: AsideRecord) -> Iterator[_Act]:
         TuiFsError: no OSError goes through.
     """
     target = Target(record.path, record.pin)
-    with told("Nothing was changed"), alone(), undisturbed():
+    with reporting_errors("Nothing was changed"), alone(), undisturbed():
         try:
             check_conflicts([target])
             if checked(record.path) != target:
                 raise _replaced(record.path)
             with opened(target) as (parent, held):
                 act = _Act(record, parent, held)
-                with _telling_where(act), told("Nothing could be exchanged", record.path):
+                with (
+                    _with_location(act),
+                    reporting_errors("Nothing could be exchanged", record.path),
+                ):
                     yield act
         except (TuiFsError, OSError):
             tell_system_log(record.action.value, record.path, record.aside, "refused")
@@ -358,7 +361,7 @@ def _acting(record: AsideRecord) -> Iterator[_Act]:
 
 
 @contextlib.contextmanager
-def _telling_where(act: _Act) -> Iterator[None]:
+def _with_location(act: _Act) -> Iterator[None]:
     """Complete the advice of what failed: all is as it was, or what is where."""
     try:
         yield
@@ -422,31 +425,31 @@ def run_maintenance(*arguments: str) -> str:
     if ended.returncode != 0:
         raise TuiFsError(said[-1] if said else f"It ended with code {ended.returncode}.")
     try:
-        told = json.loads(ended.stdout)
+        result = json.loads(ended.stdout)
     except ValueError as error:
         raise BadInput("What it did cannot be read.", "See tui-fs aside --list.") from error
-    return "\n".join([_sentence(told), *_moved(told), *said])
+    return "\n".join([_sentence(result), *_moved(result), *said])
 
 
-def _sentence(told: dict[str, Any]) -> str:
-    match told["type"]:
+def _sentence(result: dict[str, Any]) -> str:
+    match result["type"]:
         case "recreate":
-            before, after = told["index_bytes_before"], told["index_bytes_after"]
+            before, after = result["index_bytes_before"], result["index_bytes_after"]
             return f"It is made anew: {bytes_iec(before)} before, {bytes_iec(after)} now."
         case "aside":
-            return f"It stands aside as {shown_path(told, 'aside')}."
+            return f"It is set aside as {shown_path(result, 'aside')}."
         case _:
-            state = "back" if told["was"] == "aside" else "in order"
-            return f"{shown_path(told, 'path')} is {state}."
+            state = "back" if result["was"] == "aside" else "in order"
+            return f"{shown_path(result, 'path')} is {state}."
 
 
-def _moved(told: dict[str, Any]) -> list[str]:
+def _moved(result: dict[str, Any]) -> list[str]:
     """Return what was made meanwhile, in sentences."""
     lines: list[str] = []
-    if moved := told.get("moved_entries", 0):
+    if moved := result.get("moved_entries", 0):
         entries = counted(moved, "entry", "entries")
         lines.append(f"{entries} made meanwhile: moved over.")
-    for pair in told.get("kept", ()):
+    for pair in result.get("kept", ()):
         name, new_name = shown_path(pair, "name"), shown_path(pair, "kept_as")
         lines.append(f"{name} was made twice; the other one is {new_name}.")
     return lines

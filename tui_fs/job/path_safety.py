@@ -1,4 +1,4 @@
-"""Whether somebody else could lead a strategy astray, and how its tools are given the targets."""
+"""Whether another user could redirect a strategy, and how its tools are given the targets."""
 
 import contextlib
 import os

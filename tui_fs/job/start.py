@@ -1,4 +1,4 @@
-"""Starting a job: the supervisor gets ready, says so, and begins only when it is told to."""
+"""Starting a job: the supervisor prepares, reports that it is ready, and waits for the go-ahead."""
 
 import contextlib
 import os

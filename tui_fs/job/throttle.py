@@ -1,4 +1,4 @@
-"""Stopping the tools and letting them go on, for whatever reasons there are at a moment."""
+"""Stopping and continuing the tools: for a pause, a rate limit, gentle mode or a failed check."""
 
 import contextlib
 import signal

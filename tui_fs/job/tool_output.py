@@ -1,4 +1,4 @@
-"""What the tools print, turned into removals and failures; nothing that is said gets lost."""
+"""Reading what the tools print and parsing it into removals and failures."""
 
 import os
 import selectors

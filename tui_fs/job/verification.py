@@ -1,4 +1,4 @@
-"""Looking at what a strategy has left, so that "done" is seen and not believed."""
+"""Checking what a strategy has left: an outcome of done is verified, not assumed."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""An axis: where a value lies on it, and which round numbers stand beside it."""
+"""An axis of a plot: the position of a value, and the round numbers of the ticks."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a race has measured, told to the cost model that had predicted it."""
+"""Feeding the measured times of a race back into the calibration."""
 
 from collections.abc import Mapping
 

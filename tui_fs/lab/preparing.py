@@ -1,4 +1,4 @@
-"""From an experiment to what will be done here: tools found, steps told, room looked for."""
+"""From an experiment to a plan for this machine: tools, steps, free space."""
 
 import os
 import platform

@@ -1,1 +1,1 @@
-"""What the kernel tells about mounts, file systems and processes."""
+"""What the kernel offers: mounts, file systems, processes."""

@@ -1,4 +1,4 @@
-"""The file system a path lies on: its type, its room, its inodes."""
+"""The file system of a path: its type, free space and inodes."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The identity of this machine and this boot."""
+"""The identity of this machine, and of the present boot."""
 
 import functools
 import os
@@ -10,12 +10,12 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id(path: str = BOOT_ID) -> str:
-    """Return the name of this boot, empty where the kernel does not tell."""
+    """Return the id of this boot; empty if /proc is not mounted."""
     try:
         with open(path, encoding="ascii") as file:
             return file.read().strip()
     except OSError:
-        return ""  # /proc is not mounted: nobody can tell boots apart
+        return ""
 
 
 def boottime_s() -> float:

@@ -1,4 +1,4 @@
-"""The mount tables of containers and services, which have mount namespaces of their own."""
+"""Mount namespaces of other processes: their mount tables, and their paths seen from here."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Who, besides one user and root, can write in a directory or put another in its place."""
+"""Who can write in a directory or replace it, and what the effective user may do."""
 
 import grp
 import os

@@ -1,4 +1,4 @@
-"""Pressure stall information: how much of the time somebody waited for a resource."""
+"""Pressure stall information, and the load of a disk."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What /proc tells of one process and of one of its descriptors (proc(5))."""
+"""One process and one of its descriptors, from /proc (proc(5))."""
 
 import errno
 import os

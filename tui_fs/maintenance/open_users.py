@@ -1,4 +1,4 @@
-"""Who stands in a directory: whoever does, stays in it when another one takes its name."""
+"""Processes whose current or root directory, or whose inotify watch, is in a directory."""
 
 import contextlib
 import errno

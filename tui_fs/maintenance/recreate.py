@@ -123,7 +123,15 @@ _OTHERS = 0o077
 
 @dataclass(frozen=True, slots=True)
 class ReplacementDir:
-    """A twin in its room: `spot` is its name there, `descriptor` the open twin."""
+    """An empty directory with the owner, mode, ACL, attributes, flags and times of another one.
+
+    It is made in a staging directory of mode 0700 beside the original. No other user can reach a
+    name in there, so no other user can replace it while it still belongs to this user.
+
+    Attributes:
+        spot: its name in the staging directory.
+        descriptor: the open directory.
+    """
 
     spot: DirEntryRef
     descriptor: int

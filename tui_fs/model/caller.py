@@ -1,4 +1,4 @@
-"""Who asks for a deletion, as far as the machine can tell."""
+"""Who asks for a deletion, as far as it can be determined."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How a job stands and how it ended."""
+"""The state and the outcome of a job."""
 
 import enum
 

@@ -26,7 +26,7 @@ _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800\U00016f
 }
 
 _ODD = re.compile(r"\\|(?:\A|(?<=[/ ])) | (?=/|\Z)")
-"""A backslash, or a space that one would not see: at an end of a name, or behind another one."""
+"""A backslash, or a space that is easily overlooked: at an end of a name, or after a space."""
 
 _MOST_MARKS = 6
 """Marks that are drawn on one letter; Burmese has as many."""
@@ -36,8 +36,8 @@ def displayable(path: str | bytes) -> str:
     """Return `path` with everything a terminal could act on written as an escape.
 
     Two different names never look the same: a backslash is doubled, and a space or an accent that
-    one would not see or could not tell from another character is an escape. Bytes that are not
-    UTF-8 appear as ``\\xNN``. For text that is no path see `harmless`.
+    is easily overlooked or looks like another character is an escape. Bytes that are not UTF-8
+    appear as ``\\xNN``. For text that is no path see `harmless`.
     """
     text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
     is_plain = text.isascii() and text.isprintable() and not _ODD.search(text)

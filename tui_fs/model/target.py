@@ -98,7 +98,7 @@ def shown_targets(record: Mapping[str, Json]) -> str:
 
 
 def done_word(report: Mapping[str, Json]) -> str:
-    """Return what a report calls a target of which all is deleted that was to be."""
+    """Return the word of a report for a target whose deletion is complete."""
     if report["is_filtered"]:
         return "matches gone"
     return "emptied" if report["keep_root"] else "gone"

@@ -1,4 +1,4 @@
-"""The browser: a surveyed tree, directory by directory, counted while one looks."""
+"""The browser: a surveyed tree, directory by directory, with live counts."""
 
 import os
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ def rows_of(findings: Sequence[Finding], root: str) -> list[BarRow]:
 
 
 def key_of(finding: Finding) -> str:
-    """Return what tells a finding from all others, also when they are told anew."""
+    """Return the identity of a finding, also after the findings are detected again."""
     return "\0".join((finding.kind, finding.path, *finding.numbers))
 
 

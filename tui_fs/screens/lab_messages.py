@@ -1,4 +1,4 @@
-"""What the workers of the lab's screens tell them."""
+"""Messages from the workers of the lab's screens."""
 
 from textual.message import Message
 

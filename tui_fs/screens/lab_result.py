@@ -1,4 +1,4 @@
-"""What a run of an experiment has shown: claims, tables, plots, system calls, the machine."""
+"""The result of a run of an experiment: claims, tables, plots, system calls, the machine."""
 
 import os
 import time

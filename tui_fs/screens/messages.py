@@ -1,4 +1,4 @@
-"""What workers tell the screens."""
+"""Messages from workers to the screens."""
 
 from textual.message import Message
 

@@ -1,4 +1,4 @@
-"""What a job came to, beside what was predicted."""
+"""The report of a job, beside the prediction."""
 
 from typing import Any, ClassVar
 

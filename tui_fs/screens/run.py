@@ -1,4 +1,4 @@
-"""A job at work: progress, rate, what its processes use, and every system call."""
+"""A running job: progress, rate, resource use and system calls."""
 
 import time
 from typing import ClassVar

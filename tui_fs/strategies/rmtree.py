@@ -1,4 +1,4 @@
-"""Python's shutil.rmtree in a process of its own: scripts use it, and py-spy can look into it."""
+"""Python's shutil.rmtree in a process of its own: the reference for scripts and py-spy."""
 
 import os
 import re

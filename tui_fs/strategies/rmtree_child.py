@@ -1,4 +1,4 @@
-"""The program of the rmtree strategy: Python's shutil.rmtree, and every failure told.
+"""The program of the rmtree strategy: Python's shutil.rmtree, with every failure reported.
 
 Run as ``python -I -S rmtree_child.py [--keep-root] [--tell] -- TARGETS``; it imports nothing but
 the standard library, because it runs without the program's environment.

@@ -1,4 +1,4 @@
-"""Adding up what all walkers tell: the totals, a row for every directory, inodes once."""
+"""Adding up the records of a survey: totals, a row for every directory, inodes once."""
 
 import heapq
 import os
@@ -287,5 +287,5 @@ class Aggregator:
         return PathStr(os.path.join(self.table.path(row), os.fsdecode(name)))
 
     def free_numbers(self) -> None:
-        """Free what is needed only while walkers tell."""
+        """Free what is needed only while records arrive."""
         self._rows = array("i")

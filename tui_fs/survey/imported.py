@@ -1,4 +1,4 @@
-"""A survey read from a file in the export format of ncdu, instead of from directories.
+"""A survey read from a file in ncdu's export format.
 
 What the file names is never looked at on this machine. Only directories are kept; what is in
 one of them is read from the file again when it is asked for.

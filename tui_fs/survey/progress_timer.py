@@ -1,4 +1,4 @@
-"""When a survey tells its counts: at an interval, at once when it is asked, never too often."""
+"""When a survey reports its counts: at an interval or on request, never too often."""
 
 import contextlib
 import math

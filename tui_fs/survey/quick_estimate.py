@@ -1,8 +1,8 @@
 """Estimate the size of a large tree within about a second, with the range in which the truth is.
 
-1. Census. Directories are read from the top down for half of the time: first the huge ones, then
-   those with subdirectories, then the others. Each subdirectory that is met gets a stat; its size
-   and its link count say roughly what it has. A tree that is read to its end is exact.
+1. Census. Directories are read from the top down for two thirds of the time: first the huge ones,
+   then those with subdirectories, then the others. Each subdirectory that is met gets a stat; its
+   size and its link count say roughly what it has. A tree that is read to its end is exact.
 2. Samples. The directories met but not read are the frontier. It has two strata, directories with
    and without subdirectories. For the rest of the time independent samples are drawn: of each
    stratum some directories, with a chance that is half even and half by size. What is below them
@@ -62,8 +62,8 @@ _STATS_AT_ONCE = 128
 _FIRST_FILES, _MIN_FILES, _MAX_FILES = 64, 4, 1_024
 """Files examined of a directory: at least, first until the most were and then; and at most."""
 _ALL_FILES, _ALL_FILES_SHARE = 8_192, 0.1
-"""Until so many files were examined or that share of the time is over, all files are, at most
-`_MAX_FILES` of a directory: the bytes of a small tree are exact."""
+"""All files are examined, at most `_MAX_FILES` of a directory, until this number or this share of
+the time is reached. So the bytes of a small tree are exact."""
 
 _PRECISE = 0.05
 _T_95 = (6.31, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81)

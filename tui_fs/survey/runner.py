@@ -178,7 +178,7 @@ class SurveyRunner:
         return _without_shared(survey, system.shared_space)
 
     def _system_view(self) -> SystemView | None:
-        """Return what the running system knows of the trees; None if nobody asked for it."""
+        """Return what the running system knows of the trees; None without that check."""
         if self._occupation is None:
             return None
         shares = can_share(self._paths[0], self._table)

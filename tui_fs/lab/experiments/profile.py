@@ -1,4 +1,4 @@
-"""Where the time of Python's shutil.rmtree goes, as py-spy sees it, and what the look costs."""
+"""Where Python's shutil.rmtree spends its time, sampled by py-spy, and what sampling costs."""
 
 from tui_fs.lab.experiment import (
     BarsView,

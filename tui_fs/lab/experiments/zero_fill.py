@@ -1,4 +1,4 @@
-"""Files of zeros, made in five ways with and without sync, looked at, read and deleted."""
+"""Files of zeros: five ways to write them, with and without sync, then stat, read and delete."""
 
 from dataclasses import dataclass
 
