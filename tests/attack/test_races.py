@@ -57,20 +57,14 @@ def place(tmpfs: Path) -> Path:
 
 @pytest.mark.parametrize("way", NAIVE_TURNS)
 def test_a_naive_deletion_is_led_astray(place: Path, way: str) -> None:
-    # Given a deletion by path, or by `..`, and the attack that suits it
-    # When it runs under attack until something has happened
     toll = campaign(way, place, naively(way), has_lost, NAIVE_TURNS[way])
-    # Then the attack was strong enough to lead it to what is root's
     assert toll.lost, f"{toll.jobs} jobs and {toll.swaps} exchanges did nothing"
 
 
 def test_no_race_safe_strategy_is_led_astray(
     cli: Cli, place: Path, variant: tuple[str, ...]
 ) -> None:
-    # Given a tree whose directories are links, or elsewhere, half of the time
-    # When jobs delete it again and again
     toll = campaign(variant[0], place, job(cli, *variant), exchanged(SWAPS))
-    # Then nothing fell, and the tools were attacked while they ran
     assert toll.lost == []
     assert toll.swaps >= SWAPS
     assert set(toll.codes) <= {DONE, PARTIAL}
@@ -80,15 +74,13 @@ def test_no_race_safe_strategy_is_led_astray(
 def test_a_strategy_by_path_is_refused_where_others_may_write(
     cli: Cli, place: Path, strategy: str
 ) -> None:
-    # Given a tree that somebody else owns
+    # A tree that somebody else owns
     tree = Spool(place)
     tree.guard()
     (tree.target / "below").mkdir(parents=True)
     (tree.target / "below" / "file").touch()
     before = manifest(place)
-    # When a strategy is to delete it that others can lead astray
     finished = cli.delete(tree.target, strategy)
-    # Then it is refused and nothing was touched
     finished.expect(REFUSED).assert_one_sentence()
     assert "--accept-races" in finished.stderr
     assert manifest(place) == before
@@ -96,10 +88,7 @@ def test_a_strategy_by_path_is_refused_where_others_may_write(
 
 @pytest.mark.parametrize("strategy", BY_PATH)
 def test_a_strategy_by_path_is_refused_under_attack(cli: Cli, place: Path, strategy: str) -> None:
-    # Given a tree under attack
-    # When a strategy is to delete it that others can lead astray
     toll = campaign(strategy, place, job(cli, strategy), lambda toll: toll.jobs >= 3)
-    # Then it is refused every time
     assert toll.codes == {REFUSED: 3}
     assert toll.lost == []
 
@@ -110,10 +99,7 @@ def test_a_strategy_by_path_is_refused_under_attack(cli: Cli, place: Path, strat
 def test_rm_by_path_is_led_astray_at_the_last_moment(
     cli: Cli, place: Path, exchange: Exchange
 ) -> None:
-    # Given rm with an absolute path, which waits before it looks at it
-    # When the attacker exchanges a directory on the way in that moment
     verdict = attack_rm_by_path(cli, place, exchange)
-    # Then rm deletes what is root's
     assert verdict.was_rung
     assert verdict.lost
 
@@ -122,10 +108,8 @@ def test_rm_by_path_is_led_astray_at_the_last_moment(
 def test_no_other_directory_is_taken_for_the_target(
     cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
 ) -> None:
-    # Given a job that was checked for the last time, and whose tool is about to start
     # When the attacker puts something else in the place of the target, or of its parent
     verdict = attack_at_the_last_moment(cli, place, exchange, *variant)
-    # Then nothing of root's falls
     assert verdict.was_rung
     assert verdict.lost == ()
     # (a job that lasts long enough sees the exchange and ends itself)
@@ -134,10 +118,8 @@ def test_no_other_directory_is_taken_for_the_target(
 
 @pytest.mark.parametrize("exchange", ACL_EXCHANGES)
 def test_rm_by_path_is_led_astray_through_an_acl(cli: Cli, place: Path, exchange: Exchange) -> None:
-    # Given directories of root's, and an attacker who may write only through a list of theirs
-    # When rm is given the path, and the attacker exchanges a name on the way
+    # Directories of root's, and an attacker who may write only through a list of theirs
     verdict = attack_rm_by_path(cli, place, exchange, by_acl=True)
-    # Then rm deletes another directory
     assert verdict.was_rung
     assert verdict.lost
 
@@ -146,9 +128,8 @@ def test_rm_by_path_is_led_astray_through_an_acl(cli: Cli, place: Path, exchange
 def test_no_strategy_is_led_astray_through_an_acl(
     cli: Cli, place: Path, variant: tuple[str, ...], exchange: Exchange
 ) -> None:
-    # Given the same directories / When a job deletes the target
     verdict = attack_at_the_last_moment(cli, place, exchange, *variant, by_acl=True)
-    # Then nothing else falls
+    # Nothing else falls
     assert verdict.was_rung
     assert verdict.lost == ()
     assert verdict.code in (DONE, PARTIAL, REFUSED, CANCELLED)
@@ -158,9 +139,7 @@ def test_no_strategy_is_led_astray_through_an_acl(
 def test_a_strategy_by_path_is_refused_when_an_acl_grants_write(
     cli: Cli, place: Path, strategy: str
 ) -> None:
-    # Given the same directories / When a strategy that works by path is chosen
     verdict = attack_at_the_last_moment(cli, place, Exchange.TARGET_ROOTS, strategy, by_acl=True)
-    # Then it is refused before a tool starts
     assert (verdict.code, verdict.was_rung, verdict.lost) == (REFUSED, False, ())
     assert "access control list" in verdict.said
 
@@ -169,12 +148,10 @@ def test_a_strategy_by_path_is_refused_when_an_acl_grants_write(
 def test_no_link_of_somebody_else_is_followed_to_another_target(
     cli: Cli, place: Path, exchange: Exchange
 ) -> None:
-    # Given a path that leads through the attacker's link half of the time
-    # When jobs are started for it again and again
     for number in range(JOBS_ALL_THE_TIME):
         arena = place / str(number)
         arena.mkdir()
         arena.chmod(0o755)
         verdict = attack_all_the_time(cli, arena, exchange, "rm")
-        # Then what the link points to never falls
+        # What the link points to never falls
         assert verdict.lost == ()

@@ -17,11 +17,8 @@ __all__ = ["full", "spool"]
 
 def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
     """Given a full directory, it is gone from its place at once, recorded, and comes back."""
-    # Given
     inode = full.stat().st_ino
-    # When
     told = put_aside(cli, full)
-    # Then
     aside = Path(told["aside"])
     assert re.fullmatch(r"\.spool\.tui-fs-aside-[0-9a-f]{8}", aside.name)
     assert (aside.parent, aside.stat().st_ino) == (full.parent, inode)
@@ -31,9 +28,7 @@ def test_putting_aside_and_back(cli: Cli, full: Path) -> None:
     ]
     (listed,) = cli.run("aside", "--list", "--json").expect(0).array()
     assert (listed["id"], listed["state"], listed["path"]) == (told["id"], "aside", str(full))
-    # When
     cli.run(*told["undo_command"][1:], "--yes").expect(0)
-    # Then
     assert full.stat().st_ino == inode
     assert os.listdir(full.parent) == ["spool"]
     assert cli.run("aside", "--list", "--json").expect(0).array() == []

@@ -35,27 +35,22 @@ __all__ = ["above", "records"]
 
 @pytest.mark.root
 def test_nothing_is_left_on_any_file_system(filesystem: Path, records: Path) -> None:
-    # Given a target beside what must survive, and links between them
     needs_root("mounting")
     target = filesystem / "target"
     many_directories(target, 2, 3)
     sentinel = Sentinel(filesystem)
     sentinel.plant(target / "planted")
-    # When measured / Then nothing is left, and the target is whole
     with left_as_it_was(filesystem, records):
         run(command_for(target))
     sentinel.assert_whole()
 
 
 def test_what_is_measured_is_whole_and_holds_from_then_on(above: Path, records: Path) -> None:
-    # Given a file system that nobody has measured
     target = str(above / "target")
     assert needs_measuring(target, MEASURED_FROM_ENTRIES)
     assert not needs_measuring(target, MEASURED_FROM_ENTRIES - 1)
-    # When it is measured
     with left_as_it_was(above, records):
         found = calibrate(target)
-    # Then every strategy has prices of its own, and they are kept
     assert set(found.prices) == set(STRATEGIES)
     assert all(price.start_s > 0 and price.name_s > 0 for price in found.prices.values())
     assert all(price.directory_s > 0 for price in found.prices.values())
@@ -67,22 +62,17 @@ def test_what_is_measured_is_whole_and_holds_from_then_on(above: Path, records: 
 
 @pytest.mark.parametrize("name", (HOSTILE_NAMES[3], b"\xff\xfe\n \x1b]0;x\x07"))
 def test_any_name_will_do(tmpfs: Path, records: Path, name: bytes) -> None:
-    # Given a target whose name, and that of what holds it, no terminal bears
     above = os.path.join(os.fsencode(tmpfs), name)
     target = os.path.join(above, name)
     os.makedirs(target)
-    # When all processes are killed, and it is measured again
     with left_as_it_was(above, records):
         kill_all(started(target))
         assert len(scratches(above)) == 1
         told = run(command_for(target))
-    # Then what was left over has gone too
     assert "problem" not in told or "slow" in told["problem"]
 
 
 def test_two_at_once_leave_nothing(above: Path, records: Path) -> None:
-    # Given two people who measure the same / When both are done
-    # Then nothing is left of either, and each has an answer
     with left_as_it_was(above, records):
         both = [Measurement(command_for(above / "target")) for _ in range(2)]
         for one in both:
@@ -110,7 +100,7 @@ while True:
 
 @pytest.mark.root
 def test_the_owner_of_the_place_leads_it_nowhere(tmpfs: Path, records: Path) -> None:
-    # Given a target in the directory of somebody who moves away what is made there at once, and
+    # A target in the directory of somebody who moves away what is made there at once, and
     # puts a link to something precious in its place
     needs_root("measuring in another user's directory")
     place = tmpfs / "theirs"
@@ -126,13 +116,11 @@ def test_the_owner_of_the_place_leads_it_nowhere(tmpfs: Path, records: Path) -> 
     )
     try:
         wait_until((place / "ready").exists, "the meddler at work")
-        # When measured, several times
         for _ in range(3):
             run(command_for(place / "target", 0.3))
     finally:
         meddler.kill()
         meddler.wait()
-    # Then nothing but what was made has gone
     sentinel.assert_whole()
     assert manifest(place / "target") == target
     assert all(path.read_bytes() == b"" for path in place.glob("mine-*"))
@@ -142,14 +130,12 @@ def test_the_owner_of_the_place_leads_it_nowhere(tmpfs: Path, records: Path) -> 
 
 @pytest.mark.root
 def test_what_is_moved_later_is_emptied_all_the_same(above: Path, records: Path) -> None:
-    # Given a measurement whose directory is renamed while it goes on, and a link in its place
     needs_root("mounting")
     sentinel = Sentinel(above)
     measurement = started(above / "target")
     (name,) = scratches(above)
     (above / name.decode()).rename(above / "moved")
     (above / name.decode()).symlink_to(sentinel.root)
-    # When told to end / Then what it had made is gone, and what the link leads to is whole
     os.kill(measurement.pid, signal.SIGTERM)
     measurement.ended()
     assert os.listdir(above / "moved") == []
@@ -158,7 +144,6 @@ def test_what_is_moved_later_is_emptied_all_the_same(above: Path, records: Path)
 
 
 def test_whoever_may_look_at_the_scratch_directory_is_its_owner(above: Path) -> None:
-    # Given a measurement / When looked at from outside / Then it and its trees are private
     measurement = started(above / "target")
     (name,) = scratches(above)
     scratch = above / name.decode()

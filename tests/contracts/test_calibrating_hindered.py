@@ -55,7 +55,6 @@ def refused(target: Path) -> str:
 def test_where_room_is_scarce_nothing_is_made(
     tmpfs: Path, records: Path, options: str, words: str
 ) -> None:
-    # Given little room / When measured / Then a sentence says so, and nothing is made
     needs_root("mounting tmpfs")
     place = mounted(tmpfs / "small", options)
     many_directories(place / "target", 2, 3)
@@ -65,7 +64,6 @@ def test_where_room_is_scarce_nothing_is_made(
 
 @pytest.mark.root
 def test_where_nothing_may_be_written_nothing_is_made(tmpfs: Path, records: Path) -> None:
-    # Given a file system that was mounted read-only / When measured / Then that is the reason
     needs_root("mounting tmpfs")
     place = mounted(tmpfs / "sealed", "size=1g")
     many_directories(place / "target", 2, 3)
@@ -76,7 +74,6 @@ def test_where_nothing_may_be_written_nothing_is_made(tmpfs: Path, records: Path
 
 @pytest.mark.root
 def test_nothing_is_measured_on_another_file_system(above: Path, records: Path) -> None:
-    # Given a target that is a mount point / When measured / Then not beside it, which is another
     needs_root("mounting tmpfs")
     point = mounted(above / "point", "size=1g")
     with untouched(above, records):
@@ -90,7 +87,6 @@ def test_nothing_is_measured_on_another_file_system(above: Path, records: Path) 
 def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
     above: Path, state_home: Path, useless: str
 ) -> None:
-    # Given a state directory that cannot take a record
     needs_root("mounting tmpfs")
     state_home.mkdir()
     mounted(state_home, useless)
@@ -98,7 +94,6 @@ def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
         with suppress(OSError), (state_home / "filler").open("wb", buffering=0) as filler:
             while True:
                 filler.write(bytes(4096))
-        # When measured / Then not without a record, which would be left by whoever is killed
         no_room = pytest.raises(TuiFsError, match="No space left")
         with left_as_it_was(above, state_home / "tui-fs" / "scratch"), no_room:
             calibrate(str(above / "target"))
@@ -110,7 +105,6 @@ def test_a_state_directory_without_room_leaves_nothing_beside_the_target(
 def test_an_ordinary_user_measures_where_they_may_write(
     above: Path, state_home: Path, records: Path
 ) -> None:
-    # Given a directory of an ordinary user / When they measure / Then as root does
     needs_root("becoming another user")
     give_away(above)
     give_away(state_home)
@@ -123,7 +117,6 @@ def test_an_ordinary_user_measures_where_they_may_write(
 def test_an_ordinary_user_makes_nothing_where_they_may_not_write(
     above: Path, state_home: Path, records: Path
 ) -> None:
-    # Given their target in a directory of root / When they measure / Then that is the reason
     needs_root("becoming another user")
     os.chown(above / "target", UID, GID)
     above.chmod(0o755)
@@ -154,11 +147,9 @@ def tools_without(missing: str, directory: Path) -> str:
 def test_what_is_not_installed_is_not_measured(
     above: Path, records: Path, tmp_path: Path, missing: str
 ) -> None:
-    # Given a machine without a tool / When measured
     path = tools_without(missing, tmp_path / "tools")
     with left_as_it_was(above, records):
         told = run(command_for(above / "target", 2.0), {"PATH": path})
-    # Then the others are, and it has a price beside theirs
     found = decode(Calibration, told)
     assert found.prices[missing].name_s > 0
     assert set(found.prices) == set(STRATEGIES)
@@ -168,16 +159,14 @@ def test_what_is_not_installed_is_not_measured(
 def test_without_rm_a_sentence_says_so(
     above: Path, records: Path, tmp_path: Path, missing: str
 ) -> None:
-    # Given a machine where rm cannot run, beside which all is measured (it needs find)
+    # A machine where rm cannot run, beside which all is measured (it needs find)
     path = tools_without(missing, tmp_path / "tools")
-    # When measured / Then that is said, and nothing is left
     with left_as_it_was(above, records):
         told = run(command_for(above / "target"), {"PATH": path})
     assert missing in told["problem"].split()
 
 
 def test_a_target_that_is_gone_is_a_sentence(above: Path, records: Path) -> None:
-    # Given a target that somebody has removed / When measured / Then a sentence
     with left_as_it_was(above, records), pytest.raises(TuiFsError, match="No such file"):
         calibrate(str(above / "gone"))
 
@@ -185,7 +174,6 @@ def test_a_target_that_is_gone_is_a_sentence(above: Path, records: Path) -> None
 def test_nothing_is_made_where_deleting_is_off(
     above: Path, records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a person who has switched deleting off / When measured / Then that is why not
     monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
     with untouched(above, records):
         assert measure(str(above / "target")).endswith("allows no writing")

@@ -48,31 +48,25 @@ def wait_for_trees(measurement: Measurement, above: Path, number: int) -> None:
 def test_the_measuring_process_killed_leaves_nothing(
     above: Path, records: Path, moment: int
 ) -> None:
-    # Given a measurement at some moment
     with left_as_it_was(above, records):
         measurement = started(above / "target")
         wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 4 * moment))
-        # When the process that measures is killed
         os.kill(measurement.child(), signal.SIGKILL)
         code, told, complaint = measurement.ended()
-    # Then it says so in a sentence
     assert (code, complaint) == (0, "")
     assert "measuring was ended" in told["problem"].lower()
 
 
 @pytest.mark.parametrize("moment", range(4))
 def test_the_waiting_process_killed_leaves_nothing(above: Path, records: Path, moment: int) -> None:
-    # Given a measurement at some moment
     with left_as_it_was(above, records):
         measurement = started(above / "target")
         wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 4 * moment))
-        # When the process that waits for it is killed / Then the other one clears away
         os.kill(measurement.pid, signal.SIGKILL)
         measurement.ended()
 
 
 def test_a_tool_or_its_launcher_killed_leaves_nothing(above: Path, records: Path) -> None:
-    # Given a measurement / When what the measuring process has started is killed, again and again
     with left_as_it_was(above, records):
         measurement = started(above / "target")
         family = {measurement.pid, measurement.child()}
@@ -82,7 +76,6 @@ def test_a_tool_or_its_launcher_killed_leaves_nothing(above: Path, records: Path
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         code, told, _ = measurement.ended()
-    # Then it ends, and says why
     assert code == 0
     assert told["problem"]
 
@@ -91,13 +84,11 @@ def test_a_tool_or_its_launcher_killed_leaves_nothing(above: Path, records: Path
 def test_what_all_killed_at_once_have_left_the_next_one_removes(
     above: Path, records: Path, moment: int
 ) -> None:
-    # Given a measurement of which everything was killed in one moment
     with left_as_it_was(above, records):
         measurement = started(above / "target")
         wait_for_trees(measurement, above, random.Random(moment).randrange(2 + 6 * moment))
         kill_all(measurement)
         assert len(scratches(above)) == len(os.listdir(records)) == 1
-        # When measured again / Then that is gone
         run(command_for(above / "target", 0.1))
 
 
@@ -128,7 +119,7 @@ def _becomes_readable(left: Path, _: Path) -> None:
 def test_the_next_one_removes_nothing_else(
     above: Path, change: Callable[[Path, Path], None]
 ) -> None:
-    # Given what all killed at once have left, and something else at its path since
+    # What all killed at once have left, and something else at its path since
     precious = above / "precious"
     many_directories(precious, 2, 2)
     kill_all(started(above / "target"))
@@ -137,7 +128,6 @@ def test_the_next_one_removes_nothing_else(
     (left / "put-there").write_text("by its new owner")
     change(left, precious)
     before = without_itself(manifest(above))
-    # When measured again / Then all of it stays as it is
     run(command_for(above / "target", 0.1))
     assert without_itself(manifest(above)) == before
 
@@ -149,7 +139,6 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def test_a_signal_ends_it_and_leaves_nothing(
     above: Path, records: Path, number: signal.Signals
 ) -> None:
-    # Given a measurement / When told to end / Then it does, without a word, and nothing is left
     with left_as_it_was(above, records):
         measurement = started(above / "target")
         os.kill(measurement.pid, number)
@@ -160,13 +149,11 @@ def test_a_signal_ends_it_and_leaves_nothing(
 def test_a_signal_to_everybody_leaves_nothing(
     above: Path, records: Path, number: signal.Signals
 ) -> None:
-    # Given a measurement / When all its processes are told to end, as at a shutdown
     with left_as_it_was(above, records):
         measurement = started(above / "target")
         for pid in measurement.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
-        # Then they do, and nothing is left
         measurement.ended()
 
 
@@ -189,8 +176,6 @@ one.main()
 def test_a_signal_while_it_clears_away_leaves_nothing(
     above: Path, records: Path, number: signal.Signals
 ) -> None:
-    # Given a measurement that is told to end in the moment in which it begins to clear away
     script = _IMPATIENTLY.format(name=number.name)
-    # When it goes on / Then it clears away all the same
     with left_as_it_was(above, records):
         Measurement([sys.executable, "-P", "-c", script, str(above / "target")]).ended()

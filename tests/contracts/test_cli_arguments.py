@@ -24,14 +24,11 @@ def path_without_rsync(tmp_path: Path) -> str:
 
 
 def test_a_missing_tool_is_exit_4(cli: Cli, tmpfs: Path, path_without_rsync: str) -> None:
-    # Given a PATH without rsync
     many_directories(tmpfs / "target", 2, 2)
     before = manifest(tmpfs)
     environment = {"PATH": path_without_rsync}
-    # When rsync is to delete
     arguments = ("delete", "--strategy", "rsync", "--yes", "--json", tmpfs / "target")
     finished = cli.run(*arguments, environment=environment).expect(4)
-    # Then it says what to install, and nothing was touched
     finished.assert_one_sentence()
     assert "rsync" in finished.stderr
     assert manifest(tmpfs) == before
@@ -113,10 +110,7 @@ def test_takes_the_promised_options(cli: Cli, tmpfs: Path, option: list[str]) ->
 def test_batch_size_is_the_number_of_names_per_rm(
     cli: Cli, tmpfs: Path, options: tuple[str, ...]
 ) -> None:
-    # Given 210 files
     many_directories(tmpfs / "target", 3, 70)
-    # When xargs gives 7 names to each rm
     report = cli.delete(tmpfs / "target", "xargs", *options).expect(0).report()
-    # Then there are 30 rm, beside two find and one xargs
     assert report["deleted_files"] == 210
     assert report["syscalls"]["execve"]["calls"] - report["syscalls"]["execve"]["errors"] == 33

@@ -23,11 +23,8 @@ STATES = {"running", "paused", "done", "partial", "cancelled", "died", "refused"
 
 
 def test_estimate_shape(cli: Cli, tmpfs: Path) -> None:
-    # Given a tree
     many_directories(tmpfs / "root", 20, 100)
-    # When its deletion is estimated
     estimate = cli.run("estimate", "--json", tmpfs / "root").expect(0).object()
-    # Then each strategy has a row, with what it will run
     assert {"schema", "target", "strategies", "recommended"} <= estimate.keys()
     assert estimate["schema"] == 1
     assert estimate["target"] == str(tmpfs / "root")
@@ -54,14 +51,11 @@ def test_estimate_shape(cli: Cli, tmpfs: Path) -> None:
 def test_dry_run_shows_the_command_and_deletes_nothing(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
-    # Given a tree, and what the estimate would run for it
     many_directories(tmpfs / "target", 2, 2)
     before = manifest(tmpfs)
     rows = cli.run("estimate", "--json", tmpfs / "target").expect(0).object()["strategies"]
     (estimated,) = (row["command"] for row in rows if row["strategy"] == strategy)
-    # When its deletion is tried out
     shown = cli.delete(tmpfs / "target", strategy, "--dry-run").expect(0).object()
-    # Then it shows the same command, deletes nothing, and makes no job
     assert shown["schema"] == 1
     assert len(shown["command"]) == len(estimated)
     assert [argv[0] for argv in shown["command"]] == [argv[0] for argv in estimated]
@@ -82,14 +76,11 @@ def test_the_estimated_command_is_the_one_that_runs(cli: Cli, tmpfs: Path) -> No
 
 
 def test_jobs_shape(cli: Cli, tmpfs: Path) -> None:
-    # Given no job, then two
     assert cli.jobs() == []
     for name in ("first", "second"):
         many_directories(tmpfs / name, 2, 2)
         cli.delete(tmpfs / name, "find").expect(0)
-    # When they are listed
     listed = cli.jobs()
-    # Then each says what it was
     assert {job["target"] for job in listed} == {str(tmpfs / "first"), str(tmpfs / "second")}
     for job in listed:
         assert {"id", "target", "strategy", "state"} <= job.keys()
@@ -110,17 +101,15 @@ def test_doctor_shape(cli: Cli) -> None:
 
 
 def test_a_path_that_is_not_utf_8_is_told_twice(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given a target whose name is not UTF-8, with a directory inside whose name is not either
+    # A target whose name is not UTF-8, with a directory inside whose name is not either
     target = os.path.join(os.fsencode(tmpfs), b"caf\xe9 \x1b]0;x\x07")
     inside = os.path.join(target, b"in\xff")
     os.makedirs(inside)
     with open(os.path.join(inside, b"file"), "wb"):
         pass
-    # When it is surveyed, estimated and deleted
     told = cli.run("survey", "--json", target).expect(0).object()
     estimate = cli.run("estimate", "--json", target).expect(0).object()
     report = cli.delete(target, strategy).expect(0).report()
-    # Then each gives an escaped path for display and the bytes beside it
     for place, key in ((told, "path"), (estimate, "target"), (report, "target")):
         assert base64.b64decode(place[f"{key}_b64"]) == target, key
         assert place[key].isprintable(), key
@@ -138,14 +127,11 @@ def test_a_path_that_is_not_utf_8_is_told_twice(cli: Cli, tmpfs: Path, strategy:
     ids=lambda name: ascii(name)[2:-1],
 )
 def test_no_name_reaches_the_terminal_raw(cli: Cli, tmpfs: Path, name: bytes) -> None:
-    # Given a target and a directory inside with a hostile name
     target = os.path.join(os.fsencode(tmpfs), name)
     os.makedirs(os.path.join(target, name))
-    # When the program speaks to people about it
     spoken = [cli.run("survey", "--", target), cli.run("estimate", "--", target)]
     spoken.append(cli.run("delete", "--strategy", "find", "--yes", "--", target))
     spoken.append(cli.run("jobs"))
-    # Then nothing that a terminal would obey comes out
     for finished in spoken:
         text = finished.expect(0).stdout.decode() + finished.stderr
         strange = {sign for sign in text if not sign.isprintable()}
@@ -154,7 +140,6 @@ def test_no_name_reaches_the_terminal_raw(cli: Cli, tmpfs: Path, name: bytes) ->
 
 
 def test_what_cannot_be_deleted_is_partial(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a tree with one immutable file in it
     needs_root("chattr +i")
     needs_tool("chattr", package="e2fsprogs")
     target = ext4 / "target"
@@ -162,9 +147,7 @@ def test_what_cannot_be_deleted_is_partial(cli: Cli, ext4: Path, strategy: str) 
     immutable = target / "directory-00002" / "immutable"
     immutable.write_bytes(b"stays")
     subprocess.run(["chattr", "+i", immutable], check=True)
-    # When it is deleted
     finished = cli.delete(target, strategy).expect(1)
-    # Then all but that file and its directories are gone
     assert set(manifest(target)) == {b".", b"directory-00002", b"directory-00002/immutable"}
     # And the report says so, with the path and the reason
     report = finished.report()
@@ -177,12 +160,9 @@ def test_what_cannot_be_deleted_is_partial(cli: Cli, ext4: Path, strategy: str) 
 
 
 def test_text_goes_to_standard_output_and_progress_does_not(cli: Cli, tmpfs: Path) -> None:
-    # Given a tree
     many_directories(tmpfs / "target", 3, 10)
-    # When it is deleted without --json
     arguments = ("delete", "--strategy", "rm", "--yes", tmpfs / "target")
     finished = cli.run(*arguments).expect(0)
-    # Then the report is on standard output, in words
     assert b"done" in finished.stdout
     assert b"30" in finished.stdout
 

@@ -58,7 +58,6 @@ def aged_and_sized(root: Path) -> None:
 def test_filters_delete_what_find_selects(
     cli: Cli, tmpfs: Path, strategy: str, options: tuple[str, ...], selects: tuple[str, ...]
 ) -> None:
-    # Given files of many names, sizes and ages, and what find selects among them
     needs_tools_of(strategy)
     target = tmpfs / "target"
     aged_and_sized(target)
@@ -72,9 +71,7 @@ def test_filters_delete_what_find_selects(
     assert selected
     names = [f"{options[n]}={options[n + 1]}" for n in range(0, len(options), 2)]
     before = set(manifest(target))
-    # When the strategy deletes with that filter
     report = cli.delete(target, strategy, *names).expect(0).report()
-    # Then just those are gone, and no directory is
     assert before - set(manifest(target)) == set(selected)
     assert report["outcome"] == "done"
     assert report["deleted_files"] == len(selected)
@@ -82,12 +79,10 @@ def test_filters_delete_what_find_selects(
 
 
 def test_a_filtered_deletion_does_not_claim_that_all_is_gone(cli: Cli, tmpfs: Path) -> None:
-    # Given a tree of which a filter selects a part, and then nothing
     aged_and_sized(tmpfs / "target")
     for pattern in ("*.log", "no such name"):
-        # When the part is deleted
         report = cli.delete(tmpfs / "target", "find", f"--name={pattern}").expect(0).report()
-        # Then the report does not say in words what is not so
+        # The report does not say in words what is not so
         assert (tmpfs / "target" / "size-0").exists()
         assert "nothing of it is left" not in report["explanation"].lower()
         (said,) = report["targets"]
@@ -101,13 +96,10 @@ def test_a_filtered_deletion_does_not_claim_that_all_is_gone(cli: Cli, tmpfs: Pa
 def test_directories_that_stay_are_not_called_gone(
     cli: Cli, tmpfs: Path, options: tuple[str, ...], word: str
 ) -> None:
-    # Given two directories
     targets = [tmpfs / name for name in ("one", "other")]
     for target in targets:
         flat(target, 2)
-    # When they are deleted, or emptied, or a part of them is deleted
     ended = cli.run("delete", "--strategy", "find", "--yes", *options, "--", *targets).expect(0)
-    # Then the report calls them what they are
     assert f"\n{word}: 2 of 2 directories\n" in ended.stdout.decode()
     assert [target.exists() for target in targets] == [bool(options)] * 2
 
@@ -138,9 +130,7 @@ def test_directories_whose_names_match_are_named_as_what_filters_never_select(
 
 @pytest.mark.parametrize("glob", ("node_modules/", "a/*", "/srv/*.log", "[/]"))
 def test_a_pattern_with_a_slash_is_refused(cli: Cli, tmpfs: Path, glob: str) -> None:
-    # Given a pattern that is meant for a path or a directory
     (tmpfs / "target" / "a" / "node_modules").mkdir(parents=True)
-    # When it is given for names / Then the sentence says why it matches none
     finished = cli.delete(tmpfs / "target", "find", f"--name={glob}").expect(2)
     finished.assert_one_sentence()
     assert "no name has a slash" in finished.stderr

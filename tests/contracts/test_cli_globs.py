@@ -50,7 +50,6 @@ def test_an_entry_named_like_an_option_does_not_act_as_one(
     cli: Cli, tmpfs: Path, command: tuple[str, ...]
 ) -> None:
     for option in OPTIONS:
-        # Given a directory with such an entry
         place = tmpfs / f"place-{option}"
         place.mkdir()
         many_directories(place / "a", 1, 1)
@@ -59,7 +58,6 @@ def test_an_entry_named_like_an_option_does_not_act_as_one(
         # When a shell expands * there; a locale decides the order
         for names in sorted(os.listdir(place)), sorted(os.listdir(place), reverse=True):
             finished = cli.run(*command, *names, cwd=place).expect(2)
-            # Then it is refused, says what to write, and nothing happened
             finished.assert_one_sentence()
             assert f"tui-fs: {option} is both" in finished.stderr
             assert "./" in finished.stderr
@@ -68,13 +66,10 @@ def test_an_entry_named_like_an_option_does_not_act_as_one(
 
 
 def test_an_entry_does_not_become_the_value_of_an_entry(cli: Cli, tmpfs: Path) -> None:
-    # Given entries that together are an option and its value
     for name in ("--strategy", "xargs", "target"):
         many_directories(tmpfs / name, 1, 1)
     before = manifest(tmpfs)
-    # When a shell expands *
     finished = cli.run("delete", "--yes", *sorted(os.listdir(tmpfs)), cwd=tmpfs).expect(2)
-    # Then it is refused
     finished.assert_one_sentence()
     assert manifest(tmpfs) == before
 
@@ -82,27 +77,21 @@ def test_an_entry_does_not_become_the_value_of_an_entry(cli: Cli, tmpfs: Path) -
 def test_an_entry_of_a_directory_that_a_glob_goes_through_does_not_act_as_an_option(
     cli: Cli, tmpfs: Path
 ) -> None:
-    # Given a directory whose name begins an option, and one of an ordinary name
     (tmpfs / "--export=x").mkdir()
     many_directories(tmpfs / "--export=x" / "y", 1, 1)
     many_directories(tmpfs / "a", 1, 1)
-    # When a shell expands */ or */*
     for name in ("--export=x/", "--export=x/y"):
         finished = cli.run("survey", name, "a", cwd=tmpfs).expect(2)
-        # Then it is refused
         assert f"tui-fs: {name} is both" in finished.stderr
 
 
 def test_names_after_two_dashes_or_below_a_directory_are_paths(cli: Cli, tmpfs: Path) -> None:
-    # Given entries named like options, and one named like the end of options
     place = tmpfs / "place"
     place.mkdir()
     for name in OPTIONS:
         many_directories(place / name, 1, 1)
     names = sorted(os.listdir(place))
-    # When they are written as the refusal says
     estimated = cli.run("estimate", "--no-measuring", "--", *names, cwd=place).expect(0)
-    # Then all of them are paths
     assert f"{len(names)} directories" in estimated.stdout.decode()
     # And so they are below another directory
     below = [f"place/{name}" for name in names]
@@ -111,9 +100,7 @@ def test_names_after_two_dashes_or_below_a_directory_are_paths(cli: Cli, tmpfs: 
 
 
 def test_one_dash_is_no_option(cli: Cli, tmpfs: Path) -> None:
-    # Given an entry named -
     many_directories(tmpfs / "-", 1, 1)
-    # When it is counted / Then it is a path
     cli.run("survey", "-", cwd=tmpfs).expect(0)
 
 
@@ -133,12 +120,10 @@ def test_one_dash_is_no_option(cli: Cli, tmpfs: Path) -> None:
     ids=" ".join,
 )
 def test_an_option_is_not_abbreviated(cli: Cli, tmpfs: Path, arguments: tuple[str, ...]) -> None:
-    # Given a directory
     many_directories(tmpfs / "x", 1, 1)
     before = manifest(tmpfs)
-    # When an option is abbreviated
     finished = cli.run(*arguments, cwd=tmpfs).expect(2)
-    # Then it is not known
+    # It is not known
     finished.assert_one_sentence()
     assert "nrecognized" in finished.stderr or "required" in finished.stderr
     assert manifest(tmpfs) == before

@@ -58,7 +58,6 @@ def assert_survey_equals_the_naive_tools(cli: Cli, root: Path) -> None:
 
 
 def test_survey_equals_find_and_du(cli: Cli, filesystem: Path) -> None:
-    # Given hostile names, every type of name, holes, and hard links inside and to outside
     root = filesystem / "root"
     hostile_names(root)
     Sentinel(filesystem).plant(root)
@@ -68,7 +67,6 @@ def test_survey_equals_find_and_du(cli: Cli, filesystem: Path) -> None:
     with (root / "sparse").open("wb") as sparse:
         sparse.truncate(50_000_000)
     os.sync()
-    # When it is surveyed, then the totals are those of find and du
     assert_survey_equals_the_naive_tools(cli, root)
 
 
@@ -84,7 +82,6 @@ def test_survey_of_a_tree_deeper_than_a_path(cli: Cli, ext4: Path) -> None:
 
 
 def test_survey_bounds_what_hard_links_free(cli: Cli, ext4: Path) -> None:
-    # Given a file with two links in the tree, and one with a link outside
     root = ext4 / "root"
     root.mkdir()
     (root / "inside").write_bytes(b"x" * 40_000)
@@ -93,9 +90,8 @@ def test_survey_bounds_what_hard_links_free(cli: Cli, ext4: Path) -> None:
     os.link(root / "shared", ext4 / "outside")
     os.sync()
     shared_bytes = (root / "shared").stat().st_blocks * 512
-    # When it is surveyed
     told = survey(cli, root)
-    # Then only the second one is uncertain
+    # Only the second one is uncertain
     assert told["freed_bytes_max"] == told["allocated_bytes"]
     assert told["freed_bytes_max"] - told["freed_bytes_min"] == shared_bytes > 0
 
@@ -120,7 +116,6 @@ def test_survey_shape(cli: Cli, tmpfs: Path) -> None:
 
 @pytest.mark.parametrize("command", ("survey", "estimate", "delete --dry-run --strategy rm"))
 def test_one_is_not_told_as_if_it_were_many(cli: Cli, tmpfs: Path, command: str) -> None:
-    # Given a directory with one file / When it is looked at / Then there is "1 file", not "1 files"
     (tmpfs / "root").mkdir()
     (tmpfs / "root/only").touch()
     shown = cli.run(*command.split(), tmpfs / "root").expect(0).stdout.decode()
@@ -134,7 +129,7 @@ def test_survey_shows_as_many_directories_as_asked(cli: Cli, tmpfs: Path) -> Non
 
 
 def test_survey_reports_a_pathology_in_the_promised_shape(cli: Cli, ext4: Path) -> None:
-    # Given two signs of trouble: something mounted inside, and a hard link to outside
+    # Two signs of trouble: something mounted inside, and a hard link to outside
     needs_root("mounting")
     root = ext4 / "root"
     point = root / "point"
@@ -142,9 +137,7 @@ def test_survey_reports_a_pathology_in_the_promised_shape(cli: Cli, ext4: Path) 
     subprocess.run(["mount", "-t", "tmpfs", "tui-fs-test", point], check=True)
     (root / "shared").write_bytes(b"x" * 10_000)
     os.link(root / "shared", ext4 / "outside")
-    # When it is surveyed
     findings = survey(cli, root)["pathologies"]
-    # Then each has the shape of a finding, and one of them is about the mount
     for finding in findings:
         assert {"kind", "severity", "path", "numbers", "meaning", "advice"} <= finding.keys()
         assert finding["severity"] in {"info", "warning", "critical"}
@@ -153,12 +146,10 @@ def test_survey_reports_a_pathology_in_the_promised_shape(cli: Cli, ext4: Path) 
 
 
 def test_survey_counts_what_it_cannot_change(cli: Cli, ext4: Path) -> None:
-    # Given an immutable directory
     needs_root("chattr +i")
     needs_tool("chattr", package="e2fsprogs")
     frozen = ext4 / "root" / "frozen"
     frozen.mkdir(parents=True)
     subprocess.run(["chattr", "+i", frozen], check=True)
-    # When its parent is surveyed, then a finding names it
     findings = survey(cli, ext4 / "root")["pathologies"]
     assert any(finding["path"] == str(frozen) for finding in findings), findings

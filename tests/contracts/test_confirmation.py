@@ -23,19 +23,16 @@ def _swap_for_a_symlink(target: Path, sentinel: Sentinel) -> None:
 def test_refuses_when_the_target_is_swapped_while_it_asks(
     cli: Cli, tmpfs: Path, swap: Callable[[Path, Sentinel], None]
 ) -> None:
-    # Given a terminal on which the program asks about a target
     sentinel = Sentinel(tmpfs)
     before = manifest(sentinel.root)
     target = tmpfs / "target"
     many_directories(target, 2, 2)
     with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
         terminal.wait_for(b"yes")
-        # When another directory takes its name before the answer
         target.rename(tmpfs / "moved-away")
         swap(target, sentinel)
         terminal.answer(b"yes\n")
         code = terminal.wait()
-    # Then the program refuses, and neither directory was touched
     assert code == 3, terminal.seen
     assert b"Traceback" not in terminal.seen
     assert manifest(target.resolve()) == before
@@ -44,16 +41,13 @@ def test_refuses_when_the_target_is_swapped_while_it_asks(
 
 @pytest.mark.parametrize("answer", (b"\n", b"n\n", b"no\n", b"\x04"))
 def test_the_default_answer_is_no(cli: Cli, tmpfs: Path, answer: bytes) -> None:
-    # Given a terminal on which the program asks
     target = tmpfs / "target"
     many_directories(target, 2, 2)
     before = manifest(target)
     with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
         terminal.wait_for(b"yes")
-        # When the answer is empty, no, or the end of input
         terminal.answer(answer)
         code = terminal.wait()
-    # Then nothing was deleted
     assert code != 0
     assert b"Traceback" not in terminal.seen
     assert manifest(target) == before
@@ -92,12 +86,11 @@ LOOK_ALIKE = {
 
 @pytest.mark.parametrize("kind", LOOK_ALIKE)
 def test_the_question_tells_names_that_look_alike_apart(cli: Cli, tmpfs: Path, kind: str) -> None:
-    # Given two directories whose names differ in what one does not see
+    # Two directories whose names differ in what one does not see
     asked = []
     for name in LOOK_ALIKE[kind]:
         target = tmpfs / name
         target.mkdir()
-        # When one is asked about each
         with Terminal(cli, "delete", "--strategy", "rm", str(target)) as terminal:
             terminal.wait_for(b"Type yes: ")
             terminal.answer(b"no\n")
@@ -105,7 +98,6 @@ def test_the_question_tells_names_that_look_alike_apart(cli: Cli, tmpfs: Path, k
         lines = terminal.seen.decode().splitlines()
         (line,) = [line for line in lines if ": 0 files" in line]
         asked.append(unicodedata.normalize("NFC", line.partition(": 0 files")[0]))
-    # Then the questions differ, also without spaces at the end
     assert asked[0].rstrip() != asked[1].rstrip()
 
 

@@ -45,10 +45,8 @@ def start(cli: Cli, target: Path, strategy: str, *options: str) -> str:
 
 
 def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given a tree
     target = tmpfs / "target"
     flat(target, 10)
-    # When nothing is to count and a rate to be kept / Then it says so before anything is touched
     cli.run("delete", "--strategy", "rm", "--yes", "--trace", "off", "--rate", "5", target).expect(
         2
     ).assert_one_sentence()
@@ -61,14 +59,12 @@ def test_a_rate_that_nobody_could_keep_is_refused(cli: Cli, tmpfs: Path) -> None
 
 @pytest.mark.root
 def test_a_rate_that_nobody_can_keep_any_more_ends_the_job(cli: Cli, crowded: Path) -> None:
-    # Given a job under a rate limit that bpftrace counts, four times a second
     needs_root("bpftrace")
     needs_tool("bpftrace", "bpftrace")
     target = crowded / "target"
     job = start(cli, target, "rm", "--trace", "bpf", "--rate", "500")
     supervisor = psutil.Process(cli.supervisor_of(job))
     (counting,) = [one for one in supervisor.children() if one.name() == "bpftrace"]
-    # When bpftrace is killed / Then the job ends, for nobody could keep the limit
     counting.kill()
     cli.wait_for_state(job, "cancelled")
     report = cli.run("attach", "--json", job).report()
@@ -108,18 +104,15 @@ def removed_while_paused(job: str, for_s: float) -> list[int]:
 
 
 def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
-    # Given a directory for each strategy, of five seconds' work
     needs_tools_of("parallel")
     targets = {name: ext4 / name for name in STRATEGIES}
     for target in targets.values():
         flat(target, RATED_ENTRIES)
-    # When all are deleted side by side, at so many entries a second each
     words = ("delete", "--yes", "--json", "--rate", str(RATE_PER_S))
     runs = {name: cli.start(*words, "--strategy", name, targets[name]) for name in targets}
     for name, run in runs.items():
         stdout, stderr = run.communicate()
         assert run.returncode == 0, stderr
-        # Then each keeps to it, from its first entry to its last
         (job,) = (one["id"] for one in cli.jobs() if one["strategy"] == name)
         events = cli.journal(job)
         began = of_type(events, "StepStarted")[0]["at_s"]
@@ -133,18 +126,15 @@ def test_every_strategy_keeps_to_its_rate(cli: Cli, ext4: Path) -> None:
 def test_the_rate_is_kept_all_the_time_and_can_be_changed(
     cli: Cli, ext4: Path, strategy: str
 ) -> None:
-    # Given a job at a low rate
     needs_tools_of(strategy)
     target = ext4 / "t"
     flat(target, 2 * RATED_ENTRIES)
     job = start(cli, target, strategy, "--rate", "100")
-    # When it gets a higher one, and then none at all
     cli.run("rate", job, str(RATE_PER_S)).expect(0)
     before = removed_by(cli, job)
     wait_until(lambda: removed_by(cli, job) > before + 4 * RATE_PER_S, "the job going on")
     cli.run("rate", job, "off").expect(0)
     cli.run("attach", job).expect(0)
-    # Then from each sample to that of three seconds later it has kept to it
     events = cli.journal(job)
     changes = of_type(events, "PaceChanged")
     assert [event["pace"]["rate_per_s"] for event in changes] == [RATE_PER_S, 0]
@@ -169,16 +159,13 @@ def test_the_rate_is_kept_all_the_time_and_can_be_changed(
 def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
     cli: Cli, ext4: Path, strategy: str
 ) -> None:
-    # Given a running job
     target = ext4 / "t"
     entries = 4 * RATED_ENTRIES
     flat(target, entries)
     job = start(cli, target, strategy, "--rate", str(RATE_PER_S))
-    # When it is paused, for some samples
     cli.run("pause", job).expect(0)
     free = free_inodes(target)
     counts = removed_while_paused(job, for_s=0.8)
-    # Then the file system itself stood still, until it goes on
     assert free_inodes(target) == free
     cli.run("resume", job).expect(0)
     wait_until(lambda: free_inodes(target) > free, "the job going on")
@@ -195,7 +182,6 @@ def test_a_job_stands_still_while_paused_and_ends_when_cancelled(
 
 @pytest.mark.parametrize("strategy", ("rm", "xargs", "rsync", "parallel"))
 def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a job whose limit has just been taken away
     needs_tools_of(strategy)
     target = ext4 / "t"
     flat(target, 30_000)
@@ -204,14 +190,12 @@ def test_tools_at_full_speed_stand_and_end_in_time(cli: Cli, ext4: Path, strateg
     send(folder, Command("rate", "off"))
     before = free_inodes(target)
     wait_until(lambda: free_inodes(target) > before + 100, "the job at full speed")
-    # When it is paused, and cancelled
     send(folder, Command("pause"))
     free = free_inodes(target)
     counts = removed_while_paused(job, for_s=0.3)
     assert free_inodes(target) == free
     send(folder, Command("cancel"))
     cli.run("attach", job).expect(130)
-    # Then it stood and ended in time
     assert_stood_in_time(cli.journal(job), counts)
     assert_cancelled_in_time(cli.journal(job))
     assert target.exists()
@@ -262,11 +246,9 @@ def disk_rank_of(pid: int) -> str:
 
 
 def test_the_tools_are_ranked_as_told(cli: Cli, tmpfs: Path) -> None:
-    # Given a job with ranks of its own
     target = tmpfs / "t"
     flat(target, 4 * RATED_ENTRIES)
     job = start(cli, target, "rsync", "--rate", "1000", "--nice", "12", "--ionice", "low")
-    # When it is told others / Then every tool has them at once
     low, idle = "best-effort: prio 7", "idle"
     steps: tuple[tuple[tuple[str, ...], int, Callable[[str], bool]], ...] = (
         ((), 12, low.__eq__),
@@ -293,15 +275,13 @@ def test_the_tools_are_ranked_as_told(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_a_later_step_has_the_ranks_that_an_earlier_one_was_given(cli: Cli, tmpfs: Path) -> None:
-    # Given a strategy of two steps: files, then directories
+    # A strategy of two steps: files, then directories
     target = tmpfs / "t"
     many_directories(target, 3000, 1)
     job = start(cli, target, "xargs", "--rate", "1000")
-    # When the ranks are changed in the first
     cli.run("nice", job, "17").expect(0)
     cli.run("ionice", job, "idle").expect(0)
     assert len(of_type(cli.journal(job), "StepStarted")) == 1, "the first step ended too soon"
-    # Then the second has them too
     wait_until(lambda: len(of_type(cli.journal(job), "StepStarted")) == 2, "the second step")
     ((tool,),) = (event["pids"] for event in of_type(cli.journal(job), "StepStarted")[1:])
     wanted = (17, "idle")  # it ranks itself while it waits at the gate
@@ -309,11 +289,10 @@ def test_a_later_step_has_the_ranks_that_an_earlier_one_was_given(cli: Cli, tmpf
 
 
 def test_a_wrong_value_changes_nothing(cli: Cli, tmpfs: Path) -> None:
-    # Given a running job that no moment without a supervisor can finish: a process for each file
+    # A running job that no moment without a supervisor can finish: a process for each file
     target = tmpfs / "t"
     flat(target, RATED_ENTRIES)
     job = start(cli, target, "xargs", "--batch-size", "1", "--rate", "300")
-    # When it is told what cannot be / Then a usage error in one sentence
     for name, value in WRONG:
         cli.run(name, job, value).expect(2).assert_one_sentence()
     assert of_type(cli.journal(job), "PaceChanged") == []
@@ -326,7 +305,6 @@ def test_a_wrong_value_changes_nothing(cli: Cli, tmpfs: Path) -> None:
 
 @pytest.mark.parametrize("option", ("--rate=0", "--rate=x", "--nice=20", "--ionice=best"))
 def test_a_job_is_not_started_with_a_wrong_value(cli: Cli, tmpfs: Path, option: str) -> None:
-    # Given a tree / When it is to be deleted at a pace that cannot be / Then a usage error
     flat(tmpfs / "t", 3)
     finished = cli.run("delete", "--strategy", "rm", "--yes", option, tmpfs / "t")
     finished.expect(2).assert_one_sentence()

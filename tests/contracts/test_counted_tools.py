@@ -24,7 +24,6 @@ from tui_fs.tracing.perf import allow_more_descriptors
 def test_what_is_counted_is_what_the_tables_say(
     tmpfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given that no table is for the tools that are installed
     needs_root("counting with the kernel's counters")
     monkeypatch.setattr(fixtures, "is_measured", lambda one, _: one.name != "rm")
     allow_more_descriptors(2_000)
@@ -32,11 +31,9 @@ def test_what_is_counted_is_what_the_tables_say(
     scratch.mkdir(mode=0o700)
     descriptor = os.open(scratch, os.O_RDONLY)
     try:
-        # When their calls are counted on tiny trees
         counted = SmallTrees(descriptor, str(scratch), lambda: True).counted()
     finally:
         os.close(descriptor)
-    # Then that predicts of a larger tree what the tables predict, for these are of the same tools
     assert set(counted) == {"rm"}
     rm, work = STRATEGIES[StrategyName("rm")], Work(OTHER, filesystem="tmpfs")
     told, table = predicted_with(counted["rm"].shares, rm, work), rm.predicted_calls(work)
@@ -47,7 +44,6 @@ def test_what_is_counted_is_what_the_tables_say(
 
 
 def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
-    # Given a scratch directory in whose place another one stands by now, with trees of its own
     scratch = tmp_path / "scratch"
     scratch.mkdir(mode=0o700)
     descriptor = os.open(scratch, os.O_RDONLY)
@@ -56,18 +52,15 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
         scratch.rename(tmp_path / "moved")
         (scratch / "tree").mkdir(parents=True)
         (scratch / "tree" / "precious").touch()
-        # When every strategy that can run here is timed, on the first three shapes
         first = islice(trees.samples(), 3 * len(STRATEGIES))
         timed = {sample.strategy for sample in first}
     finally:
         os.close(descriptor)
-    # Then what stands by the old name is whole
     assert {StrategyName("rm"), StrategyName("find")} <= timed
     assert (scratch / "tree" / "precious").exists()
 
 
 def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> None:
-    # Given time for everything, and somebody who looks how deep each tree is
     needs_root("counting with the kernel's counters")
     allow_more_descriptors(2_000)
     scratch = tmpfs / "scratch"
@@ -83,11 +76,9 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
 
     trees = Seen(descriptor, str(scratch), lambda: True)
     try:
-        # When everything is timed
         samples = list(trees.samples())
     finally:
         os.close(descriptor)
-    # Then so often each, the costly counters once, and nothing stays
     times = Counter((one.strategy, one.shape) for one in samples)
     assert times[StrategyName("rm"), Shape.FLAT] == times[StrategyName("find"), Shape.FOREST] == 3
     assert (

@@ -75,14 +75,12 @@ def _of_now(target: Path) -> Callable[[str], str]:
 def test_the_report_counts_what_strace_counts(
     cli: Cli, ext4: Path, tmp_path: Path, strategy: str
 ) -> None:
-    # Given a tree that was deleted with kernel counters, and the same tree built again
     needs_kernel_counters()
     target = ext4 / "target"
     build(target)
     report = cli.delete(target, strategy, "--trace", "perf").expect(0).report()
     assert report["trace_source"] == "perf"
     build(target)
-    # When the report's own commands delete it under strace
     empty = tmp_path / "empty"
     empty.mkdir()
     commands = [
@@ -94,7 +92,6 @@ def test_the_report_counts_what_strace_counts(
     ]
     calls, errors = strace_counts(commands, tmp_path)
     assert not target.exists()
-    # Then removals agree exactly, and the calls around them within 1 %
     told = report["syscalls"]
     for name in REMOVALS:
         counted = told.get(name, {"calls": 0, "errors": 0})
@@ -112,15 +109,12 @@ def test_the_report_counts_what_strace_counts(
 
 
 def test_the_prediction_is_what_happened(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a tree and what the estimate says of it
     needs_kernel_counters()
     target = ext4 / "target"
     build(target)
     rows = cli.run("estimate", "--json", target).expect(0).object()["strategies"]
     (predicted,) = (row["syscalls"] for row in rows if row["strategy"] == strategy)
-    # When the strategy deletes it
     report = cli.delete(target, strategy).expect(0).report()
-    # Then it removed by the calls that were predicted, and the report repeats the prediction
     for name in REMOVALS:
         actual = report["syscalls"].get(name, {"calls": 0})["calls"]
         assert predicted.get(name, 0) == pytest.approx(actual, rel=TOLERANCE), name
@@ -131,7 +125,6 @@ def test_the_prediction_is_what_happened(cli: Cli, ext4: Path, strategy: str) ->
 def test_every_source_counts_the_same_removals(
     cli: Cli, tmpfs: Path, strategy: str, source: str
 ) -> None:
-    # Given a tree that was deleted with kernel counters, and the same tree built again
     needs_kernel_counters()
     needs_root("bpftrace")
     needs_tool(
@@ -142,9 +135,7 @@ def test_every_source_counts_the_same_removals(
     many_directories(target, 20, 100)
     counted = cli.delete(target, strategy, "--trace", "perf").expect(0).report()
     many_directories(target, 20, 100)
-    # When another source watches the deletion
     report = cli.delete(target, strategy, "--trace", source).expect(0).report()
-    # Then it names itself and counts the same removals
     assert report["trace_source"] == source
     assert report["deleted_files"] == counted["deleted_files"] == 2000
     assert report["deleted_directories"] == counted["deleted_directories"] == 21
@@ -158,11 +149,8 @@ def test_every_source_counts_the_same_removals(
 def test_without_counters_the_entries_are_counted_still(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
-    # Given a tree
     many_directories(tmpfs / "target", 5, 40)
-    # When it is deleted with nobody counting system calls
     report = cli.delete(tmpfs / "target", strategy, "--trace", "off").expect(0).report()
-    # Then no system call is invented, and what is gone is known all the same
     assert report["trace_source"] == "off"
     assert report["syscalls"] == {}
     assert (report["deleted_files"], report["deleted_directories"]) == (200, 6)
@@ -170,7 +158,6 @@ def test_without_counters_the_entries_are_counted_still(
 
 @pytest.mark.parametrize("source", ["perf", "bpf", "strace"])
 def test_every_source_counts_the_same(cli: Cli, ext4: Path, strategy: str, source: str) -> None:
-    # Given a tree of known size / When deleted under each source / Then the counts are those
     if source == "bpf":
         needs_tool("bpftrace", "bpftrace")
     if source != "strace":

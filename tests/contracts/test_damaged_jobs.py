@@ -62,13 +62,11 @@ def nothing_is_left_to_read(cli: Cli) -> Iterator[None]:
 def test_a_damaged_job_is_named_and_hides_no_other(
     cli: Cli, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
-    # Given two real jobs, one of which is damaged
     jobs = []
     for number in range(2):
         flat(tmp_path / f"t{number}", 3)
         jobs.append(str(cli.delete(tmp_path / f"t{number}", "rmtree").expect(0).report()["id"]))
     damage(cli.jobs_directory / jobs[0] / name)
-    # When jobs are listed / Then the other one is there, and the damaged one is named
     listed = cli.run("jobs", "--json").expect(0)
     assert [job["id"] for job in listed.array()] == [jobs[1]]
     assert f"job {jobs[0]}: " in listed.stderr
@@ -84,13 +82,11 @@ def test_a_damaged_job_is_named_and_hides_no_other(
 def test_a_damaged_mark_of_a_job_that_died_hides_nothing(
     cli: Cli, tmp_path: Path, name: str
 ) -> None:
-    # Given a job that was killed, and whose file for its end is a FIFO
     flat(tmp_path / "t", FILES)
     job = start_slowly(cli, tmp_path / "t")
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     cli.wait_for_state(job, "died")
     _replace_by_fifo(cli.jobs_directory / job / name)
-    # When listed and reported / Then it has died
     assert cli.state_of(job) == "died"
     assert cli.run("attach", "--json", job).expect(5).report()["outcome"] == "died"
 
@@ -100,7 +96,6 @@ def test_a_damaged_mark_of_a_job_that_died_hides_nothing(
 def test_a_lost_journal_is_no_proof_that_nothing_was_deleted(
     cli: Cli, tmp_path: Path, is_ended: bool, damage: Callable[[Path], None]
 ) -> None:
-    # Given a job that has deleted something, whose journal was lost
     flat(tmp_path / "t", FILES)
     if is_ended:
         job = str(cli.delete(tmp_path / "t", "rm").expect(0).report()["id"])
@@ -109,6 +104,5 @@ def test_a_lost_journal_is_no_proof_that_nothing_was_deleted(
         os.kill(cli.supervisor_of(job), signal.SIGKILL)
         cli.wait_for_state(job, "died")
     damage(cli.jobs_directory / job / "events.jsonl")
-    # When reported / Then it is not claimed that nothing was deleted
     report = cli.run("attach", "--json", job).expect(5).report()
     assert "nothing was deleted" not in report["explanation"]

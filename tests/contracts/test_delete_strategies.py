@@ -36,7 +36,6 @@ def keep_root(request: pytest.FixtureRequest) -> bool:
 def test_deletes_the_tree_and_nothing_beside_it(
     cli: Cli, filesystem: Path, strategy: str, keep_root: bool
 ) -> None:
-    # Given a target of hostile names and links to a sentinel, with 20 directories of 200 files
     sentinel = Sentinel(filesystem)
     target = filesystem / "target"
     hostile_names(target)
@@ -46,10 +45,8 @@ def test_deletes_the_tree_and_nothing_beside_it(
     os.chown(target, OWNER, -1)
     counted = census(target)
     inode = target.stat().st_ino
-    # When the strategy deletes it
     options = ["--keep-root"] if keep_root else []
     finished = cli.delete(target, strategy, "--accept-races", *options).expect(0)
-    # Then the target is gone or empty, and the sentinel is whole
     sentinel.assert_whole()
     assert sorted(os.listdir(filesystem)) == (["sentinel", "target"] if keep_root else ["sentinel"])
     if keep_root:
@@ -80,11 +77,9 @@ def inodes_given_back(directory: Path, counted: Census) -> int:
 def test_streams_lines_of_schema_1_that_end_with_the_report(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
-    # Given a small tree
     many_directories(tmpfs / "target", 3, 10)
-    # When it is deleted with --json
     finished = cli.delete(tmpfs / "target", strategy).expect(0)
-    # Then each line is an object of schema 1, and only the last one is the report
+    # Each line is an object of schema 1, and only the last one is the report
     lines = finished.stream()
     assert len(lines) > 1
     assert [line["schema"] for line in lines] == [1] * len(lines)
@@ -117,13 +112,11 @@ def _assert_report_shape(finished: Finished, report: dict[str, Any]) -> None:
 
 
 def test_writes_the_same_report_to_the_job_directory(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given a deleted tree
     many_directories(tmpfs / "target", 3, 10)
     report = cli.delete(tmpfs / "target", strategy).expect(0).report()
-    # When its job's directory is read
     (job,) = cli.jobs_directory.iterdir()
     stored = json.loads((job / "report.json").read_text(encoding="utf-8"))
-    # Then the report there says the same, and only the owner may read it
+    # The report there says the same, and only the owner may read it
     for key in ("outcome", "deleted_files", "deleted_directories", "failed", "syscalls"):
         assert stored[key] == report[key]
     assert job.stat().st_mode & 0o7777 == 0o700
@@ -138,7 +131,6 @@ def test_writes_the_same_report_to_the_job_directory(cli: Cli, tmpfs: Path, stra
 def test_deletes_a_target_of_hostile_name(
     cli: Cli, tmpfs: Path, strategy: str, name: bytes
 ) -> None:
-    # Given a target with a hostile name, and siblings that a glob or an option would take
     target = Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), name)))
     many_directories(target, 2, 3)
     beside = {"new", "line", "sibling", "trailing", "rf", "path"}
@@ -146,10 +138,8 @@ def test_deletes_a_target_of_hostile_name(
         (tmpfs / sibling).mkdir()
         (tmpfs / sibling / "file").touch()
     before = {sibling: manifest(tmpfs / sibling) for sibling in beside}
-    # When it is named from its own parent directory
     options = ("--strategy", strategy, "--yes", "--json", "--")
     finished = cli.run("delete", *options, name, cwd=tmpfs).expect(0)
-    # Then it alone is gone
     assert set(os.listdir(tmpfs)) == beside
     assert {sibling: manifest(tmpfs / sibling) for sibling in beside} == before
     assert finished.report()["deleted_directories"] == 3
@@ -157,11 +147,8 @@ def test_deletes_a_target_of_hostile_name(
 
 @pytest.mark.slow
 def test_deletes_one_large_flat_directory(cli: Cli, crowded: Path, strategy: str) -> None:
-    # Given one directory of so many files that each strategy works through it in many parts
     target = crowded / "target"
-    # When the strategy deletes it
     report = cli.delete(target, strategy).expect(0).report()
-    # Then all of it is gone, and counted
     assert not target.exists()
     assert report["outcome"] == "done"
     assert report["deleted_files"] == CROWDED_FILES
@@ -172,13 +159,11 @@ def test_deletes_one_large_flat_directory(cli: Cli, crowded: Path, strategy: str
 def test_deletes_or_says_that_it_cannot_when_the_tree_is_deeper_than_a_path(
     cli: Cli, ext4: Path, strategy: str
 ) -> None:
-    # Given a chain of directories longer than PATH_MAX
     chain(ext4 / "deep", DEEP_LEVELS)
     estimate = cli.run("estimate", "--json", ext4 / "deep").expect(0).object()
     (feasible,) = (row["feasible"] for row in estimate["strategies"] if row["strategy"] == strategy)
-    # When the strategy is asked to delete it
     finished = cli.delete(ext4 / "deep", strategy)
-    # Then it does where the estimate says so, and elsewhere does not claim to have done it
+    # It does where the estimate says so, and elsewhere does not claim to have done it
     # (xargs hands on names of files, and there are none)
     assert feasible == (strategy in {"rm", "find", "xargs", "parallel"})
     if feasible:
@@ -192,16 +177,14 @@ def test_deletes_or_says_that_it_cannot_when_the_tree_is_deeper_than_a_path(
 
 
 def test_deletes_a_symlink_and_keeps_what_it_points_to(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a tree of another owner that holds only a symlink to a directory outside
+    # A tree of another owner that holds only a symlink to a directory outside
     needs_root("changing owners")
     sentinel = Sentinel(ext4)
     target = ext4 / "target"
     target.mkdir()
     (target / "out").symlink_to(sentinel.root / "inner", target_is_directory=True)
     os.chown(target, OWNER, OWNER)
-    # When root deletes the tree
     report = cli.delete(target, strategy, "--accept-races").expect(0).report()
-    # Then the symlink is gone, and what it pointed to is whole
     sentinel.assert_whole()
     assert report["deleted_files"] == 1
     assert report["deleted_directories"] == 1
@@ -210,7 +193,6 @@ def test_deletes_a_symlink_and_keeps_what_it_points_to(cli: Cli, ext4: Path, str
 def test_frees_the_bytes_that_the_survey_promised(
     cli: Cli, filesystem: Path, strategy: str
 ) -> None:
-    # Given files with contents, some of them with links outside the tree
     target = filesystem / "target"
     target.mkdir()
     for number in range(64):
@@ -218,9 +200,7 @@ def test_frees_the_bytes_that_the_survey_promised(
     os.link(target / "data-0", filesystem / "outside")
     os.sync()
     survey = cli.run("survey", "--json", target).expect(0).object()
-    # When the strategy deletes them
     report = cli.delete(target, strategy).expect(0).report()
-    # Then the file system got back no less and no more than the survey's bounds
     chunks = XFS_CHUNK_BYTES * 2 if kind_of(filesystem) == "xfs" else 0
     assert survey["freed_bytes_min"] <= report["freed_bytes"]
     assert report["freed_bytes"] <= survey["freed_bytes_max"] + chunks

@@ -64,17 +64,16 @@ def target(tmp_path: Path) -> Path:
 def test_a_signal_while_a_job_is_starting_deletes_nothing(
     cli: Cli, target: Path, number: signal.Signals, code: int, moment: str, detach: tuple[str, ...]
 ) -> None:
-    # Given a job that gets ready, or is ready but was not yet told to begin
+    # A job that gets ready, or is ready but was not yet told to begin
     before = entries_in(target)
     script = [sys.executable, "-P", "-c", _INTERRUPTED, moment, str(int(number))]
-    # When its starter gets a signal
     ended = subprocess.run(
         [*script, "delete", "--strategy", "rm", "--yes", *detach, str(target)],
         capture_output=True,
         text=True,
         check=False,
     )
-    # Then it says that nothing was deleted, and the job never begins
+    # It says that nothing was deleted, and the job never begins
     told = "tui-fs: Interrupted before the job began; nothing was deleted.\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", told)
     cli.wait_for_state(cli.only_job(), "refused")
@@ -84,7 +83,6 @@ def test_a_signal_while_a_job_is_starting_deletes_nothing(
 def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_running(
     cli: Cli, target: Path
 ) -> None:
-    # Given a supervisor that is killed while it is being loaded, for lack of memory perhaps
     before = entries_in(target)
     script = [sys.executable, "-P", "-c", _SUPERVISOR_KILLED, "delete", "--strategy", "rmtree"]
     ended = subprocess.run(
@@ -93,7 +91,6 @@ def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_runni
         text=True,
         check=False,
     )
-    # Then its starter says so
     assert ended.returncode == 5, ended.stderr
     assert "nothing was deleted: it was killed" in ended.stderr
     assert entries_in(target) == before
@@ -108,7 +105,6 @@ def test_a_supervisor_killed_before_it_is_ready_deletes_nothing_and_is_not_runni
 def test_a_supervisor_that_cannot_be_loaded_is_not_called_killed(
     cli: Cli, target: Path, tmp_path: Path
 ) -> None:
-    # Given a module of the supervisor that fails, as in a damaged installation
     (tmp_path / "selectors.py").write_text("raise ImportError('damaged')\n")
     script = f"""
 import sys
@@ -117,7 +113,6 @@ from tui_fs.cli import main
 sys.exit(main(sys.argv[1:]))
 """
     words = "delete", "--strategy", "rmtree", "--trace", "off", "--yes"
-    # When a directory is deleted
     ended = subprocess.run(
         [sys.executable, "-P", "-c", script, *words, str(target)],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
@@ -125,14 +120,13 @@ sys.exit(main(sys.argv[1:]))
         text=True,
         check=False,
     )
-    # Then its starter does not blame a lack of memory
+    # Its starter does not blame a lack of memory
     assert ended.returncode == 5, ended.stderr
     assert "nothing was deleted: it ended with an error" in ended.stderr
     assert [job["state"] for job in cli.jobs()] == ["died"]
 
 
 def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path) -> None:
-    # Given a followed job whose supervisor stands still
     many_directories(tmp_path / "t", 20, 100)
     options = ("--strategy", "rm", "--rate", "50", "--yes")
     before = entries_at(tmp_path / "t")
@@ -142,11 +136,9 @@ def test_a_second_signal_leaves_a_job_that_does_not_end(cli: Cli, tmp_path: Path
         supervisor = cli.supervisor_of(job)
         os.kill(supervisor, signal.SIGSTOP)
         try:
-            # When signals come until it ends
             stderr = _interrupted(foreground)
         finally:
             os.kill(supervisor, signal.SIGCONT)
-    # Then it has said how to follow the job again
     assert foreground.returncode == 130
     assert stderr.decode().endswith(f"job {job} has not ended yet; tui-fs attach {job}\n")
     cli.wait_for_state(job, "cancelled")
@@ -172,7 +164,6 @@ _OUTPUT_FULL = "tui-fs: Standard output cannot be written: No space left on devi
 def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
     cli: Cli, target: Path, buffering: dict[str, str]
 ) -> None:
-    # Given standard output on a disk that is full / When a job is followed
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
             [cli.program, "delete", "--strategy", "rm", "--yes", "--json", str(target)],
@@ -182,7 +173,7 @@ def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
             text=True,
             check=False,
         )
-    # Then that is said, and that the job goes on; the exit code claims nothing about it
+    # That is said, and that the job goes on; the exit code claims nothing about it
     job = cli.only_job()
     goes_on = f"tui-fs: job {job} goes on; tui-fs attach {job}\n"
     assert ended.stderr == goes_on + _OUTPUT_FULL
@@ -197,7 +188,6 @@ def test_output_that_takes_nothing_is_told_with_what_becomes_of_the_job(
 def test_other_output_that_takes_nothing_is_told(
     cli: Cli, target: Path, arguments: tuple[str, ...], buffering: dict[str, str]
 ) -> None:
-    # Given standard output on a disk that is full / When a directory is counted
     many_directories(target / "many", 2, 1000)  # more than any buffer takes
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
@@ -208,19 +198,16 @@ def test_other_output_that_takes_nothing_is_told(
             text=True,
             check=False,
         )
-    # Then in one sentence
     assert ended.stderr == _OUTPUT_FULL
     assert ended.returncode == 141
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_harm_nothing(cli: Cli, target: Path, closed: str) -> None:
-    # Given a shell that has closed a standard stream / When a directory is deleted
     command = f'exec "$0" delete --strategy rm --yes "$1" {closed}'
     ended = subprocess.run(
         ["sh", "-c", command, cli.program, str(target)], capture_output=True, text=True, check=False
     )
-    # Then it is done, and nothing went into a file of the job instead
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
     assert not target.exists()
@@ -230,7 +217,6 @@ def test_closed_standard_streams_harm_nothing(cli: Cli, target: Path, closed: st
 def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
     cli: Cli, target: Path
 ) -> None:
-    # Given standard output on a disk that is full / When a job is followed to its end
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
             [cli.program, "delete", "--strategy", "rm", "--yes", str(target)],
@@ -239,7 +225,6 @@ def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
             text=True,
             check=False,
         )
-    # Then its outcome is on standard error
     job = cli.only_job()
     assert ended.stderr == f"tui-fs: job {job} has ended: done; tui-fs attach {job}\n{_OUTPUT_FULL}"
     assert ended.returncode == 141
@@ -265,13 +250,11 @@ def test_a_report_that_cannot_be_printed_is_not_mistaken_for_a_failed_job(
 def test_messages_that_nobody_can_read_change_no_exit_code(
     cli: Cli, target: Path, arguments: tuple[str, ...], code: int, sink: str
 ) -> None:
-    # Given standard error that takes nothing
     if sink == "/dev/full":
         descriptor = os.open(sink, os.O_WRONLY)
     else:
         reading, descriptor = os.pipe()
         os.close(reading)
-    # When a command has something to say there
     words = [str(target) if word == "TARGET" else word for word in arguments]
     ended = subprocess.run(
         [cli.program, *words],
@@ -281,7 +264,6 @@ def test_messages_that_nobody_can_read_change_no_exit_code(
         check=False,
     )
     os.close(descriptor)
-    # Then it does its work, and its exit code says how it went
     assert ended.returncode == code
     if "--name" in words:
         assert not any(path.is_file() for path in target.rglob("*"))
@@ -293,10 +275,8 @@ def test_messages_that_nobody_can_read_change_no_exit_code(
 def test_python_inspection_keeps_the_exit_code_and_runs_no_input(
     cli: Cli, target: Path, target_name: str, code: int
 ) -> None:
-    # Given PYTHONINSPECT, with which Python goes on with standard input as a program
     marker = target.parent / "marker"
     source = f"open({str(marker)!r}, 'w').close()\n"
-    # When a directory is deleted
     ended = subprocess.run(
         [cli.program, "delete", "--strategy", "rmtree", "--yes", str(target.parent / target_name)],
         env={**os.environ, "PYTHONINSPECT": "1"},
@@ -305,7 +285,7 @@ def test_python_inspection_keeps_the_exit_code_and_runs_no_input(
         text=True,
         check=False,
     )
-    # Then the exit code is that of the command, and the input is not run
+    # The exit code is that of the command, and the input is not run
     assert ended.returncode == code, ended.stderr
     assert "Traceback" not in ended.stderr
     assert not marker.exists()
@@ -316,10 +296,8 @@ def test_python_inspection_keeps_the_exit_code_and_runs_no_input(
 def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
     cli: Cli, target: Path, limit: str
 ) -> None:
-    # Given too little memory for the modules of a command / When it runs
     limited = cli.wrapped(after_shell(f"ulimit {limit}"))
     finished = limited.run("delete", "--strategy", "rm", "--yes", target).expect(4)
-    # Then one sentence names the limit, and nothing is deleted
     finished.assert_one_sentence()
     assert "ulimit -v" in finished.stderr
     assert entries_in(target) == 5
@@ -329,21 +307,18 @@ def test_a_memory_limit_that_keeps_the_program_from_being_loaded_is_named(
 def test_a_limit_that_keeps_a_job_from_starting_is_no_safety_rule(
     cli: Cli, target: Path, limit: int
 ) -> None:
-    # Given too few descriptors for a supervisor / When a directory is deleted
     limited = cli.wrapped(after_shell(f"ulimit -n {limit}"))
     finished = limited.run("delete", "--strategy", "rm", "--yes", target)
-    # Then the exit code is that of something missing, and not of a refusal, and the limit is named
+    # The exit code is that of something missing, and not of a refusal, and the limit is named
     finished.expect(4)
     assert "ulimit -n" in finished.stdout.decode() + finished.stderr
     assert entries_in(target) == 5
 
 
 def test_tools_outside_of_path_are_not_called_uninstalled(cli: Cli, target: Path) -> None:
-    # Given a PATH without the tools, as a unit may set it / When a directory is deleted
     finished = cli.run(
         *("delete", "--strategy", "xargs", "--yes", target), environment={"PATH": "/nonexistent"}
     )
-    # Then the sentence names PATH
     finished.expect(4).assert_one_sentence()
     assert "rm was not found in PATH" in finished.stderr
     assert "not installed" not in finished.stderr

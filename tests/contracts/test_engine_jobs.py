@@ -27,14 +27,11 @@ def _engine() -> None:
 
 
 def test_its_own_counts_have_times_and_are_what_was_predicted(cli: Cli, tmpfs: Path) -> None:
-    # Given a tree, and what the estimate says of it
     target = tmpfs / "target"
     many_directories(target, DIRECTORIES, FILES_EACH)
     rows = cli.run("estimate", "--json", target).expect(0).object()["strategies"]
     (predicted,) = (row["syscalls"] for row in rows if row["strategy"] == "parallel")
-    # When it is deleted without a wish as to who counts
     report = cli.delete(target, "parallel").expect(0).report()
-    # Then the engine has counted, each call with its time, and the split is exact
     assert report["trace_source"] == "engine"
     assert report["counts_are"] == "exact"
     assert report["deleted_files"] == DIRECTORIES * FILES_EACH
@@ -58,28 +55,24 @@ def test_its_own_counts_have_times_and_are_what_was_predicted(cli: Cli, tmpfs: P
 
 
 def test_it_counts_what_the_kernel_counts(cli: Cli, tmpfs: Path) -> None:
-    # Given the same tree twice
     needs_kernel_counters()
     target = tmpfs / "target"
     calls: dict[str, Json] = {}
     for source in ("engine", "perf"):
         many_directories(target, DIRECTORIES, FILES_EACH)
-        # When it is deleted under both sources
         report = cli.delete(target, "parallel", "--trace", source, "--threads", "1").expect(0)
         assert report.report()["trace_source"] == source
         calls[source] = report.report()["syscalls"]
-    # Then one thread has called the same, the calls of its start aside
     for name in ("unlinkat", "openat2", "getdents64"):
         assert calls["engine"][name]["calls"] == calls["perf"][name]["calls"], name
 
 
 def test_what_is_shown_before_is_what_runs(cli: Cli, tmpfs: Path) -> None:
-    # Given a plan that was only shown
+    # A plan that was only shown
     target = tmpfs / "target"
     many_directories(target, 2, 3)
     options = ("--strategy", "parallel", "--name", "file-*", "--threads", "2", "--gentle")
     shown = cli.run("delete", "--dry-run", "--json", *options, target).expect(0).object()
-    # When it is run / Then by the same command, with the pin of the directory
     report = cli.run("delete", "--yes", "--json", *options, target).expect(0).report()
     assert report["command"] == shown["command"]
     pin = take_pin(str(target))
@@ -89,7 +82,6 @@ def test_what_is_shown_before_is_what_runs(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) -> None:
-    # Given a running job of two threads at a low rate
     target = ext4 / "t"
     flat(target, 20_000)
     job = start(cli, target, "parallel", "--rate", "200", "--threads", "2")
@@ -99,7 +91,6 @@ def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) ->
         return number
 
     wait_until(lambda: threads() == 2, "two threads")
-    # When it gets others / Then it uses so many, and the journal has each change
     cli.run("threads", job, "1").expect(0)
     wait_until(lambda: threads() == 1, "one thread")
     cli.run("threads", job, "auto").expect(0)
@@ -115,7 +106,6 @@ def test_a_running_job_is_told_its_threads_and_its_rate(cli: Cli, ext4: Path) ->
 
 
 def test_other_strategies_have_no_threads(cli: Cli, ext4: Path) -> None:
-    # Given a job of rm / When threads are asked for, at the start or later / Then one sentence
     target = ext4 / "t"
     flat(target, 30_000)
     finished = cli.delete(target, "rm", "--threads", "2").expect(2)
@@ -130,7 +120,6 @@ def test_other_strategies_have_no_threads(cli: Cli, ext4: Path) -> None:
 
 
 def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:
-    # Given rm / When the engine's counters are asked for / Then they are missing, in a sentence
     flat(tmpfs / "t", 3)
     finished = cli.delete(tmpfs / "t", "rm", "--trace", "engine").expect(4)
     finished.assert_one_sentence()
@@ -138,7 +127,6 @@ def test_only_it_counts_itself(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_doctor_tells_where_the_engine_is(cli: Cli) -> None:
-    # Given the engine / When asked / Then path and version, as JSON and as text
     told = cli.run("doctor", "--json").expect(0).object()["engine"]
     assert told["is_present"] is True
     assert told["path"] == find_engine()
@@ -147,16 +135,14 @@ def test_doctor_tells_where_the_engine_is(cli: Cli) -> None:
 
 
 def test_without_the_engine_everything_else_works(cli: Cli, tmpfs: Path) -> None:
-    # Given an installation whose engine is not to be found
+    # An installation whose engine is not to be found
     engine = find_engine()
     assert engine is not None
     hide = f"mount --bind /dev/null {shlex.quote(engine)}"
     without = cli.wrapped(in_mount_namespace(hide))
-    # When it is examined, and asked what a deletion would cost
     told = without.run("doctor", "--json").expect(0).object()["engine"]
     many_directories(tmpfs / "t", 2, 3)
     rows = without.run("estimate", "--json", tmpfs / "t").expect(0).object()["strategies"]
-    # Then it is said once what is missing and how to get it
     assert told["is_present"] is False
     assert "install cargo" in told["note"]
     (row,) = (row for row in rows if row["strategy"] == "parallel")

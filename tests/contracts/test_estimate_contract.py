@@ -78,21 +78,18 @@ def freed(told: Json) -> tuple[int, int, int, int]:
 
 
 def test_what_comes_back_is_told_in_bytes_and_inodes(cli: Cli, small: Path) -> None:
-    # Given 9 entries of one name each / When estimated / Then their inodes come back, and the MiB
     low, high, few, many = freed(estimate(cli, small))
     assert (few, many) == (9, 9)
     assert MIB <= low <= high
 
 
 def test_a_file_held_open_may_not_come_back(cli: Cli, small: Path) -> None:
-    # Given a file of a MiB / When a process holds it open, then two
     before = freed(estimate(cli, small))
     file = small / "directory-00000" / "file-0000000"
     with holding(file):
         held = freed(estimate(cli, small))
         with holding(file, file):
             held_by_two = freed(estimate(cli, small))
-    # Then it comes back perhaps, and is left out once
     assert held == held_by_two
     assert held == (before[0] - MIB, before[1], before[2] - 1, before[3])
     # And when nobody holds it any more, it does
@@ -100,25 +97,22 @@ def test_a_file_held_open_may_not_come_back(cli: Cli, small: Path) -> None:
 
 
 def test_a_file_with_another_name_outside_may_not_come_back(cli: Cli, small: Path) -> None:
-    # Given a file of a MiB that has a name outside / When estimated / Then it stays
     before = freed(estimate(cli, small))
     os.link(small / "directory-00000" / "file-0000000", small.parent / "outside")
     assert freed(estimate(cli, small)) == (before[0] - MIB, before[1], before[2] - 1, before[3])
 
 
 def test_a_file_that_is_both_is_left_out_once(cli: Cli, small: Path) -> None:
-    # Given a file that is held open, and has a name outside / When estimated
     before = freed(estimate(cli, small))
     file = small / "directory-00000" / "file-0000000"
     os.link(file, small.parent / "outside")
     with holding(file):
         found = freed(estimate(cli, small))
-    # Then one MiB and one inode may stay, not two
+    # One MiB and one inode may stay, not two
     assert found == (before[0] - MIB, before[1], before[2] - 1, before[3])
 
 
 def test_a_file_held_open_outside_does_not_matter(cli: Cli, small: Path) -> None:
-    # Given a file beside the target that is held open / When estimated / Then as if it were not
     before = freed(estimate(cli, small))
     (small.parent / "beside").write_bytes(bytes(MIB))
     with holding(small.parent / "beside"):
@@ -126,17 +120,14 @@ def test_a_file_held_open_outside_does_not_matter(cli: Cli, small: Path) -> None
 
 
 def test_a_name_twice_inside_is_one_inode(cli: Cli, small: Path) -> None:
-    # Given a second name inside / When estimated / Then one inode for both, which comes back
     before = freed(estimate(cli, small))
     os.link(small / "directory-00000" / "file-0000000", small / "second")
     assert freed(estimate(cli, small))[2:] == before[2:]
 
 
 def test_each_strategy_has_a_sentence(cli: Cli, small: Path) -> None:
-    # Given a tree / When estimated, for a program and for a person
     told = estimate(cli, small)
     text = cli.run("estimate", small).expect(0).stdout.decode()
-    # Then each strategy has one, and both are told the same
     rows = {row["strategy"]: row["advice"] for row in told["strategies"]}
     assert told["recommended"] in rows
     for name, sentence in rows.items():
@@ -147,21 +138,18 @@ def test_each_strategy_has_a_sentence(cli: Cli, small: Path) -> None:
 
 
 def test_a_small_tree_is_not_measured_for(cli: Cli, small: Path) -> None:
-    # Given a tree that is gone in a moment / When estimated / Then nothing is even made beside it
     before = manifest(small.parent)
     assert rests_on(estimate(cli, small)).startswith("typical figures for tmpfs")
     assert manifest(small.parent) == before
 
 
 def test_a_large_one_is_measured_for_once(cli: Cli, large: Path) -> None:
-    # Given a tree for which it is worth it / When estimated three times, first without measuring
     before = manifest(large.parent)
     without = estimate(cli, "--no-measuring", large)
     assert manifest(large.parent) == before
     measured = estimate(cli, large)
     after = manifest(large.parent)
     again = estimate(cli, large)
-    # Then the times rest on what was measured here, and it was measured once
     assert rests_on(without).startswith("typical figures for tmpfs")
     assert rests_on(measured).startswith("small trees deleted on this file system")
     assert again == measured
@@ -197,23 +185,19 @@ def _small(large: Path, _: pytest.MonkeyPatch) -> str:
 def test_where_it_cannot_be_measured_it_is_estimated_and_says_why(
     cli: Cli, large: Path, monkeypatch: pytest.MonkeyPatch, hinder: Callable[..., str]
 ) -> None:
-    # Given a large tree where nothing may or can be made / When estimated
     why = hinder(large, monkeypatch)
     before = manifest(large.parent)
     told = estimate(cli, large)
-    # Then by typical figures, with the reason, and nothing was made
     assert rests_on(told).startswith("typical figures for tmpfs")
     assert why.lower() in rests_on(told).lower()
     assert manifest(large.parent) == before
 
 
 def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str) -> None:
-    # Given what the estimate says of a strategy
     target = above / "target"
     many_directories(target, 3, 5)
     rows = estimate(cli, target)["strategies"]
     (row,) = (row for row in rows if row["strategy"] == strategy)
-    # When it is run / Then its report says the same beside what it has cost
     report = cli.delete(target, strategy).expect(0).report()
     predicted = report["predicted"]
     assert predicted["peak_memory_bytes"] == row["peak_memory_bytes"] > 0
@@ -226,10 +210,7 @@ def test_a_report_tells_what_was_predicted(cli: Cli, above: Path, strategy: str)
 def test_what_would_be_refused_is_said_and_nothing_is_recommended(
     cli: Cli, small: Path, how: str
 ) -> None:
-    # Given a directory of the system's, which no rule lets anybody delete
-    # When what deleting it would cost is estimated
     told = estimate(cli, how, "/srv")
-    # Then it says so, in words too, and recommends nothing
     assert told["recommended"] is None
     assert "the system itself needs" in str(told["refused"])
     assert b"would refuse to delete it" in cli.run("estimate", how, "/srv").expect(0).stdout
@@ -267,7 +248,6 @@ def test_a_quick_estimate_of_nothing_is_bad_input(cli: Cli, above: Path) -> None
 
 
 def test_times_of_a_tree_that_is_not_in_memory(cli: Cli, large: Path) -> None:
-    # Given a tree / When estimated with cold caches, by root / Then that is measured and told
     needs_root("dropping caches")
     told = estimate(cli, "--cold", large)
     assert rests_on(told).endswith("with cold caches")

@@ -62,7 +62,6 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
 
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy: str) -> None:
-    # Given trees whose longest path is just short enough, and one byte longer
     needs_tool("rsync", package="rsync")
     name, target = StrategyName(strategy), tmpfs / "target"
     longest = {
@@ -71,33 +70,28 @@ def test_the_longest_path_is_what_is_told(tmpfs: Path, is_inside: bool, strategy
     }.get(name, 9_000)
     for more in (0, 1):
         deep(target, longest + more)
-        # When asked and tried / Then both say the same
         assert agrees(target, name, is_inside=is_inside) is (more == 0 or longest == 9_000)
 
 
 @pytest.mark.parametrize("levels", [MAX_LEVELS, MAX_LEVELS + 1])
 def test_rsync_goes_down_so_many_levels(tmpfs: Path, levels: int) -> None:
-    # Given so many directories of short names / When asked and tried / Then both say the same
     needs_tool("rsync", package="rsync")
     deep(tmpfs / "target", 2 * levels - 1, name_bytes=1)
     agrees(tmpfs / "target", StrategyName("rsync"), is_inside=False)
 
 
 def test_rmtree_does_not_go_down_as_deep(tmpfs: Path) -> None:
-    # Given more levels than Python calls inside each other / When asked and tried / Then neither
     deep(tmpfs / "target", 2 * LEVELS_THAT_FAIL_PYTHON, name_bytes=1)
     assert not agrees(tmpfs / "target", StrategyName("rmtree"), is_inside=False)
 
 
 def test_a_locked_target_is_told_and_stays(ext4: Path) -> None:
-    # Given an immutable directory of files
     needs_root("chattr")
     chattr = needs_tool("chattr", package="e2fsprogs")
     target = ext4 / "target"
     target.mkdir()
     (target / "file").touch()
     subprocess.run([chattr, "+i", target], check=True)
-    # When asked and tried / Then nothing can be deleted
     no_engine = find_engine() is None
     try:
         for strategy in set(STRATEGIES) - ({StrategyName("parallel")} if no_engine else set()):

@@ -53,7 +53,6 @@ def test_commands_name_it(cli: Cli, tree: Path) -> None:
 
 
 def test_report_of_every_strategy_names_it(cli: Cli, tree: Path, strategy: str, error: str) -> None:
-    # When a strategy deletes the tree / Then the report says what is left, and why
     finished = cli.delete(tree, strategy, "--accept-races").expect(1)
     report = finished.report()
     assert report["outcome"] == "partial"
@@ -73,13 +72,11 @@ def test_an_emptied_directory_that_lists_it_is_not_called_empty(
 
 
 def test_names_that_vanish_while_counting_are_not_called_so(tmp_path: Path) -> None:
-    # Given a survey that met a name which is gone by now
     target = tmp_path / "target"
     target.mkdir()
     (target / "file").touch()
     survey = SurveyRunner([str(target)], backend="scandir")
     survey.collector.vanished = 1
-    # When it ends / Then it is complete
     *_, last = survey.run()
     assert last.complete is True
     assert not [one for one in last.findings if one.kind == "listed-only"]

@@ -70,11 +70,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def test_what_is_printed_can_be_shown(
     cli: Cli, tmp_path: Path, environment: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
-    # Given an environment, tools and arguments with escapes, new lines and bidi characters
     many_directories(tmp_path / "target", 1, 1)
-    # When a command runs
     finished = cli.run(*arguments, cwd=tmp_path, environment=environment)
-    # Then it ends as it should, and every line is printable text
     assert "Traceback" not in finished.stderr
     for line in (finished.stdout.decode() + finished.stderr).split("\n"):
         assert line.isprintable(), ascii(line)
@@ -86,16 +83,13 @@ def test_what_is_printed_can_be_shown(
 def test_a_job_audits_and_reports_printable_text(
     cli: Cli, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    # Given a person whose connection and name are hostile
     many_directories(tmp_path / "target", 1, 1)
     for name in ("PATH", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         del environment[name]
-    # When a job runs
     words = ("delete", "--strategy", "rmtree", "--yes", tmp_path / "target")
     finished = cli.run(*words, environment=environment).expect(0)
     listed = cli.run("jobs", environment=environment).expect(0)
     attached = cli.run("attach", cli.only_job(), environment=environment).expect(0)
-    # Then what is printed and audited is printable
     for one in (finished, listed, attached):
         for line in (one.stdout.decode() + one.stderr).split("\n"):
             assert line.isprintable(), ascii(line)

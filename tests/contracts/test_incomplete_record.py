@@ -43,10 +43,8 @@ def delete_slowly_with_limit(cli: Cli, strategy: str, target: Path) -> Json:
 def test_a_deletion_whose_journal_is_cut_off_is_done(
     cli: Cli, tmp_path: Path, strategy: str
 ) -> None:
-    # Given a limit that the journal reaches before the end
     flat(tmp_path / "t", FILES)
     report = delete_slowly_with_limit(cli, strategy, tmp_path / "t")
-    # Then the job is done, and the exit code and the sentence say what is missing
     assert not (tmp_path / "t").exists()
     assert report["outcome"] == "done"
     assert "The record of this job is incomplete" in report["explanation"]
@@ -65,10 +63,8 @@ def test_a_deletion_whose_journal_is_cut_off_is_done(
 
 
 def test_a_job_that_cannot_be_written_deletes_nothing(cli: Cli, tmp_path: Path) -> None:
-    # Given a limit that is too small for the plan / When a deletion is started
     flat(tmp_path / "t", 20)
     finished = run_with_limit(cli, 1 << 10, "--strategy", "rm", tmp_path / "t")
-    # Then one sentence says why, and nothing is deleted
     assert finished.returncode == 5
     assert b"File too large. Raise the limit for the size of a file: ulimit -f." in finished.stderr
     assert len(list((tmp_path / "t").iterdir())) == 20
@@ -78,12 +74,10 @@ def test_a_job_that_cannot_be_written_deletes_nothing(cli: Cli, tmp_path: Path) 
 def test_the_folder_of_a_real_job_can_be_removed(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a job with a complete record, and one without
     flat(tmp_path / "whole", 10)
     cli.delete(tmp_path / "whole", "rm").expect(0)
     flat(tmp_path / "cut", FILES)
     delete_slowly_with_limit(cli, "rm", tmp_path / "cut")
-    # When old jobs are removed, and none may stay / Then nothing of both is left
     monkeypatch.setattr(retention, "MAX_JOBS", 0)
     pruned = prune()
     assert (len(pruned.removed), pruned.kept) == (2, [])

@@ -31,12 +31,9 @@ def start_detached(cli: Cli, target: Path, strategy: str) -> str:
 
 @pytest.mark.parametrize("strategy", KINDS)
 def test_detach_then_attach(cli: Cli, crowded: Path, strategy: str) -> None:
-    # Given a job that was started detached
     job = start_detached(cli, crowded / "target", strategy)
-    # When somebody attaches to it, by standing by or after its end
     followed = cli.run("attach", "--json", job).expect(0)
     again = cli.run("attach", "--json", job).expect(0)
-    # Then both see the whole stream and the same report
     for finished in (followed, again):
         assert {line["schema"] for line in finished.stream()} == {1}
         report = finished.report()
@@ -51,13 +48,10 @@ def test_detach_then_attach(cli: Cli, crowded: Path, strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", KINDS)
 def test_pause_holds_the_deletion_until_resume(cli: Cli, crowded: Path, strategy: str) -> None:
-    # Given a running job
     target = crowded / "target"
     job = start_detached(cli, target, strategy)
-    # When it is paused
     cli.run("pause", job).expect(0)
     cli.wait_for_state(job, "paused")
-    # Then nothing is deleted while other things happen
     left = entries_in(target)
     assert left > 0, "the job ended before it could be paused"
     assert cli.run("survey", "--json", target).expect(0).object()["files"] == left
@@ -73,7 +67,6 @@ def test_pause_holds_the_deletion_until_resume(cli: Cli, crowded: Path, strategy
 
 @pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
 def test_a_paused_job_can_be_cancelled(cli: Cli, crowded: Path, strategy: str) -> None:
-    # Given a paused job
     needs_tools_of(strategy)
     target = crowded / "target"
     job = start_detached(cli, target, strategy)
@@ -81,26 +74,21 @@ def test_a_paused_job_can_be_cancelled(cli: Cli, crowded: Path, strategy: str) -
     cli.wait_for_state(job, "paused")
     left = entries_in(target)
     assert left > 0, "the job ended before it could be paused"
-    # When it is cancelled
     cli.run("cancel", job).expect(0)
     cli.wait_for_state(job, "cancelled")
-    # Then what was left is left, and the report counts the rest
     assert_cancelled(cli, job, target)
 
 
 @pytest.mark.parametrize("strategy", ("xargs", "rsync"))
 def test_cancel_ends_the_deletion(cli: Cli, crowded: Path, strategy: str) -> None:
-    # Given a job that somebody follows in the foreground
     target = crowded / "target"
     command = ("delete", "--strategy", strategy, "--yes", "--json", target)
     removed = removed_since(target)
     with cli.start(*command) as foreground:
         wait_until(lambda: removed() > 0, "the deletion's beginning")
         job = cli.only_job()
-        # When it is cancelled from elsewhere
         cli.run("cancel", job).expect(0)
         stdout, stderr = foreground.communicate()
-    # Then the follower's stream ends with a report that says so
     followed = Finished((), foreground.returncode, stdout, stderr.decode())
     assert followed.report()["outcome"] == "cancelled"
     assert followed.code != 0
@@ -119,16 +107,13 @@ def test_cancel_ends_the_deletion(cli: Cli, crowded: Path, strategy: str) -> Non
 def test_a_signal_cancels_the_foreground_job(
     cli: Cli, crowded: Path, strategy: str, number: signal.Signals, code: int
 ) -> None:
-    # Given a deletion in the foreground
     target = crowded / "target"
     command = ("delete", "--strategy", strategy, "--yes", "--json", target)
     removed = removed_since(target)
     with cli.start(*command) as foreground:
         wait_until(lambda: removed() > 0, "the deletion's beginning")
-        # When it gets the signal
         foreground.send_signal(number)
         stdout, stderr = foreground.communicate()
-    # Then it ends by that signal's exit code, and the job is cancelled
     followed = Finished((), foreground.returncode, stdout, stderr.decode()).expect(code)
     assert followed.report()["outcome"] == "cancelled"
     assert_cancelled(cli, cli.only_job(), target)
@@ -148,12 +133,10 @@ def assert_cancelled(cli: Cli, job: str, target: Path) -> None:
 
 
 def test_a_running_job_keeps_its_files_to_its_owner(cli: Cli, crowded: Path) -> None:
-    # Given a paused job
     job = start_detached(cli, crowded / "target", "rm")
     cli.run("pause", job).expect(0)
-    # When its directory is looked at
     directory = cli.jobs_directory / job
-    # Then all that design.md names is there, for the owner only
+    # All that design.md names is there, for the owner only
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert {"plan.json", "events.jsonl", "control.sock", "log"} <= set(os.listdir(directory))
     assert stat.S_ISSOCK((directory / "control.sock").stat().st_mode)
@@ -162,7 +145,6 @@ def test_a_running_job_keeps_its_files_to_its_owner(cli: Cli, crowded: Path) -> 
 
 
 def test_a_gentle_job_does_the_whole_work(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a tree / When deleted gently / Then it is gone, at the lowest priority
     target = ext4 / "t"
     many_directories(target, 10, 300)
     report = cli.delete(target, strategy, "--gentle").expect(0).report()
@@ -172,7 +154,6 @@ def test_a_gentle_job_does_the_whole_work(cli: Cli, ext4: Path, strategy: str) -
 
 
 def test_a_mount_made_while_paused_forbids_to_resume(cli: Cli, ext4: Path) -> None:
-    # Given a paused job
     target, outside = ext4 / "t", ext4 / "outside"
     many_directories(target, 20, 1000)
     outside.mkdir()
@@ -182,10 +163,9 @@ def test_a_mount_made_while_paused_forbids_to_resume(cli: Cli, ext4: Path) -> No
     cli.run("pause", job).expect(0)
     inside = next(path for path in target.iterdir() if path.is_dir())
 
-    # When something is mounted inside meanwhile
     mount_bind(outside, inside)
 
-    # Then it does not go on, says why, and can be cancelled
+    # It does not go on, says why, and can be cancelled
     refused = cli.run("resume", job)
     assert refused.code == 2
     assert "mounted inside" in refused.stderr
@@ -196,7 +176,7 @@ def test_a_mount_made_while_paused_forbids_to_resume(cli: Cli, ext4: Path) -> No
 
 
 def test_a_supervisor_without_its_starters_word_deletes_nothing(cli: Cli, ext4: Path) -> None:
-    # Given the folder of a job that never began
+    # The folder of a job that never began
     target = ext4 / "t"
     many_directories(target, 2, 10)
     job = cli.run("delete", "--strategy", "rm", "--yes", "--detach", target).expect(0)
@@ -211,10 +191,8 @@ def test_a_supervisor_without_its_starters_word_deletes_nothing(cli: Cli, ext4: 
     (again / "plan.json").write_text(json.dumps(plan | {"job_id": "aaaaaa"}))
     (again / "end").touch()
 
-    # When its supervisor is started by somebody who goes away at once
     command = [sys.executable, "-P", "-m", "tui_fs.job.supervisor", str(again)]
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
-    # Then it refuses, and everything is there
     cli.wait_for_state("aaaaaa", "refused")
     assert sum(1 for _ in target.rglob("*")) == 22

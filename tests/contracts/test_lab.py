@@ -52,7 +52,6 @@ def loop_files() -> str:
 
 
 def test_the_list_names_all_experiments_with_the_fields_others_rely_on(cli: Cli) -> None:
-    # When listed / Then all are there, in the order in which they teach
     listed = cli.run("lab", "list", "--json").expect(0).array()
     assert [one["name"] for one in listed] == list(NAMES)
     for one in listed:
@@ -67,7 +66,6 @@ def test_the_list_names_all_experiments_with_the_fields_others_rely_on(cli: Cli)
 def test_each_runs_at_its_small_scale(
     cli: Cli, place: Path, ext4: Path, tmp_path: Path, name: str
 ) -> None:
-    # Given a machine with all it needs
     needs_root("dropping caches, mounting")
     needs_kernel_counters()
     for tool, package in (("rsync", "rsync"), ("file", "file"), ("mkfs.xfs", "xfsprogs")):
@@ -77,12 +75,11 @@ def test_each_runs_at_its_small_scale(
     many_directories(target, 20, 10)
     sentinel = Sentinel(place)
     before = set(os.listdir(place))
-    # When run with a report
     page = tmp_path / "report.html"
     words = ["--target", str(target)] if name == "race-your-strategies" else []
     command = ["lab", "run", name, "--scale", "small", "--dir", str(place), "--json"]
     told = cli.run(*command, "--report", str(page), *words).expect(0).object()
-    # Then every step was measured, or says why not
+    # Every step was measured, or says why not
     assert (told["schema"], told["experiment"], told["scale"]) == (1, name, "small")
     assert told["ending"] == "done", told
     not_done = {one["key"]: one["why_not"] for one in told["steps"] if not one["runs"]}
@@ -146,13 +143,10 @@ def under_way(place: Path) -> bool:
 def test_a_cancelled_run_clears_away_and_says_so(
     cli: Cli, place: Path, number: signal.Signals, code: int
 ) -> None:
-    # Given a run under way
     with start(cli, place, "rsync-vs-rm") as run:
         wait_until(lambda: under_way(place), "the run begins")
-        # When it is cancelled
         run.send_signal(number)
         told, _ = run.communicate(timeout=_LONGEST_S)
-    # Then it has cleared away before it ended
     assert run.returncode == code
     assert os.listdir(place) == [] and process_of(place) is None
     assert json.loads(told)["ending"] == "cancelled"
@@ -178,22 +172,18 @@ sys.exit(main(["lab", "run", "rsync-vs-rm", "--dir", sys.argv[2], "--json"]))
 def test_a_signal_that_comes_while_the_run_is_started_cancels_it(
     place: Path, number: signal.Signals, code: int
 ) -> None:
-    # When the signal comes as soon as there is a process
     command = [sys.executable, "-c", _SIGNALLED_WHILE_IT_STARTS, str(int(number)), str(place)]
     ended = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LONGEST_S, check=False
     )
-    # Then it has cleared away before the command ended
     assert ended.returncode == code, ended.stderr
     assert os.listdir(place) == [] and process_of(place) is None
     assert json.loads(ended.stdout)["ending"] == "cancelled"
 
 
 def test_a_run_whose_viewer_is_killed_ends_and_clears_away(cli: Cli, place: Path) -> None:
-    # Given a run under way
     with start(cli, place, "rsync-vs-rm") as run:
         wait_until(lambda: under_way(place), "the run begins")
-        # When the one that follows it is killed / Then the run ends by itself
         run.kill()
     wait_until(lambda: process_of(place) is None, "the run ends", _LONGEST_S)
     assert os.listdir(place) == []
@@ -201,17 +191,14 @@ def test_a_run_whose_viewer_is_killed_ends_and_clears_away(cli: Cli, place: Path
 
 @pytest.mark.root
 def test_a_killed_run_leaves_no_mount_and_the_next_one_clears_away(cli: Cli, place: Path) -> None:
-    # Given a run with images mounted
     needs_root("mounting")
     with start(cli, place, "ext4-vs-xfs") as run:
         wait_until(lambda: str(place) in loop_files(), "an image is mounted")
         pid = process_of(place)
         assert pid is not None
-        # When its process is killed
         os.kill(pid, signal.SIGKILL)
         run.communicate(timeout=_LONGEST_S)
     assert run.returncode == 1
-    # Then the kernel has taken down the mounts
     wait_until(lambda: str(place) not in loop_files(), "the loop devices are given back")
     assert mounts_at(place) == []
     # And the next run clears away what is left
@@ -236,12 +223,10 @@ def test_a_killed_run_leaves_no_mount_and_the_next_one_clears_away(cli: Cli, pla
     ),
 )
 def test_what_cannot_be_is_one_sentence(cli: Cli, words: tuple[str, ...], code: int) -> None:
-    # When something is asked that is not there / Then one sentence says so
     cli.run("lab", *words).expect(code).assert_one_sentence()
 
 
 def test_all_experiments_are_complete() -> None:
-    # Then each asks a question, and the published ones name their source and have claims
     for one in experiments():
         assert "?" in one.question, one.name
         assert one.claims and one.title, one.name

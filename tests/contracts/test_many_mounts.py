@@ -18,12 +18,10 @@ MOUNTS = 3_000
 
 
 def test_a_job_starts_beside_thousands_of_mounts(cli: Cli, ext4: Path) -> None:
-    # Given as many targets as a job may have, and thousands of mounts
     needs_root("a mount namespace")
     targets = [ext4 / f"t{number}" for number in range(TARGETS)]
     for target in targets:
         (target / "d").mkdir(parents=True)
-    # When they are to be deleted
     unshare = ["unshare", "--mount", "--propagation", "private"]
     many = [sys.executable, "-m", "tests.many_mounts", str(ext4 / "mounts"), str(MOUNTS)]
     delete = [cli.program, "delete", "--strategy", "rm", "--yes", *map(str, targets)]
@@ -35,7 +33,6 @@ def test_a_job_starts_beside_thousands_of_mounts(cli: Cli, ext4: Path) -> None:
         timeout=2 * DEADLINE_S,
         check=False,
     )
-    # Then the job starts in time, and all are gone
     assert finished.returncode == 0, finished.stderr
     assert os.listdir(ext4) == ["mounts"]
 
@@ -43,7 +40,6 @@ def test_a_job_starts_beside_thousands_of_mounts(cli: Cli, ext4: Path) -> None:
 def test_the_mount_table_is_read_once_for_all_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given some targets, and a count of how often the rules read the table
     targets = [tmp_path / f"t{number}" for number in range(5)]
     for target in targets:
         target.mkdir()
@@ -55,7 +51,6 @@ def test_the_mount_table_is_read_once_for_all_targets(
 
     for module in (rules, policy):
         monkeypatch.setattr(module, "read_mounts", counting)
-    # When they are checked / Then it was read once
     check_targets([str(target) for target in targets])
     assert read == [MOUNTINFO]
 
@@ -75,11 +70,9 @@ def test_more_targets_do_not_make_a_command_read_the_mount_table_more_often(
     strace = needs_tool("strace", "strace")
     reads: list[int] = []
     for number in (2, 20):
-        # Given some targets
         targets = [tmp_path / f"of-{number}" / f"t{index}" for index in range(number)]
         for target in targets:
             target.mkdir(parents=True)
-        # When the command is run / Then it opens the table as often as for few
         log = tmp_path / f"log-{number}"
         tracing = [strace, "--follow-forks", "-qq", "--trace=openat", f"--output={log}"]
         subprocess.run(

@@ -23,7 +23,7 @@ def free_bytes(place: Path) -> int:
 def test_what_comes_back_lies_within_the_range(
     cli: Cli, request: pytest.FixtureRequest, kind: str, shape: str
 ) -> None:
-    # Given empty files: what comes back is their inodes, and the blocks of directories
+    # Empty files: what comes back is their inodes, and the blocks of directories
     place: Path = request.getfixturevalue(kind)
     target = place / "target"
     if shape == "flat":
@@ -32,11 +32,9 @@ def test_what_comes_back_lies_within_the_range(
         many_directories(target, 300, 60)
     told = cli.run("survey", "--json", target).expect(0).object()
     said = cli.run("survey", target).expect(0).stdout
-    # When they are removed
     before = free_bytes(place)
     shutil.rmtree(target)
     freed = free_bytes(place) - before
-    # Then it lies between the blocks and these with the metadata, and the range says why
     least, most = told["freed_bytes_min"], told["freed_bytes_max"]
     assert least <= freed <= most + told["metadata_bytes_max"]
     has_chunks = kind == "xfs"

@@ -79,11 +79,9 @@ REFUSALS.append(("getdents64>32768", "EINVAL"))
 def test_a_system_call_that_is_refused_changes_no_figure(
     cli: Cli, target: Path, call: str, error: str
 ) -> None:
-    # Given a container that refuses a system call
     needs_engine()
     wrapped = cli.wrapped(under_filter(error, call))
     for arguments in commands(target):
-        # When a command runs there / Then it ends well
         finished = wrapped.run(*arguments).expect(0)
         # And what it counts is what is there
         if arguments[0] == "survey":
@@ -101,13 +99,11 @@ def test_a_system_call_that_is_refused_changes_no_figure(
 def test_an_ordinary_user_counts_the_same_under_a_filter(
     ordinary: tuple[Cli, Path], calls: str, error: str
 ) -> None:
-    # Given an ordinary user, for whom it is asked what may be done in each directory
     cli, target = ordinary
     needs_engine()
     # When a container refuses the call that answers (without statx, Python walkers count)
     wrapped = cli.wrapped(under_filter(error, calls))
     counted = wrapped.run("survey", "--json", str(target)).expect(0).object()
-    # Then nothing is called unreadable or protected
     assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
     assert counted["complete"] is True
     assert not {one["kind"] for one in counted["pathologies"]} - {"deleted-but-open"}
@@ -119,13 +115,10 @@ def test_an_ordinary_user_counts_the_same_under_a_filter(
 def test_every_strategy_deletes_the_same_under_filters(
     cli: Cli, target: Path, strategy: str, error: str
 ) -> None:
-    # Given a container that refuses all that a deletion can do without
     calls = {call for call, answer in REFUSALS if answer == error} - {"prctl"} | {"kcmp", "unshare"}
     wrapped = cli.wrapped(under_filter(error, ",".join(sorted(calls))))
-    # When a strategy deletes there
     arguments = ("delete", "--strategy", strategy, "--yes", "--json", str(target))
     report = wrapped.run(*arguments).expect(0).report()
-    # Then its report has the numbers of what was there
     assert report["outcome"] == "done"
     assert report["expected"]["totals"]["files"] == FILES
     assert (report["deleted_files"], report["deleted_directories"]) == (FILES, DIRECTORIES)
@@ -161,13 +154,11 @@ def test_the_engine_alone_deletes_the_same_under_a_filter(
 def test_a_large_directory_is_confirmed_by_its_name_without_statx(
     cli: Cli, tmp_path: Path, target: Path, error: str
 ) -> None:
-    # Given a limit above which the name is typed, and a filter that takes statx away
     policy = tmp_path / "config" / "tui-fs" / "policy.toml"
     policy.parent.mkdir(parents=True)
     policy.write_text("type_name_above_entries = 5\n")
     wrapped = cli.wrapped(under_filter(error, "statx,openat2"))
     arguments = ("delete", "--strategy", "rm", str(target))
-    # When asked, and answered by no more than yes / Then nothing is deleted
     with Terminal(wrapped, *arguments) as terminal:
         terminal.wait_for(b"type its name")
         terminal.answer(b"yes\n")
@@ -228,9 +219,8 @@ def test_without_renameat2_nothing_is_renamed_and_the_call_is_named(
 
 
 def test_a_filter_that_refuses_threads_takes_no_count_away(cli: Cli, target: Path) -> None:
-    # Given a filter that answers clone3 with an error on which the C library does not go back
+    # A filter that answers clone3 with an error on which the C library does not go back
     wrapped = cli.wrapped(under_filter("EPERM", "clone3"))
-    # When something is counted / Then all is, and only the free space, which takes a thread, is not
     survey = wrapped.run("survey", "--json", str(target)).expect(0).object()
     assert (survey["files"], survey["directories"]) == (FILES, DIRECTORIES)
     wrapped.run("estimate", "--json", str(target)).expect(0).object()
@@ -241,11 +231,9 @@ def test_a_filter_that_refuses_threads_is_the_reason_that_parallel_gives(
     cli: Cli, target: Path
 ) -> None:
     needs_engine()
-    # Given such a filter / When the engine deletes, which works in threads
     wrapped = cli.wrapped(under_filter("EPERM", "clone3"))
     options = ("--strategy", "parallel", "--yes", "--json")
     report = wrapped.run("delete", *options, str(target)).expect(1).report()
-    # Then everything is left, and the explanation says why
     assert len(list(target.rglob("*"))) == FILES + DIRECTORIES - 1
     assert report["explanation"] == (
         "10 entries are left. The tool reported: tui-fs-engine: no thread can be started: "
@@ -271,12 +259,10 @@ def with_signals(inherited: str) -> list[str]:
 def test_inherited_signals_change_no_outcome(
     cli: Cli, target: Path, strategy: str, inherited: str
 ) -> None:
-    # Given a parent process that ignores or blocks signals / When a command is run by it
     wrapped = cli.wrapped(with_signals(inherited))
     counted = wrapped.run("survey", "--json", str(target)).expect(0).object()
     options = ("--strategy", strategy, "--yes", "--json")
     finished = wrapped.run("delete", *options, str(target)).expect(0)
-    # Then the counts, the report and the state are those of an ordinary run
     assert (counted["files"], counted["directories"]) == (FILES, DIRECTORIES)
     assert finished.report()["outcome"] == "done"
     assert cli.state_of(cli.only_job()) == "done"
@@ -286,7 +272,6 @@ def test_inherited_signals_change_no_outcome(
 def test_an_interrupt_ends_a_job_though_the_parent_process_blocks_it(
     cli: Cli, target: Path
 ) -> None:
-    # Given a job that was started where all signals are blocked
     many_directories(target / "more", 10, 100)
     options = ("--strategy", "rm", "--yes", "--rate", "20")
     command = [*with_signals("all blocked"), cli.program, "delete", *options, str(target)]
@@ -299,7 +284,6 @@ def test_an_interrupt_ends_a_job_though_the_parent_process_blocks_it(
     job = cli.only_job()
     cli.supervisor_of(job)
     wait_until(lambda: len(cli.journal(job)) > 2, "the first step")
-    # When it is interrupted / Then it ends
     started.send_signal(signal.SIGINT)
     assert started.wait(DEADLINE_S) == 130
     assert cli.state_of(job) == "cancelled"
@@ -308,15 +292,13 @@ def test_an_interrupt_ends_a_job_though_the_parent_process_blocks_it(
 
 @pytest.mark.root
 def test_without_proc_one_sentence_says_what_is_missing(cli: Cli, target: Path) -> None:
-    # Given a place where /proc is not mounted
+    # A place where /proc is not mounted
     wrapped = cli.wrapped(in_mount_namespace("umount -l /proc"))
     for arguments in commands(target):
-        # When a command runs there
         if arguments[0] == "jobs":
             wrapped.run(*arguments).expect(0)
             continue
         finished = wrapped.run(*arguments).expect(4)
-        # Then it says what is missing
         finished.assert_one_sentence()
         assert "/proc is not mounted" in finished.stderr
     # And nothing is deleted
@@ -327,13 +309,12 @@ def test_without_proc_one_sentence_says_what_is_missing(cli: Cli, target: Path) 
 @pytest.mark.root
 @pytest.mark.parametrize("options", ["subset=pid", "hidepid=2"])
 def test_a_part_of_proc_is_enough(cli: Cli, target: Path, options: str) -> None:
-    # Given a /proc that shows processes only, or only one's own
+    # A /proc that shows processes only, or only one's own
     needs_tool("setpriv", "util-linux")
     wrapper = in_mount_namespace(f"mount -t proc -o {options} proc /proc")
     if options == "hidepid=2":  # those who may trace others see them all the same
         wrapper += ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     wrapped = cli.wrapped(wrapper)
-    # When commands run there / Then they end well
     for arguments in commands(target):
         finished = wrapped.run(*arguments).expect(0)
         if arguments[0] == "survey":
@@ -342,10 +323,8 @@ def test_a_part_of_proc_is_enough(cli: Cli, target: Path, options: str) -> None:
 
 @pytest.mark.root
 def test_without_dev_null_one_sentence_says_how_to_make_it(cli: Cli, target: Path) -> None:
-    # Given a place without /dev/null
     wrapped = cli.wrapped(in_mount_namespace("mount -t tmpfs tmpfs /dev"))
     for arguments in commands(target):
-        # When a command runs there / Then it says so
         finished = wrapped.run(*arguments).expect(4)
         finished.assert_one_sentence()
         assert "mknod -m 666 /dev/null" in finished.stderr
@@ -355,15 +334,12 @@ def test_without_dev_null_one_sentence_says_how_to_make_it(cli: Cli, target: Pat
 def test_a_relative_path_below_a_deleted_directory_is_explained(
     cli: Cli, tmp_path: Path, target: Path
 ) -> None:
-    # Given a current directory that was deleted
     gone = tmp_path / "gone"
     gone.mkdir()
     wrapped = cli.wrapped(after_shell(f"rmdir {shlex.quote(str(gone))}"))
-    # When a relative path is named
     for arguments in (("survey", "x"), ("lab", "run", "rivals", "--dir", "x"), ("--import", "x")):
         gone.mkdir(exist_ok=True)
         finished = wrapped.run(*arguments, cwd=gone).expect(2)
-        # Then the sentence says that the current directory is gone
         finished.assert_one_sentence()
         assert "current directory" in finished.stderr
     # And an absolute path is counted
@@ -373,13 +349,10 @@ def test_a_relative_path_below_a_deleted_directory_is_explained(
 
 
 def test_root_of_a_user_namespace_claims_no_more_than_it_may(cli: Cli) -> None:
-    # Given root inside a user namespace
     wrapper = ["unshare", "--user", "--map-root-user"]
     if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
         lacks("user namespaces are switched off; enable them with: sysctl user.max_user_namespaces")
-    # When the doctor looks
     told = cli.wrapped(wrapper).run("doctor", "--json").expect(0).object()
-    # Then it names the mapping, and counts by nothing that needs root outside
     privileges = told["privileges"]
     assert privileges["uid"] == 0 and privileges["is_root"] is False
     assert "user namespace" in privileges["note"]
@@ -390,13 +363,10 @@ def test_root_of_a_user_namespace_claims_no_more_than_it_may(cli: Cli) -> None:
 
 @pytest.mark.root
 def test_root_without_capabilities_claims_no_more_than_it_may(cli: Cli) -> None:
-    # Given root as in a container that gives it no capabilities
     needs_root("dropping capabilities")
     needs_tool("setpriv", "util-linux")
     wrapped = cli.wrapped(["setpriv", "--bounding-set=-all", "--inh-caps=-all"])
-    # When the doctor looks
     told = wrapped.run("doctor", "--json").expect(0).object()
-    # Then it names what is missing
     assert told["privileges"]["is_root"] is False
     assert "CAP_DAC_OVERRIDE" in told["privileges"]["note"]
     usable = {one["kind"] for one in told["tracing"]["sources"] if one["usable"]}
@@ -404,11 +374,9 @@ def test_root_without_capabilities_claims_no_more_than_it_may(cli: Cli) -> None:
 
 
 def test_too_few_descriptors_are_not_blamed_on_a_tool(cli: Cli, target: Path) -> None:
-    # Given a process that may open too few files to start a program
     needs_engine()
     for number in (7, 8):
         fewer = cli.wrapped(after_shell(f"ulimit -n {number}"))
-        # When it counts / Then the limit is named, not an installation
         finished = fewer.run("survey", str(target)).expect(4)
         finished.assert_one_sentence()
         assert "ulimit -n" in finished.stderr and "nstall" not in finished.stderr

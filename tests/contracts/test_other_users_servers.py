@@ -29,11 +29,8 @@ def victim(tmp_path: Path) -> Path:
 
 
 def test_a_server_that_lies_to_rm_leads_measuring_nowhere(tmpfs: Path, victim: Path) -> None:
-    # Given a target on a file system whose program shows rm a link in the place of a scratch tree
     with user_server(tmpfs / "served", UID, lead=victim.parent) as target:
-        # When root measures what deleting costs there
         told = run(command_for(target, LONG_ENOUGH_S))
-        # Then what the link leads to is untouched
         assert victim.exists()
         # And it is measured, and nothing is left beside the target
         assert "prices" in told, told
@@ -41,22 +38,18 @@ def test_a_server_that_lies_to_rm_leads_measuring_nowhere(tmpfs: Path, victim: P
 
 
 def test_a_lab_is_refused_where_a_server_decides(cli: Cli, tmpfs: Path) -> None:
-    # Given such a file system, on which everything is root's / When a lab is to run there
     with user_server(tmpfs / "served", UID) as target:
         finished = cli.run("lab", "run", "race-your-strategies", "--dir", target.parent)
-        # Then it is refused, and nothing was made
         finished.expect(3).assert_one_sentence()
         assert "Others could exchange what is made" in finished.stderr
         assert os.listdir(target.parent) == ["target"]
 
 
 def test_a_link_that_a_users_server_shows_is_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given a link of root's, as the program of a user shows it
     (tmpfs / "real").mkdir()
     many_directories(tmpfs / "real" / "target", 2, 2)
     before = manifest(tmpfs / "real")
     with user_server(tmpfs / "served", UID, link=tmpfs / "real"):
-        # When a target is named by it / Then it is refused
         finished = cli.delete(tmpfs / "served" / "link" / "target", "rm").expect(3)
         finished.assert_one_sentence()
         assert "that somebody other than you and root can change" in finished.stderr
@@ -68,7 +61,6 @@ def test_a_link_that_a_users_server_shows_is_refused(cli: Cli, tmpfs: Path) -> N
 
 
 def test_a_tool_that_a_users_server_shows_is_not_run(tmpfs: Path) -> None:
-    # Given a program of root's, as the program of a user shows it / Then it is not trusted
     with user_server(tmpfs / "served", UID) as target:
         why = why_untrusted(str(target / "file"))
         assert why is not None

@@ -68,12 +68,9 @@ def assert_refused_as_busy(report: Json, by: str) -> None:
 def test_a_job_in_the_way_is_refused_and_the_first_goes_on(
     cli: Cli, tree: Path, first: str, second: str
 ) -> None:
-    # Given a job at work in a directory
     job = start_slowly(cli, tree / first)
-    # When another one wants the same, or what is inside, or what is around it
     left = entries_at(tree)
     finished = cli.delete(tree / second, "find").expect(3)
-    # Then it is refused by the first one's name, and the first goes on to its end
     assert_refused_as_busy(finished.report(), by=job)
     assert cli.state_of(job) == "running"
     wait_until(lambda: entries_at(tree) < left, "the first job going on")
@@ -83,16 +80,13 @@ def test_a_job_in_the_way_is_refused_and_the_first_goes_on(
 
 
 def test_a_detached_job_in_the_way_is_told_by_the_exit_code(cli: Cli, tree: Path) -> None:
-    # Given a job at work / When another one is started detached on the same directory
     job = start_slowly(cli, tree)
     finished = cli.run("delete", "--strategy", "rm", "--yes", "--detach", tree)
-    # Then whoever started it learns at once that it was refused
     assert finished.code == 3, f"told to be started: {finished.stderr}"
     cancel(cli, job)
 
 
 def test_a_paused_job_is_in_the_way_too(cli: Cli, tree: Path) -> None:
-    # Given a paused job / When another one wants the same / Then refused, and nothing moves
     job = start_slowly(cli, tree)
     cli.run("pause", job).expect(0)
     left = entries_at(tree)
@@ -102,30 +96,26 @@ def test_a_paused_job_is_in_the_way_too(cli: Cli, tree: Path) -> None:
 
 
 def test_one_directory_under_two_names_is_one(cli: Cli, tmpfs: Path, tree: Path) -> None:
-    # Given a job at work, and the directory around it mounted a second time
     needs_root("mounting")
     job = start_slowly(cli, tree)
     again = mount_bind(tmpfs, tmpfs.parent / "again")
     try:
-        # When another one wants the same directory by its other name
         finished = cli.delete(again / tree.name, "rm")
     finally:
         unmount_below(again)
         again.rmdir()
-    # Then it is refused
     assert finished.expect(3).report()["refusal"]["rule"] == "busy"
     cancel(cli, job)
 
 
 def test_jobs_beside_each_other_run_together(cli: Cli, tmpfs: Path) -> None:
-    # Given jobs in two directories whose names begin alike, slow even before the rate's brake
+    # Jobs in two directories whose names begin alike, slow even before the rate's brake
     # comes, for each file takes a process
     places = [tmpfs / name for name in ("directory-1", "directory-10")]
     for place in places:
         flat(place, 400)
     slowly = ("xargs", "--batch-size", "1", "--rate", "50")
     jobs = [start_slowly(cli, place, *slowly) for place in places]
-    # Then both are at work at one moment, and both end well
     assert [cli.state_of(job) for job in jobs] == ["running", "running"]
     for job in jobs:
         cli.run("rate", job, "off").expect(0)
@@ -135,7 +125,6 @@ def test_jobs_beside_each_other_run_together(cli: Cli, tmpfs: Path) -> None:
 
 @pytest.mark.parametrize("end", ("done", "cancelled", "died"))
 def test_after_a_job_has_ended_another_may_run(cli: Cli, tree: Path, end: str) -> None:
-    # Given a job that has ended, or whose supervisor was killed
     job = start_slowly(cli, tree, "xargs")
     if end == "died":
         os.kill(cli.supervisor_of(job), signal.SIGKILL)
@@ -146,23 +135,19 @@ def test_after_a_job_has_ended_another_may_run(cli: Cli, tree: Path, end: str) -
     cli.run("attach", job)
     assert cli.state_of(job) == end
     tree.mkdir(exist_ok=True)
-    # When another one wants the same directory / Then it runs
     assert cli.delete(tree, "rm").expect(0).report()["outcome"] == "done"
     assert not tree.exists()
 
 
 def test_of_jobs_started_at_the_same_moment_at_most_one_runs(cli: Cli, tree: Path) -> None:
-    # Given the folders of four jobs on one directory, and on what is in it
     targets = (tree, tree, tree / "directory-00001", tree)
     folders = [create(plan_of(target, StrategyName("find"))) for target in targets]
-    # When their supervisors are started together, and told to go together
     supervisors = [_start_supervisor(folder) for folder in folders]
     for supervisor in supervisors:
         assert supervisor.stdout is not None and supervisor.stdout.read(1) == READY
     for supervisor in supervisors:
         assert supervisor.stdin is not None
         _tell(supervisor.stdin.fileno())
-    # Then no two have begun a step, whichever it is
     wait_until(lambda: all(one["state"] != "running" for one in cli.jobs()), "the jobs' ends")
     journals = [cli.journal(folder.job_id) for folder in folders]
     began = [any(event["type"] == "StepStarted" for event in journal) for journal in journals]

@@ -103,11 +103,9 @@ def report_of(plan: Plan) -> Json:
 def test_what_a_policy_forbids_is_refused(
     cli: Cli, target: Path, before: Manifest, rule: str, answer: str
 ) -> None:
-    # Given a policy of the person's own
     path = write_policy(target, FORBIDDING[rule])
     # When somebody wants to delete against it, or only to see what would run
     finished = cli.run("delete", "--strategy", "rm", answer, target)
-    # Then one sentence names the policy, nothing was touched, and no job was made
     finished.expect(3).assert_one_sentence()
     assert str(path) in finished.stderr
     assert manifest(target) == before
@@ -115,7 +113,6 @@ def test_what_a_policy_forbids_is_refused(
 
 
 def test_what_a_policy_does_not_forbid_is_deleted(cli: Cli, target: Path) -> None:
-    # Given a policy that speaks of other places and other sizes / When deleted / Then gone
     write_policy(target, PERMITTING)
     cli.delete(target, "rm").expect(0)
     assert not target.exists()
@@ -125,9 +122,7 @@ def test_what_a_policy_does_not_forbid_is_deleted(cli: Cli, target: Path) -> Non
 def test_a_damaged_policy_stops_every_deletion(
     cli: Cli, target: Path, before: Manifest, damage: str
 ) -> None:
-    # Given a policy that cannot be understood
     path = write_policy(target, DAMAGED[damage])
-    # When somebody wants to delete / Then it is a usage error with one sentence
     finished = cli.run("delete", "--strategy", "rm", "--yes", target)
     finished.expect(2).assert_one_sentence()
     assert str(path) in finished.stderr
@@ -144,10 +139,8 @@ def test_a_policy_that_is_no_file_or_points_nowhere_is_damaged(
         lambda: os.mkfifo(path),
     )
     for make in makers:
-        # Given a directory, a dangling link or a FIFO in the policy's place
         path.rmdir() if path.is_dir() else path.unlink()
         make()
-        # When somebody wants to delete / Then a usage error
         finished = cli.run("delete", "--strategy", "rm", "--yes", target)
         finished.expect(2).assert_one_sentence()
         assert manifest(target) == before
@@ -156,9 +149,7 @@ def test_a_policy_that_is_no_file_or_points_nowhere_is_damaged(
 def test_the_name_must_be_confirmed_where_the_policy_wants_it(
     cli: Cli, target: Path, before: Manifest
 ) -> None:
-    # Given a policy that wants the name of a target of more than 8 entries
     write_policy(target, "type_name_above_entries = 8")
-    # When --yes stands alone, or with another name / Then refused
     for options in ([], ["--confirm", "tt"], ["--confirm", str(target)], ["--confirm", ""]):
         finished = cli.run("delete", "--strategy", "rm", "--yes", *options, target)
         finished.expect(3).assert_one_sentence()
@@ -176,7 +167,6 @@ def test_the_name_must_be_confirmed_where_the_policy_wants_it(
 def test_the_administrators_policy_binds_too(
     cli: Cli, tmp_path: Path, target: Path, before: Manifest, text: str, code: int
 ) -> None:
-    # Given a policy in /etc, and one of the person's own that permits everything
     etc = tmp_path / "etc"
     (etc / "tui-fs").mkdir(parents=True)
     for name in ("passwd", "group", "nsswitch.conf", "localtime"):
@@ -187,9 +177,7 @@ def test_the_administrators_policy_binds_too(
     write_policy(target, "allowed = ['/']\nread_only = false\nnever = []")
     setup = f"mount --bind {shlex.quote(str(etc))} /etc"
     there = cli.wrapped(in_mount_namespace(setup))
-    # When somebody wants to delete
     finished = there.run("delete", "--strategy", "rm", "--yes", target).expect(code)
-    # Then the administrator's file decides, and is named
     if code == 0:
         assert not target.exists()
         return
@@ -202,13 +190,11 @@ def test_the_administrators_policy_binds_too(
 def test_the_supervisor_itself_asks_the_policy(
     cli: Cli, target: Path, before: Manifest, rule: str
 ) -> None:
-    # Given a plan of somebody who did not look at the policy
+    # A plan of somebody who did not look at the policy
     plan = plan_of(target)
     texts = FORBIDDING | {"name not typed": "type_name_above_entries = 8", "damaged": "never"}
     write_policy(target, texts[rule])
-    # When its supervisor is started
     report = report_of(plan)
-    # Then it refuses by the rule's name, and nothing was touched
     assert report["outcome"] == "refused"
     expected = {"damaged": "badinput", "read only": "read-only"}
     assert report["refusal"]["rule"] == expected.get(rule, "policy")
@@ -217,7 +203,6 @@ def test_the_supervisor_itself_asks_the_policy(
 
 
 def test_the_supervisor_runs_what_the_policy_permits(cli: Cli, target: Path) -> None:
-    # Given a policy that wants every name / When the plan says it was typed / Then it runs
     plan = replace(plan_of(target), name_typed=True)
     write_policy(target, PERMITTING.replace("100", "0"))
     start(plan, lambda: True)
@@ -226,15 +211,12 @@ def test_the_supervisor_runs_what_the_policy_permits(cli: Cli, target: Path) -> 
 
 
 def test_a_policy_made_while_a_job_is_paused_forbids_to_resume(cli: Cli, tmpfs: Path) -> None:
-    # Given a paused job
     target = tmpfs / "t"
     many_directories(target, 20, 2_000)
     options = ("--strategy", "rm", "--yes", "--detach", "--rate", "100")
     job = cli.run("delete", *options, target).expect(0).stdout.decode().strip()
     cli.run("pause", job).expect(0)
-    # When deleting is switched off meanwhile
     write_policy(target, "read_only = true")
-    # Then it stays paused, and can be cancelled
     cli.run("resume", job).expect(3).assert_one_sentence()
     assert cli.state_of(job) == "paused"
     cli.run("cancel", job).expect(0)
@@ -246,7 +228,6 @@ def test_a_policy_made_while_a_job_is_paused_forbids_to_resume(cli: Cli, tmpfs: 
 def test_the_read_only_variable_refuses(
     cli: Cli, target: Path, before: Manifest, answer: str
 ) -> None:
-    # Given TUI_FS_READ_ONLY / When somebody wants to delete / Then refused
     finished = cli.run(
         "delete", "--strategy", "rm", answer, target, environment={"TUI_FS_READ_ONLY": "1"}
     )
@@ -260,7 +241,6 @@ def test_the_read_only_variable_refuses(
 def test_the_read_only_variable_binds_the_supervisor(
     target: Path, before: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a plan / When its supervisor finds TUI_FS_READ_ONLY / Then refused
     plan = plan_of(target)
     monkeypatch.setenv("TUI_FS_READ_ONLY", "1")
     assert report_of(plan)["refusal"]["rule"] == "read-only"
@@ -287,19 +267,17 @@ def read_only_screens(cli: Cli, tmp_path: Path) -> Iterator[Callable[[Path], Ter
 def test_read_only_screens_never_delete(
     cli: Cli, target: Path, before: Manifest, read_only_screens: Callable[[Path], Terminal]
 ) -> None:
-    # Given the screens with --read-only, opened on the preview of a target
+    # The screens with --read-only, opened on the preview of a target
     terminal = read_only_screens(target.parent)
     terminal.wait_for("complete")
     terminal.press("d")
     terminal.wait_for("counted")
-    # When somebody presses what would confirm
     terminal.press("Enter")
     shown = terminal.wait_for("Deleting is switched off")
     assert "--read-only" in shown
     for key in ("y", "Tab", "Enter", "d", "Enter"):
         terminal.press(key)
     terminal.wait_for("Deleting is switched off")
-    # Then no question came up, no job was made and everything is there
     assert "Delete for ever?" not in terminal.text()
     assert manifest(target) == before
     assert not cli.jobs_directory.exists()
@@ -308,13 +286,10 @@ def test_read_only_screens_never_delete(
 def test_start_and_end_are_audited_and_no_name_can_forge_a_line(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
-    # Given a target whose name looks like the end of a value, a new line and new keys
     target = Path(os.fsdecode(os.path.join(os.fsencode(tmpfs), FORGED)))
     chain(target, 1)
-    # When it is deleted
     cli.delete(target, strategy).expect(0)
     assert not target.exists()
-    # Then there is a line for the start and one for the end
     job = cli.only_job()
     events = cli.journal(job)
     types = [event["type"] for event in events]
@@ -338,7 +313,6 @@ def test_start_and_end_are_audited_and_no_name_can_forge_a_line(
 
 
 def test_a_refused_job_is_audited(cli: Cli, target: Path) -> None:
-    # Given a job that its supervisor refuses / When its journal is read / Then the end is audited
     plan = plan_of(target)
     write_policy(target, FORBIDDING["never the target"])
     report_of(plan)

@@ -46,11 +46,9 @@ def assert_refused(cli: Cli, target: Path, *words: str) -> None:
 def test_what_is_mounted_into_an_allowed_directory_from_outside_is_not_allowed(
     cli: Cli, place: Path
 ) -> None:
-    # Given an allowed directory in which another directory is mounted
     tree(place / "homes" / "alice")
     mount_bind(place / "homes", _made(place / "jails" / "home"))
     write_policy(place / "x", 'allowed = ["{place}/jails"]')
-    # When a part of that is to be deleted by the path in the allowed directory / Then refused
     assert_refused(cli, place / "jails" / "home" / "alice", f"is also {place}/homes/alice")
     # But a file system of its own may be deleted from, and what is elsewhere through its mount
     mount_bind(place / "jails", place / "again")
@@ -62,7 +60,6 @@ def test_what_is_mounted_into_an_allowed_directory_from_outside_is_not_allowed(
 
 
 def test_a_link_of_another_user_allows_nothing(cli: Cli, place: Path) -> None:
-    # Given an allowed path that is a link of an ordinary user
     target = tree(place / "precious" / "t")
     (place / "theirs").mkdir()
     os.chown(place / "theirs", UID, UID)
@@ -70,7 +67,6 @@ def test_a_link_of_another_user_allows_nothing(cli: Cli, place: Path) -> None:
     link.symlink_to(place)
     os.chown(link, UID, UID, follow_symlinks=False)
     write_policy(place / "x", 'allowed = ["{place}/theirs/scratch"]')
-    # When root deletes something to which the link leads / Then it is refused
     assert_refused(cli, target, "that somebody other than you and root can change")
     # But a link of root's allows what it leads to
     (place / "ours").symlink_to(place)
@@ -82,12 +78,10 @@ def test_a_link_of_another_user_allows_nothing(cli: Cli, place: Path) -> None:
 def test_the_upper_directory_of_an_overlay_is_protected_under_the_overlay(
     cli: Cli, place: Path
 ) -> None:
-    # Given an overlay whose upper directory must stay
     merged = mount_overlay(place, lambda lower: (lower / "dat").mkdir())
     target = tree(merged / "data")
     for never in ("{place}/upper", "{place}/upper/data/directory-00001"):
         write_policy(place / "x", f'never = ["{never}"]')
-        # When what is in it is to be deleted by the path in the overlay / Then it is refused
         assert_refused(cli, target, "under another name")
     # But not what is in another directory of the same name
     write_policy(place / "x", 'never = ["{place}/lower", "{place}/upper/dat"]')
@@ -99,25 +93,22 @@ def test_the_upper_directory_of_an_overlay_is_protected_under_the_overlay(
 def test_a_place_that_does_not_answer_keeps_no_job_from_starting(
     cli: Cli, place: Path, key: str
 ) -> None:
-    # Given a policy with a place on a FUSE file system whose program does not answer
+    # A policy with a place on a FUSE file system whose program does not answer
     target = tree(place / "work" / "t")
     (place / "link").symlink_to("served/link")
     with user_server(place / "served", UID, is_silent=True):
         places = ["served/keep", "link/keep", *(["work"] if key == "allowed" else [])]
         quoted = ", ".join(f'"{{place}}/{one}"' for one in places)
         write_policy(place / "x", f"{key} = [{quoted}]")
-        # When something elsewhere is deleted / Then it is
         cli.delete(target, "rm").expect(0)
         assert not target.exists()
 
 
 def test_nothing_is_measured_in_a_protected_directory_under_another_name(place: Path) -> None:
-    # Given a directory that must stay, and is mounted a second time
     many_directories(_made(place / "db") / "target", 2, 2)
     mount_bind(place / "db", place / "alias")
     write_policy(place / "x", 'never = ["{place}/db"]')
     before = manifest(place)
-    # When measuring beside a target by either path / Then a sentence refuses it
     for above in (place / "db", place / "alias"):
         told = run(command_for(above / "target"))
         assert "The policy protects" in told["problem"]
@@ -125,7 +116,6 @@ def test_nothing_is_measured_in_a_protected_directory_under_another_name(place: 
 
 
 def test_no_lab_runs_in_a_protected_directory(cli: Cli, place: Path) -> None:
-    # Given a directory that must stay / When a lab is to run in it / Then it is refused
     directory = _made(place / "db" / "part")
     write_policy(place / "x", 'never = ["{place}/db"]')
     finished = cli.run("lab", "run", "race-your-strategies", "--dir", directory).expect(3)
@@ -135,14 +125,11 @@ def test_no_lab_runs_in_a_protected_directory(cli: Cli, place: Path) -> None:
 
 
 def test_a_protected_directory_is_known_in_any_spelling(cli: Cli, place: Path) -> None:
-    # Given a protected directory, spelled with more slashes and dots than it needs
     target = tree(place / "db" / "t")
     before = manifest(target)
     write_policy(place / "x", 'never = ["{place}//db/./"]')
-    # When a part of it is named in another spelling
     for spelling in (f"/{target}", f"{place}/db/../db//t/", f"/proc/self/root{target}"):
         finished = cli.delete(spelling, "rm").expect(3)
-        # Then it is refused
         finished.assert_one_sentence()
         assert f"{target} lies in {place}/db, which must never be deleted" in finished.stderr
     assert manifest(target) == before

@@ -128,20 +128,17 @@ def differing(told: dict[str, int], counted: dict[str, int]) -> dict[str, tuple[
 
 
 def test_calls_and_processes_are_as_predicted(filesystem: Path, strategy: str) -> None:
-    # Given tools of the versions that the tables of calls were measured with
     name, kind = StrategyName(strategy), kind_of(filesystem)
     if not is_measured(STRATEGIES[name], installed_versions()):
         lacks("the tables of calls are for other versions of the tools")
     empty, target = filesystem / "empty", filesystem / "target"
     empty.mkdir()
     for number, shape in enumerate(SHAPES if kind == "tmpfs" else ON_EVERY_FILE_SYSTEM):
-        # When a tree of each shape is deleted
         options, is_inside = WAYS[number % len(WAYS)]
         SHAPES[shape](target)
         deleted = delete(target, name, options, empty, is_inside=is_inside)
         if options.keep_root:
             target.rmdir()
-        # Then what removes is exact, and opens, reads, stats and process starts are near
         told, other, processes = predicted(deleted, name, options, kind, is_inside=is_inside)
         assert of_the_tools(name, differing(told, deleted.calls)) == {}, (shape, options)
         rest = sum(n for call, n in deleted.calls.items() if call not in TELLING_CALLS)
@@ -170,7 +167,6 @@ def of_the_tools(
     ],
 )
 def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, ...]) -> None:
-    # Given large directories
     crowds: dict[str, Callable[[Path], None]] = {
         "flat": partial(flat, files=15_000),
         "long names": partial(long_names, names=8_000),
@@ -182,21 +178,17 @@ def test_memory_is_as_predicted(tmpfs: Path, shape: str, strategies: tuple[str, 
         if strategy == StrategyName("parallel") and find_engine() is None:
             continue
         crowds[shape](tmpfs / "target")
-        # When they are deleted
         deleted = delete(tmpfs / "target", strategy, Options(), tmpfs / "empty")
-        # Then the largest process was of the predicted magnitude
         told = STRATEGIES[strategy].peak_memory_bytes(Work(deleted.survey, filesystem="tmpfs"))
         actual = deleted.peak_memory_bytes
         assert abs(told - actual) <= max(5_000_000, actual // 2), (strategy, told, actual)
 
 
 def test_a_small_tool_is_not_as_large_as_the_interpreter_that_forked_it(tmpfs: Path) -> None:
-    # Given a tree that keeps rm busy for some hundredths of a second
     many_directories(tmpfs / "target", 100, 100)
     (tmpfs / "empty").mkdir()
-    # When it is deleted
     deleted = delete(tmpfs / "target", StrategyName("rm"), Options(), tmpfs / "empty")
-    # Then the peak is that of rm, and not of the Python process that became it
+    # The peak is that of rm, and not of the Python process that became it
     assert 1_000_000 < deleted.peak_memory_bytes < 5_000_000
 
 
@@ -213,7 +205,6 @@ def build(tree: CalibrationTree, root: Path) -> None:
 def test_counting_tiny_trees_is_as_good_as_a_formula(
     tmpfs: Path, strategy: str, keep_root: bool
 ) -> None:
-    # Given a model that was fitted to counted deletions of tiny trees
     name, target, empty = StrategyName(strategy), tmpfs / "target", tmpfs / "empty"
     empty.mkdir()
     samples: list[CountedRun] = []
@@ -225,14 +216,12 @@ def test_counting_tiny_trees_is_as_good_as_a_formula(
         if keep_root:
             target.rmdir()
     table = fit(STRATEGIES[name], samples)
-    # When other trees are deleted
     for shape in ("wide", "chain", "random", "empty directories"):
         SHAPES[shape](target)
         options = Options(keep_root=keep_root, batch_size=100, pace=ALONE)
         deleted = delete(target, name, options, empty)
         if keep_root:
             target.rmdir()
-        # Then it predicts their calls, those that remove exactly
         found = predicted_with(table, STRATEGIES[name], Work(deleted.survey, options))
         told, counted = found.calls, deleted.calls
         for removing in REMOVING_CALLS:

@@ -66,11 +66,10 @@ def run_as(
 def test_nothing_is_done_with_borrowed_privileges(
     cli: Cli, target: Path, words: tuple[str, ...]
 ) -> None:
-    # Given a start as from a setuid program: root's rights, another user's person
+    # A start as from a setuid program: root's rights, another user's person
     needs_root("becoming another user")
     before = manifest(target)
     command = [cli.program, *(word.format(target=target) for word in words)]
-    # When it is told anything at all / Then refused in one sentence
     finished = run_as(lambda: os.setresuid(NOBODY, 0, 0), command).expect(3)
     finished.assert_one_sentence()
     assert "borrowed privileges" in finished.stderr
@@ -79,14 +78,12 @@ def test_nothing_is_done_with_borrowed_privileges(
 
 
 def test_a_borrowed_group_is_borrowed_too(cli: Cli) -> None:
-    # Given a start as from a setgid program / When told to list / Then refused
     needs_root("changing groups")
     finished = run_as(lambda: os.setresgid(NOBODY, 0, 0), [cli.program, "jobs"]).expect(3)
     finished.assert_one_sentence()
 
 
 def test_root_itself_is_not_refused(cli: Cli) -> None:
-    # Given a start by root as such, with all ids alike / When told to list / Then it does
     needs_root("setting ids")
     run_as(lambda: os.setresuid(0, 0, 0), [cli.program, "jobs"]).expect(0)
 
@@ -106,13 +103,11 @@ def _with_capabilities(copy: Path) -> None:
 def test_a_copy_of_python_that_lends_rights_is_refused(
     tmpfs: Path, target: Path, lend: Callable[[Path], None]
 ) -> None:
-    # Given a copy of the interpreter that gives everybody root's rights, or one of them
     needs_root("lending rights")
     copy = tmpfs / "python"
     shutil.copy(os.path.realpath(sys.executable), copy)
     copy.chmod(0o755)
     lend(copy)
-    # When another user starts the program with it
     before = manifest(target)
     held = os.open(copy, os.O_RDONLY)  # the way to it is root's; the copy is everybody's
     os.set_inheritable(held, True)
@@ -137,7 +132,6 @@ def test_a_copy_of_python_that_lends_rights_is_refused(
         check=False,
     )
     os.close(held)
-    # Then refused in one sentence
     finished = Finished((), done.returncode, done.stdout, done.stderr.decode()).expect(3)
     finished.assert_one_sentence()
     assert "borrowed privileges" in finished.stderr
@@ -176,13 +170,11 @@ def ask_as_nobody(folder: Path, order: str) -> "subprocess.CompletedProcess[str]
 
 
 def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
-    # Given a running job of root's
     needs_root("becoming another user")
     flat(tmpfs / "t", 20_000)
     job = start_slowly(cli, tmpfs / "t")
     folder = cli.jobs_directory / job
     orders = ("cancel", "pause", "rate off", "gentle on", "nice 19", "ionice idle")
-    # When another user who was handed its directory gives orders / Then none reaches it
     for order in orders[:2]:
         assert "Permission denied" in ask_as_nobody(folder, order).stderr
     # And where the way is open all the same, each is told whose job it is
@@ -200,7 +192,6 @@ def test_another_user_has_no_say_in_a_job(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_those_who_say_nothing_do_not_keep_the_owner_from_it(cli: Cli, tmpfs: Path) -> None:
-    # Given a paused job, and some who connect and say nothing
     flat(tmpfs / "t", 20_000)
     job = start_slowly(cli, tmpfs / "t")
     cli.run("pause", job).expect(0)
@@ -208,7 +199,6 @@ def test_those_who_say_nothing_do_not_keep_the_owner_from_it(cli: Cli, tmpfs: Pa
     silent = [socket.socket(socket.AF_UNIX) for _ in range(5)]
     for client in silent:
         client.connect(f"/proc/self/fd/{held}/control.sock")
-    # When the owner speaks to it / Then it obeys
     cli.run("nice", job, "18").expect(0)
     cli.run("cancel", job).expect(0)
     for client in silent:
@@ -274,10 +264,9 @@ def place(tmpfs: Path) -> Iterator[Path]:
 def test_a_strategy_that_could_be_led_astray_is_refused(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
-    # Given a tree where somebody else can exchange a directory
+    # A tree where somebody else can exchange a directory
     target = build(place)
     before = manifest(target)
-    # When it is to be deleted by a strategy that works by path / Then refused, also when shown
     for option in ("--yes", "--dry-run"):
         finished = cli.run("delete", "--strategy", strategy, option, target).expect(3)
         finished.assert_one_sentence()
@@ -296,7 +285,6 @@ def test_a_strategy_that_could_be_led_astray_is_refused(
 def test_accepted_races_are_run(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
-    # Given the same trees / When the races are accepted / Then they are deleted, and audited so
     target = build(place)
     cli.delete(target, strategy, "--accept-races").expect(0)
     assert not target.exists()
@@ -310,7 +298,6 @@ def test_accepted_races_are_run(
 def test_where_only_root_can_write_nothing_is_refused(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
-    # Given a tree of root's, also in a sticky directory / When deleted by path / Then done
     target = build(place)
     report = cli.delete(target, strategy).expect(0).report()
     assert not target.exists()
@@ -322,7 +309,6 @@ def test_where_only_root_can_write_nothing_is_refused(
 def test_a_strategy_that_holds_directories_runs_anywhere(
     cli: Cli, place: Path, strategy: str, build: Callable[[Path], Path]
 ) -> None:
-    # Given the same trees / When deleted by descriptors / Then done, named from where it is safe
     needs_tools_of(strategy)
     target = build(place)
     report = cli.delete(target, strategy).expect(0).report()
@@ -350,7 +336,6 @@ def names_of_the_target(report: Json, target: Path) -> set[str]:
 def test_what_failed_is_told_by_its_absolute_path(
     cli: Cli, place: Path, strategy: str, options: tuple[str, ...]
 ) -> None:
-    # Given an immutable file in a tree that the tools have to name from its parent
     needs_tools_of(strategy)
     chattr = needs_tool("chattr", package="e2fsprogs")
     target = below_another_users(place)
@@ -358,10 +343,8 @@ def test_what_failed_is_told_by_its_absolute_path(
     frozen = subprocess.run([chattr, "+i", kept], capture_output=True, check=False)
     if frozen.returncode != 0:
         lacks("this tmpfs has no immutable files; enable it with Linux 6.6")
-    # When it is deleted
     finished = cli.delete(target, strategy, "--accept-races", *options)
     subprocess.run([chattr, "-i", kept], check=True)
-    # Then that file is left and told, and every path told is absolute
     report = finished.expect(1).report()
     assert report["outcome"] == "partial"
     paths = [error["path"] for error in report["errors"]]

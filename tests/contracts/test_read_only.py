@@ -70,11 +70,9 @@ def refused(cli: Cli, *arguments: str | Path) -> str:
 def test_only_what_cannot_delete_more_is_sent_to_a_job(
     cli: Cli, slow: tuple[str, Path], switch_on: Callable[[], None]
 ) -> None:
-    # Given a running job
     job, target = slow
     # When read-only mode is turned on
     switch_on()
-    # Then commands that could let it delete more or faster are refused
     for line in FORBIDDEN:
         command, *value = line.split()
         assert "ead-only" in refused(cli, command, job, *value)
@@ -95,7 +93,6 @@ def test_only_what_cannot_delete_more_is_sent_to_a_job(
 
 
 def test_a_died_job_is_not_resumed(cli: Cli, tmpfs: Path, switch_on: Callable[[], None]) -> None:
-    # Given a job that died
     target = tmpfs / "target"
     flat(target, 1_500)
     options = ("--batch-size", "1", "--rate", "500", "--detach", "--yes")
@@ -105,20 +102,17 @@ def test_a_died_job_is_not_resumed(cli: Cli, tmpfs: Path, switch_on: Callable[[]
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     cli.wait_for_state(job, "died")
     left = entries_in(target)
-    # When it is to be resumed in read-only mode / Then it is refused
     switch_on()
     refused(cli, "resume", job, "--yes")
     assert entries_in(target) == left
 
 
 def test_no_directory_is_changed(cli: Cli, tmpfs: Path, switch_on: Callable[[], None]) -> None:
-    # Given directories, one of which was set aside
     (tmpfs / "empty").mkdir()
     flat(tmpfs / "full", 3)
     flat(tmpfs / "away", 3)
     done = cli.run("aside", tmpfs / "away", "--yes", "--json").expect(0).object()
     before = manifest(tmpfs)
-    # When they are to be changed in read-only mode / Then that is refused
     switch_on()
     for words in (
         ("recreate", "--yes", tmpfs / "empty"),
@@ -135,13 +129,12 @@ def test_no_directory_is_changed(cli: Cli, tmpfs: Path, switch_on: Callable[[], 
 
 
 def test_an_estimate_measures_nothing(tmpfs: Path, switch_on: Callable[[], None]) -> None:
-    # Given a directory in one that is writable
     flat(tmpfs / "target", 3)
     before = tmpfs.stat().st_mtime_ns
     # When it is to be measured beside it in read-only mode
     switch_on()
     why = measure(str(tmpfs / "target"))
-    # Then it says why it was not, and nothing was made there
+    # It says why it was not, and nothing was made there
     assert "allows no writing" in why
     assert tmpfs.stat().st_mtime_ns == before
 
@@ -149,10 +142,9 @@ def test_an_estimate_measures_nothing(tmpfs: Path, switch_on: Callable[[], None]
 def test_a_client_cannot_send_what_read_only_mode_forbids(
     cli: Cli, slow: tuple[str, Path], switch_on: Callable[[], None]
 ) -> None:
-    # Given a running job and read-only mode
+    # A running job and read-only mode
     folder = find(slow[0])
     switch_on()
-    # When a program uses the function that sends / Then it is refused there
     for line in FORBIDDEN:
         with pytest.raises(Refused) as why:
             send(folder, read_command(line))
@@ -163,9 +155,7 @@ def test_a_client_cannot_send_what_read_only_mode_forbids(
 
 
 def test_a_damaged_policy_lets_jobs_be_ended_only(tmp_path: Path) -> None:
-    # Given a policy that cannot be understood
     write_policy(tmp_path, "never")
-    # When commands are checked / Then those that are always allowed do not need it
     for line in ALLOWED:
         check_command(read_command(line))
     with pytest.raises(BadInput):
@@ -173,7 +163,6 @@ def test_a_damaged_policy_lets_jobs_be_ended_only(tmp_path: Path) -> None:
 
 
 def test_the_option_of_the_screens_is_enough() -> None:
-    # Given no policy / When --read-only was given / Then the same holds
     check_command(Command("resume"))
     with pytest.raises(Refused) as why:
         check_command(Command("resume"), by_option=True)

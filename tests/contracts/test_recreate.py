@@ -27,16 +27,13 @@ def standing(spool: Path, start_python: StartPython) -> int:
 
 def test_an_emptied_directory_gets_a_small_index(cli: Cli, ext4: Path) -> None:
     """Given an ext4 directory that had 30,000 entries, its index is one block afterwards."""
-    # Given
     spool = ext4 / "spool"
     flat(spool, INDEXED_FILES)
     for entry in list(os.scandir(spool)):
         os.unlink(entry.path)
     before = spool.stat()
     assert before.st_size > 1 << 19
-    # When
     told = cli.run("recreate", spool, "--yes", "--json").expect(0).object()
-    # Then
     after = spool.stat()
     assert (told["type"], told["path"], told["moved_entries"]) == ("recreate", str(spool), 0)
     assert told["index_bytes_before"] == before.st_size

@@ -109,15 +109,12 @@ def test_refuses_to_empty_a_system_directory(harmless: HarmlessCli, path: str) -
 def test_refuses_a_dot_path(
     harmless: HarmlessCli, tmpfs: Path, path: str, json_option: list[str]
 ) -> None:
-    # Given a working directory that holds a directory x
     here = tmpfs / "outer" / "here"
     many_directories(here.parent, 1, 1)
     many_directories(here, 1, 1)
     (here / "x").mkdir()
     before = manifest(tmpfs)
-    # When a path that ends in a dot component is to be deleted there
     harmless.refuses(path, *json_option, cwd=here)
-    # Then nothing was touched
     assert manifest(tmpfs) == before
 
 
@@ -125,13 +122,10 @@ def test_refuses_a_dot_path(
 def test_refuses_an_ancestor_of_the_working_directory(
     harmless: HarmlessCli, tmpfs: Path, levels: int, json_option: list[str]
 ) -> None:
-    # Given a working directory some levels below the target
     target = tmpfs / "target"
     here = target.joinpath(*["below"] * levels)
     here.mkdir(parents=True)
-    # When the target is to be deleted from there
     harmless.refuses(str(target), *json_option, cwd=here)
-    # Then it is there still
     assert here.is_dir()
 
 
@@ -160,14 +154,11 @@ def test_refuses_what_holds_the_state_directory(
     json_option: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a state directory inside the target
     target = tmpfs / "target"
     state = target / "state"
     (state / "tui-fs" / "jobs").mkdir(parents=True)
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    # When the target, or the state directory itself, is to be deleted
     harmless.refuses(str(target / below), *json_option)
-    # Then it is there still
     assert (state / "tui-fs" / "jobs").is_dir()
 
 
@@ -175,12 +166,9 @@ def test_refuses_what_holds_the_state_directory(
 def test_refuses_a_symlink_and_says_where_it_points(
     harmless: HarmlessCli, tmpfs: Path, slash: str, json_option: list[str]
 ) -> None:
-    # Given a symlink to a directory
     sentinel = Sentinel(tmpfs)
     (tmpfs / "link").symlink_to(sentinel.root)
-    # When the symlink is to be deleted
     finished = harmless.refuses(f"{tmpfs}/link{slash}", *json_option)
-    # Then the message says what it points to, and both are there still
     assert str(sentinel.root) in finished.stderr
     assert (tmpfs / "link").is_symlink()
     sentinel.assert_whole()
@@ -217,13 +205,11 @@ def test_calls_a_path_that_is_not_there_a_usage_error(
 def test_needs_a_yes_where_no_terminal_can_be_asked(
     cli: Cli, tmpfs: Path, strategy: str, json_option: list[str]
 ) -> None:
-    # Given a tree
     many_directories(tmpfs / "target", 2, 2)
     before = manifest(tmpfs)
-    # When it is to be deleted without --yes and without a terminal
     options = ("--strategy", strategy, *json_option)
     finished = cli.run("delete", *options, tmpfs / "target").expect(2)
-    # Then it is not
+    # It is not
     finished.assert_one_sentence()
     assert "--yes" in finished.stderr
     assert manifest(tmpfs) == before

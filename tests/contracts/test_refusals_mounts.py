@@ -29,21 +29,18 @@ def many_directories_below(target: Path) -> None:
 
 
 def test_refuses_a_mount_point(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given a mounted file system
     needs_root("mounting")
     point = mount_tmpfs(tmpfs / "point")
     many_directories(point, 2, 2)
     before = manifest(point)
-    # When its mount point is to be deleted, or emptied
     for options in ((), ("--keep-root",)):
         cli.delete(point, strategy, *options).expect(3).assert_one_sentence()
-    # Then nothing was touched
     assert manifest(point) == before
 
 
 @pytest.mark.parametrize("kind", ("tmpfs", "bind", "bind-of-itself", "file-bind"))
 def test_refuses_a_tree_with_a_mount_inside(cli: Cli, ext4: Path, strategy: str, kind: str) -> None:
-    # Given a target in which something else is mounted, some levels down
+    # A target in which something else is mounted, some levels down
     needs_root("mounting")
     sentinel = Sentinel(ext4)
     target = ext4 / "target"
@@ -63,9 +60,7 @@ def test_refuses_a_tree_with_a_mount_inside(cli: Cli, ext4: Path, strategy: str,
             source = sentinel.root / "precious"
             subprocess.run(["mount", "--bind", source, point], check=True)
     before = manifest(target)
-    # When the target is to be deleted
     finished = cli.delete(target, strategy).expect(3)
-    # Then it is refused, the message names the mount point, and nothing was touched
     finished.assert_one_sentence()
     assert str(point) in finished.stderr
     assert manifest(target) == before
@@ -78,22 +73,18 @@ def test_refuses_a_tree_with_a_mount_inside(cli: Cli, ext4: Path, strategy: str,
     ids=lambda name: ascii(name)[2:-1],
 )
 def test_finds_a_mount_at_a_hostile_name(cli: Cli, ext4: Path, name: bytes) -> None:
-    # Given a bind mount of the same file system at a name that mountinfo escapes
     needs_root("mounting")
     sentinel = Sentinel(ext4)
     target = ext4 / "target"
     target.mkdir()
     mount_bind(sentinel.root, Path(os.fsdecode(os.path.join(os.fsencode(target), name))))
     before = manifest(target)
-    # When the target is to be deleted
     cli.delete(target, "rm").expect(3).assert_one_sentence()
-    # Then nothing was touched
     assert manifest(target) == before
     sentinel.assert_whole()
 
 
 def test_refuses_a_mount_in_a_target_reached_by_another_path(cli: Cli, ext4: Path) -> None:
-    # Given a target with a mount inside, that a bind mount shows at a second path
     needs_root("mounting")
     sentinel = Sentinel(ext4)
     original = ext4 / "original"
@@ -104,32 +95,26 @@ def test_refuses_a_mount_in_a_target_reached_by_another_path(cli: Cli, ext4: Pat
     second = ext4 / "second"
     second.mkdir()
     subprocess.run(["mount", "--rbind", original, second], check=True)
-    # When it is to be deleted by the second path
     cli.delete(second / "target", "find").expect(3).assert_one_sentence()
-    # Then nothing was touched
     sentinel.assert_whole()
 
 
 def test_refuses_a_read_only_mount(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given a tree on a file system that is then mounted read-only
+    # A tree on a file system that is then mounted read-only
     needs_root("mounting")
     point = mount_tmpfs(tmpfs / "point")
     many_directories(point / "target", 2, 2)
     subprocess.run(["mount", "-o", "remount,ro", point], check=True)
-    # When it is to be deleted
     finished = cli.delete(point / "target", strategy).expect(3)
-    # Then it is refused, for that reason
     finished.assert_one_sentence()
     assert "read-only" in finished.stderr
 
 
 def test_a_hidden_mount_inside_forbids_nothing(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a mount in a directory that is hidden by another mount, with a directory at the path
     needs_root("mounting")
     many_directories_below(ext4 / "above" / "level" / "target")
     sentinel = Sentinel(mount_tmpfs(ext4 / "above" / "level" / "target" / "point"))
     target = hidden_below(ext4)
-    # When the directory that is seen is deleted / Then it is gone, and nothing that is hidden
     cli.delete(target, strategy).expect(0)
     assert not target.exists()
     subprocess.run(["umount", ext4 / "above"], check=True)
@@ -137,32 +122,29 @@ def test_a_hidden_mount_inside_forbids_nothing(cli: Cli, ext4: Path, strategy: s
 
 
 def test_a_hidden_read_only_mount_around_forbids_nothing(cli: Cli, ext4: Path) -> None:
-    # Given a target whose path leads below a read-only mount that another mount hides
+    # A target whose path leads below a read-only mount that another mount hides
     needs_root("mounting")
     level = ext4 / "above" / "level"
     level.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", level], check=True)
     target = hidden_below(ext4)
-    # When it is deleted / Then it is gone
     cli.delete(target, "rm").expect(0)
     assert not target.exists()
 
 
 def test_a_read_only_mount_that_hides_a_writable_one_is_refused(cli: Cli, ext4: Path) -> None:
-    # Given a writable mount that a read-only one hides, with the target in the latter
+    # A writable mount that a read-only one hides, with the target in the latter
     needs_root("mounting")
     level = ext4 / "above" / "level"
     level.mkdir(parents=True)
     mount_tmpfs(level)
     target = hidden_below(ext4, options="ro")
-    # When it is to be deleted / Then it is refused, for that reason
     finished = cli.delete(target, "rm").expect(3)
     finished.assert_one_sentence()
     assert "read-only" in finished.stderr
 
 
 def test_a_bind_source_is_known_below_a_mount_that_hides_another(cli: Cli, ext4: Path) -> None:
-    # Given a part of the target mounted elsewhere, and a hidden mount with the longer path
     needs_root("mounting")
     level = ext4 / "above" / "level"
     level.mkdir(parents=True)
@@ -170,7 +152,6 @@ def test_a_bind_source_is_known_below_a_mount_that_hides_another(cli: Cli, ext4:
     target = hidden_below(ext4)
     mount_bind(target / "directory-00000", ext4 / "shown")
     before = manifest(target)
-    # When it is to be deleted / Then it is refused, and the other place is named
     finished = cli.delete(target, "rm").expect(3)
     finished.assert_one_sentence()
     assert str(ext4 / "shown") in finished.stderr
@@ -178,7 +159,6 @@ def test_a_bind_source_is_known_below_a_mount_that_hides_another(cli: Cli, ext4:
 
 
 def test_a_hidden_mount_in_a_target_of_another_path_is_refused(cli: Cli, ext4: Path) -> None:
-    # Given a mount in a directory that a bind mount shows at a second path, then hidden
     needs_root("mounting")
     target = ext4 / "above" / "level" / "target"
     many_directories_below(target)
@@ -187,16 +167,13 @@ def test_a_hidden_mount_in_a_target_of_another_path_is_refused(cli: Cli, ext4: P
     mount_tmpfs(target / "directory-00000")
     hidden_below(ext4)
     before = manifest(second / "level" / "target")
-    # When it is to be deleted by the second path
     finished = cli.delete(second / "level" / "target", "rm").expect(3)
-    # Then it is refused, and both mounts to be taken down are named
     finished.assert_one_sentence()
     assert f"umount {ext4 / 'above'} && umount {target / 'directory-00000'}" in finished.stderr
     assert manifest(second / "level" / "target") == before
 
 
 def test_a_mount_is_found_in_a_target_of_another_case(cli: Cli, mount_root: Path) -> None:
-    # Given a directory of a file system that ignores case, with a mount inside
     if not Path("/sys/fs/ext4/features/casefold").exists():
         pytest.skip("this kernel has no CONFIG_UNICODE")
     point = mount_image(mount_root / "casefold", "ext4", 64 << 20, "-O", "casefold")
@@ -206,7 +183,6 @@ def test_a_mount_is_found_in_a_target_of_another_case(cli: Cli, mount_root: Path
         subprocess.run(["chattr", "+F", folded], check=True)
         (folded / "Target" / "part").mkdir(parents=True)
         mount_tmpfs(folded / "Target" / "part")
-        # When it is to be deleted by another spelling / Then it is refused
         cli.delete(folded / "TARGET", "rm").expect(3).assert_one_sentence()
     finally:
         unmount_below(point)
@@ -216,7 +192,6 @@ def test_a_mount_is_found_in_a_target_of_another_case(cli: Cli, mount_root: Path
 def test_refuses_what_tui_fs_needs_under_another_name(
     cli: Cli, ext4: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    # Given jobs, of which all or a part is mounted a second time
     needs_root("mounting")
     monkeypatch.setenv("XDG_STATE_HOME", str(ext4 / "state"))
     many_directories(ext4 / "t", 2, 2)
@@ -224,13 +199,11 @@ def test_refuses_what_tui_fs_needs_under_another_name(
     (jobs,) = (ext4 / "state" / "tui-fs").glob("jobs")
     (job,) = jobs.iterdir()
     alias = mount_bind(jobs.parent / part.format(job=job.name), ext4 / "alias")
-    # When a job's directory, or one in it, is to be deleted or set aside by that name
     for target in ("tui-fs/jobs/{job}", "jobs/{job}", "{job}", "empty"):
         path = alias / target.format(job=job.name)
         if not path.exists():
             continue
         for command in (("delete", "--strategy", "rm", "--yes"), ("aside", "--yes")):
-            # Then it is refused, and the job is still there
             finished = cli.run(*command, path).expect(3)
             finished.assert_one_sentence()
             assert "is, under another name, part of the jobs of tui-fs" in finished.stderr
@@ -238,24 +211,20 @@ def test_refuses_what_tui_fs_needs_under_another_name(
 
 
 def test_refuses_a_part_of_the_program_under_another_name(cli: Cli, ext4: Path) -> None:
-    # Given a part of the program that is mounted a second time
     needs_root("mounting")
     package = Path(tui_fs.__file__).parent
     alias = mount_bind(package / "model", ext4 / "alias")
     (package / "model" / "__pycache__").mkdir(exist_ok=True)
-    # When a directory in it is to be deleted by that name / Then it is refused
     finished = cli.run("delete", "--strategy", "rm", "--dry-run", alias / "__pycache__").expect(3)
     finished.assert_one_sentence()
     assert "is, under another name, part of the program" in finished.stderr
 
 
 def test_a_subvolume_is_not_called_a_mount_point(cli: Cli, btrfs: Path) -> None:
-    # Given a subvolume, which nothing can be unmounted from
     subvolume = btrfs / "two words"
     subprocess.run(["btrfs", "-q", "subvolume", "create", str(subvolume)], check=True)
     many_directories(subvolume, 2, 2)
     before = manifest(subvolume)
-    # When it is to be deleted / Then the command that does that is named, and nothing was touched
     finished = cli.delete(subvolume, "rm").expect(3)
     finished.assert_one_sentence()
     assert f"btrfs subvolume delete '{subvolume}'" in finished.stderr

@@ -18,14 +18,11 @@ time.sleep(600)
 
 
 def test_a_process_that_holds_a_deleted_file_is_named(cli: Cli, tmp_path: Path) -> None:
-    # Given a file that a process keeps open
     target = tmp_path / "logs"
     target.mkdir()
     command = [sys.executable, "-c", HOLD, str(target / "app.log")]
     with waiting_process(command) as holder:
-        # When its directory is deleted
         report = cli.delete(target, "rm").expect(0).report()
-    # Then it is done, and the report names the process, its command, and every byte of it
     assert report["outcome"] == "done"
     (cause,) = [one for one in report["space_causes"] if one["pid"] == holder.pid]
     assert (cause["kind"], cause["bytes"]) == ("held-open", BYTES)

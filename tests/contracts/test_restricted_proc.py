@@ -79,7 +79,7 @@ def test_jobs_are_done_and_name_the_missing_figures(
 
 @pytest.mark.parametrize("kind", ("subset=pid", "stat masked"))
 def test_a_job_measures_its_tools_in_their_own_files(cli: Cli, target: Path, kind: str) -> None:
-    # Given enough to delete for some seconds: processes are measured once a second
+    # Enough to delete for some seconds: processes are measured once a second
     script, _ = RESTRICTIONS[kind]
     restricted = cli.wrapped(in_mount_namespace(script))
     many_directories(target / "more", 10, 50)
@@ -126,11 +126,9 @@ def test_a_whole_proc_has_all_figures(cli: Cli) -> None:
 
 @pytest.mark.parametrize("hidepid", ("noaccess", "invisible"))
 def test_processes_that_proc_hides_are_named(ordinary: tuple[Cli, Path], hidepid: str) -> None:
-    # Given an ordinary user, from whom /proc hides the processes of others
     user, target = ordinary
     script = f"mount -t proc -o hidepid={hidepid} proc /proc"
     restricted = user.wrapped(in_mount_namespace(script))
-    # When that user counts and deletes / Then the hidden processes are named
     survey = restricted.run("survey", "--json", target).expect(0).object()
     assert_named(survey["missing_figures"], {PROCESSES})
     estimate = restricted.run("estimate", "--json", target).expect(0).object()

@@ -28,7 +28,6 @@ def died(cli: Cli, tmpfs: Path) -> tuple[str, Path]:
 
 
 def test_resume_goes_on_with_the_rest(cli: Cli, died: tuple[str, Path]) -> None:
-    # Given a job that died / When it is resumed / Then a new job deletes the rest, as before
     job, target = died
     left = entries_in(target)
     assert left > 0
@@ -44,7 +43,6 @@ def test_resume_goes_on_with_the_rest(cli: Cli, died: tuple[str, Path]) -> None:
 
 
 def test_resume_asks_where_it_can(cli: Cli, died: tuple[str, Path]) -> None:
-    # Given a job that died / When resumed with no terminal and no --yes / Then exit 2
     job, target = died
     left = entries_in(target)
     cli.run("resume", job).expect(2).assert_one_sentence()
@@ -52,18 +50,15 @@ def test_resume_asks_where_it_can(cli: Cli, died: tuple[str, Path]) -> None:
 
 
 def test_resume_refuses_another_directory(cli: Cli, died: tuple[str, Path]) -> None:
-    # Given a job that died, and another directory in the place of its target
     job, target = died
     target.rename(target.parent / "old")
     target.mkdir()
     flat(target, 3)
-    # When it is resumed / Then it is refused and nothing is deleted
     cli.run("resume", job, "--yes").expect(3).assert_one_sentence()
     assert entries_in(target) == 3
 
 
 def test_resume_with_nothing_left_says_so(cli: Cli, died: tuple[str, Path]) -> None:
-    # Given a job that died, and a target that is gone / When resumed / Then exit 2
     job, target = died
     target.rename(target.parent.parent / "elsewhere")
     finished = cli.run("resume", job, "--yes").expect(2)
@@ -75,7 +70,6 @@ def test_resume_with_nothing_left_says_so(cli: Cli, died: tuple[str, Path]) -> N
 def test_a_restart_of_the_machine_is_told(
     cli: Cli, died: tuple[str, Path], same_boot: bool
 ) -> None:
-    # Given a job that died, in this run of the kernel or in another
     job, _ = died
     journal = cli.jobs_directory / job / "events.jsonl"
     first, _, rest = journal.read_text().partition("\n")
@@ -84,7 +78,6 @@ def test_a_restart_of_the_machine_is_told(
     if not same_boot:
         started["boot_id"] = "00000000-0000-0000-0000-000000000000"
     journal.write_text(f"{json.dumps(started)}\n{rest}")
-    # When its report is read / Then it says which, and how to go on
     report = cli.run("attach", job, "--json").expect(5).report()
     assert ("restarted" in report["explanation"]) is not same_boot
     assert f"tui-fs resume {job}" in report["explanation"]

@@ -61,12 +61,10 @@ def row(request: pytest.FixtureRequest, tmpfs: Path) -> Row:
 def test_all_are_deleted_and_nothing_between_them(
     cli: Cli, row: Row, strategy: str, keep_root: bool
 ) -> None:
-    # Given three targets among things that must stay
     counted = [census(target) for target in row.targets]
-    # When they are deleted in one job
     options = ("--accept-races", *(("--keep-root",) if keep_root else ()))
     report = delete(cli, strategy, row.targets, *options).expect(0).report()
-    # Then they are gone, or empty, and nothing else is
+    # They are gone, or empty, and nothing else is
     row.assert_only_these_are_gone(*(row.targets if keep_root else ()))
     if keep_root:
         assert [os.listdir(target) for target in row.targets] == [[], [], []]
@@ -91,7 +89,6 @@ def test_all_are_deleted_and_nothing_between_them(
 
 @pytest.mark.parametrize("strategy", ("find", "xargs", "parallel"))
 def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given three targets with files of two kinds
     needs_tools_of(strategy)
     targets = [tmpfs / name for name in "abc"]
     for target in targets:
@@ -99,10 +96,8 @@ def test_filters_hold_in_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
         for name in ("one.log", "below/two.log", "three.txt", "below/four.txt"):
             (target / name).touch()
     targets[1].chmod(0o777)  # no race by the way to it, but within it
-    # When one kind is deleted
     options = ("--name", "*.log", "--accept-races")
     report = delete(cli, strategy, targets, *options).expect(0).report()
-    # Then just that is gone, from each
     assert report["deleted_files"] == 6
     assert done(report) == [True, True, True]
     assert gone(report) == [False, False, False]
@@ -131,13 +126,11 @@ def locked(ext4: Path) -> Iterator[Path]:
 def test_an_entry_that_stays_is_named_and_its_target_with_it(
     cli: Cli, locked: Path, strategy: str, keep_root: bool, mode: int
 ) -> None:
-    # Given three targets, of which the second holds an immutable file
     locked.chmod(mode)
     targets = [locked / name for name in "abc"]
-    # When they are deleted
     options = ("--accept-races", *(("--keep-root",) if keep_root else ()))
     report = delete(cli, strategy, targets, *options).expect(1).report()
-    # Then all else is gone, and the file and its target are named
+    # All else is gone, and the file and its target are named
     assert report["outcome"] == "partial"
     assert done(report) == [True, False, True]
     assert gone(report) == [not keep_root, False, not keep_root]
@@ -154,13 +147,11 @@ def test_an_entry_that_stays_is_named_and_its_target_with_it(
 
 
 def test_three_hundred_of_one_name_go_at_once(cli: Cli, tmpfs: Path) -> None:
-    # Given many directories of one name, each beside something that must stay
     targets = [tmpfs / f"project-{number}" / "node_modules" for number in range(300)]
     for target in targets:
         target.parent.mkdir()
         flat(target, 3)
         (target.parent / "package.json").touch()
-    # When deleted / Then in few steps, and nothing else
     report = delete(cli, "rm", targets).expect(0).report()
     assert (report["deleted_files"], report["deleted_directories"]) == (900, 300)
     assert len(report["command"]) == 25
@@ -174,7 +165,6 @@ def test_three_hundred_of_one_name_go_at_once(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_one_of_another_file_system_counts_too(cli: Cli, tmpfs: Path, ext4: Path) -> None:
-    # Given targets on two file systems / When deleted / Then both, and the space is that of both
     targets = [tmpfs / "a", ext4 / "b"]
     for target in targets:
         flat(target, 50)

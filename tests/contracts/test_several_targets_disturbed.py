@@ -17,7 +17,7 @@ LONG = 5 * FILES
 def test_one_exchanged_before_its_step_is_left_untouched(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
-    # Given targets that anybody can exchange, so that each has steps of its own
+    # Targets that anybody can exchange, so that each has steps of its own
     place = tmpfs / "place"
     place.mkdir()
     place.chmod(0o777)
@@ -26,12 +26,10 @@ def test_one_exchanged_before_its_step_is_left_untouched(
         flat(target, FILES)
     sentinel = Sentinel(place)
     job = start(cli, strategy, targets, "--accept-races")
-    # When the second becomes another directory while the first one is deleted
     targets[1].rename(place / "moved")
     (targets[1] / "other").mkdir(parents=True)
     (targets[1] / "other" / "file").write_text("never confirmed")
     before = manifest(targets[1])
-    # Then the first is gone, and the others are as they were
     report = finish(cli, job, 1)
     assert not targets[0].exists()
     assert manifest(targets[1]) == before
@@ -45,18 +43,16 @@ def test_one_exchanged_before_its_step_is_left_untouched(
 
 
 def test_something_mounted_in_one_before_its_step_is_left_untouched(cli: Cli, tmpfs: Path) -> None:
-    # Given a job at work on the first of two targets, each with steps of its own
     needs_root("mounting")
     targets = [tmpfs / name for name in ("a", "b")]
     for target in targets:
         flat(target, FILES)
     job = start(cli, "rsync", targets)
-    # When something is mounted in the second
     (targets[1] / "inside").mkdir()
     mounted = mount_tmpfs(targets[1] / "inside")
     (mounted / "file").touch()
     try:
-        # Then the second is not touched, and it says why
+        # The second is not touched, and it says why
         report = cli.run("attach", job, "--json").report()
         assert report["outcome"] in ("partial", "cancelled")
         assert "inside" in report["explanation"]
@@ -68,7 +64,7 @@ def test_something_mounted_in_one_before_its_step_is_left_untouched(cli: Cli, tm
 
 
 def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
-    # Given a job that died when the first target was gone and the second was not
+    # A job that died when the first target was gone and the second was not
     targets = [tmpfs / name for name in ("a", "b", "c")]
     flat(targets[0], 3)
     flat(targets[1], FILES)
@@ -83,7 +79,6 @@ def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
     assert left > 0 and not targets[0].exists()
     report = cli.run("attach", job, "--json").expect(5).report()
     assert gone(report) == [None, None, None]
-    # When it is resumed / Then the rest is deleted, and it says what was gone already
     finished = cli.run("resume", job, "--yes", "--json").expect(0)
     report = finished.report()
     assert report["outcome"] == "done"
@@ -94,7 +89,6 @@ def test_resume_goes_on_with_those_that_are_left(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_a_pause_and_resume_bear_that_some_are_gone(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given a job of firm targets that is paused when the first is gone
     targets = [tmpfs / name for name in ("a", "b", "c")]
     flat(targets[0], 5)
     flat(targets[1], LONG)
@@ -104,7 +98,6 @@ def test_a_pause_and_resume_bear_that_some_are_gone(cli: Cli, tmpfs: Path, strat
     wait_until(lambda: entries_in(targets[1]) < LONG, "the second target's deletion")
     cli.run("pause", job).expect(0)
     assert entries_in(targets[1]) > 0, "too fast to be paused"
-    # When it goes on / Then to the end
     cli.run("resume", job).expect(0)
     assert finish(cli, job, 0)["outcome"] == "done"
     assert os.listdir(tmpfs) == []
@@ -113,16 +106,13 @@ def test_a_pause_and_resume_bear_that_some_are_gone(cli: Cli, tmpfs: Path, strat
 def test_one_exchanged_while_the_tools_have_yet_to_come_to_it_ends_the_job(
     cli: Cli, tmpfs: Path
 ) -> None:
-    # Given so many firm targets that several share a run
     targets = [tmpfs / f"t{number:02}" for number in range(50)]
     for number, target in enumerate(targets):
         flat(target, FILES if number == 0 else 2)
     job = start(cli, "rm", targets)
-    # When the second one is exchanged while the first is deleted by the same run
     targets[1].rename(tmpfs / "kept")
     targets[1].mkdir()
     (targets[1] / "never confirmed").touch()
-    # Then the job ends before it comes there, and says why
     report = cli.run("attach", job, "--json").expect(130).report()
     assert (targets[1] / "never confirmed").exists()
     assert entries_in(tmpfs / "kept") == 2

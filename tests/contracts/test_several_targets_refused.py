@@ -14,7 +14,6 @@ from tests.trees import flat
 
 
 def test_one_that_is_not_there_refuses_all(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    # Given three targets, of which one is not there / When deleted / Then nothing is
     for name in "ac":
         flat(tmpfs / name, 3)
     finished = delete(cli, strategy, [tmpfs / name for name in "abc"]).expect(2)
@@ -25,7 +24,7 @@ def test_one_that_is_not_there_refuses_all(cli: Cli, tmpfs: Path, strategy: str)
 
 @pytest.mark.parametrize("what", ("link", "mount point", "system"))
 def test_one_that_is_forbidden_refuses_all(cli: Cli, tmpfs: Path, what: str) -> None:
-    # Given targets, of which one may not be deleted
+    # Targets, of which one may not be deleted
     flat(tmpfs / "a", 3)
     forbidden = tmpfs / "b"
     if what == "link":
@@ -36,7 +35,6 @@ def test_one_that_is_forbidden_refuses_all(cli: Cli, tmpfs: Path, what: str) -> 
         mount_tmpfs(forbidden)
     else:
         forbidden = Path("/usr")
-    # When deleted, with nothing at hand that could do harm / Then refused
     try:
         delete(cli, "rm", [tmpfs / "a", forbidden], "--dry-run").expect(3)
         delete(cli, "rm", [forbidden, tmpfs / "a"], "--dry-run").expect(3)
@@ -50,7 +48,6 @@ def test_one_that_is_forbidden_refuses_all(cli: Cli, tmpfs: Path, what: str) -> 
     ("one", "two"), ((".", "."), (".", "below"), ("below", "."), ("x/../", ""))
 )
 def test_targets_in_each_other_are_refused(cli: Cli, tmpfs: Path, one: str, two: str) -> None:
-    # Given a directory named twice, or with one inside it / When deleted / Then refused
     (tmpfs / "a" / "x").mkdir(parents=True)
     flat(tmpfs / "a" / "below", 3)
     targets = [Path(os.path.join(tmpfs / "a", name).removesuffix("/.")) for name in (one, two)]
@@ -63,13 +60,11 @@ def test_targets_in_each_other_are_refused(cli: Cli, tmpfs: Path, one: str, two:
 
 
 def test_one_directory_under_two_names_is_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given a place that is mounted a second time
     needs_root("mounting")
     (tmpfs / "place").mkdir()
     flat(tmpfs / "place" / "a", 3)
     again = mount_bind(tmpfs / "place", tmpfs / "again")
     try:
-        # When a directory in it is named by both names / Then refused
         targets = [tmpfs / "place" / "a", again / "a"]
         assert "same directory" in delete(cli, "rm", targets).expect(3).stderr
     finally:
@@ -78,12 +73,10 @@ def test_one_directory_under_two_names_is_refused(cli: Cli, tmpfs: Path) -> None
 
 
 def test_another_job_in_one_of_them_is_in_the_way(cli: Cli, tmpfs: Path) -> None:
-    # Given a job at work on two directories
     targets = [tmpfs / name for name in ("a", "b")]
     for target in (*targets, tmpfs / "c"):
         flat(target, FILES)
     job = start(cli, "rsync", targets)
-    # When another one wants the one that is not begun yet, and a third / Then refused
     report = delete(cli, "rm", [tmpfs / "c", targets[1]]).expect(3).report()
     assert report["refusal"]["rule"] == "busy"
     assert entries_in(tmpfs / "c") == FILES
@@ -91,14 +84,12 @@ def test_another_job_in_one_of_them_is_in_the_way(cli: Cli, tmpfs: Path) -> None
 
 
 def test_a_large_total_needs_a_word_that_is_no_name(cli: Cli, tmpfs: Path) -> None:
-    # Given targets of which each is small, and a policy for their sum
     for name in "ab":
         flat(tmpfs / name, 60)
     policy = Path(os.environ["XDG_CONFIG_HOME"], "tui-fs", "policy.toml")
     policy.parent.mkdir(parents=True)
     policy.write_text("type_name_above_entries = 100\n")
     targets = [tmpfs / "a", tmpfs / "b"]
-    # When deleted without it, or with a name / Then refused
     assert "--confirm 'delete'" in delete(cli, "rm", targets).expect(3).stderr
     delete(cli, "rm", targets, "--confirm", "a").expect(3)
     assert [entries_in(target) for target in targets] == [60, 60]
@@ -108,7 +99,6 @@ def test_a_large_total_needs_a_word_that_is_no_name(cli: Cli, tmpfs: Path) -> No
 
 
 def test_a_policy_holds_for_each(cli: Cli, tmpfs: Path) -> None:
-    # Given a policy that forbids one of two / When deleted / Then neither is
     for name in "ab":
         flat(tmpfs / name, 3)
     policy = Path(os.environ["XDG_CONFIG_HOME"], "tui-fs", "policy.toml")
@@ -119,7 +109,6 @@ def test_a_policy_holds_for_each(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_more_than_a_thousand_are_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given more directories than one job takes / When deleted / Then refused at once
     targets = [tmpfs / str(number) for number in range(1001)]
     for target in targets:
         target.mkdir()
@@ -130,13 +119,11 @@ def test_more_than_a_thousand_are_refused(cli: Cli, tmpfs: Path) -> None:
 
 
 def test_paths_too_long_for_a_journal_are_refused(cli: Cli, tmpfs: Path) -> None:
-    # Given directories with long paths of names that JSON makes six times longer
     above = tmpfs.joinpath(*["\x01" * 250] * 10)
     few, many = (above / name for name in ("few", "many"))
     for place, number in ((few, 70), (many, 90)):
         for at in range(number):
             (place / str(at)).mkdir(parents=True)
-    # When too many are deleted / Then refused; and when as many as may be / Then followed
     finished = delete(cli, "xargs", sorted(many.iterdir())).expect(3)
     assert "bytes" in finished.stderr
     assert entries_in(many) == 90

@@ -34,14 +34,11 @@ def one_place(
 
 @pytest.mark.usefixtures("one_place")
 def test_a_job_is_listed_once_and_as_running(cli: Cli, tmpfs: Path) -> None:
-    # Given a job at work, whose state directory is the runtime directory, too
     target = tmpfs / "tree"
     many_directories(target, 3, 30_000)
     job = start_slowly(cli, target)
-    # When listed, again and again / Then once, and running
     for _ in range(2):
         assert [(one["id"], one["state"]) for one in cli.jobs()] == [(job, "running")]
-    # When another job wants the same directory / Then it is refused, and does not wait for ever
     cli.delete(target, "find").expect(3)
     assert cli.state_of(job) == "running"
     cli.run("cancel", job).expect(0)
@@ -50,10 +47,8 @@ def test_a_job_is_listed_once_and_as_running(cli: Cli, tmpfs: Path) -> None:
 
 @pytest.mark.usefixtures("one_place")
 def test_a_directory_can_be_put_aside_and_back(cli: Cli, tmpfs: Path) -> None:
-    # Given a directory, and one state directory under two names
     (tmpfs / "spool").mkdir()
     (tmpfs / "spool" / "x").touch()
-    # When put aside and back / Then neither waits for its own lock
     record = cli.run("aside", "--yes", "--json", tmpfs / "spool").expect(0).object()
     assert [one["id"] for one in cli.run("aside", "--list", "--json").expect(0).array()] == [
         record["id"]
@@ -82,14 +77,12 @@ fcntl.{function} = fail
 def test_without_locks_nothing_is_deleted(
     cli: Cli, tmp_path: Path, function: str, number: str, detach: tuple[str, ...]
 ) -> None:
-    # Given a state directory on a file system without locks, as NFS without a lock service
     flat(tmp_path / "t", 20)
     patched = tmp_path / "patched"
     patched.mkdir()
     text = _NO_LOCKS.format(function=function, number=number)
     (patched / "sitecustomize.py").write_text(text)
     without_locks = {"PYTHONPATH": str(patched)}
-    # When a job is started / Then one true sentence, exit 5, and nothing is deleted
     words = ("delete", "--strategy", "rm", "--yes", *detach)
     finished = cli.run(*words, tmp_path / "t", environment=without_locks).expect(5)
     said = finished.stderr + finished.stdout.decode()
@@ -102,11 +95,9 @@ def test_without_locks_nothing_is_deleted(
 
 
 def test_a_job_without_its_supervisor_has_died_and_its_tools_end(cli: Cli, tmpfs: Path) -> None:
-    # Given a job at work
     target = tmpfs / "tree"
     many_directories(target, 3, 30_000)
     job = start_slowly(cli, target)
-    # When its supervisor is killed / Then it is shown as died, and its target is soon free
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
     wait_until(lambda: cli.state_of(job) == "died", "the job being shown as died", 10)
     wait_until(

@@ -80,13 +80,11 @@ def write(path: Path, mebibytes: int) -> None:
 
 
 def test_nothing_to_explain(ext4: Path) -> None:
-    # Given a tree that nobody holds / When deleted / Then there are no causes
     write(ext4 / "t" / "big", 20)
     assert Before.of(ext4 / "t").causes() == ()
 
 
 def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
-    # Given 20 MiB of 25 that a child holds open
     file = ext4 / "t" / "big"
     write(file, 20)
     write(ext4 / "t" / "other", 5)
@@ -94,9 +92,7 @@ def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
     pid = start_python(_HOLD, file)
     before = Before.of(ext4 / "t")
     assert [one.path for one in before.held.held] == [str(file)]
-    # When the tree is deleted
     (cause,) = before.causes()
-    # Then the cause is that child, to the byte, and it alone
     assert (cause.kind, cause.pid, cause.bytes) == (DiscrepancyKind.HELD_OPEN, pid, blocks_bytes)
     assert cause.command == Path(f"/proc/{pid}/comm").read_text().strip()
     assert str(file) in cause.sentence
@@ -111,14 +107,12 @@ def test_a_held_file(ext4: Path, start_python: StartPython) -> None:
 
 
 def test_another_deleted_file(ext4: Path, start_python: StartPython) -> None:
-    # Given a file deleted before the start and held, and one of the tree that is held too
     old = ext4 / "t" / "old"
     write(old, 3)
     old_pid = start_python(_HOLD, old)
     old.unlink()
     write(ext4 / "t" / "new", 20)
     new_pid = start_python(_HOLD, ext4 / "t" / "new")
-    # When the tree is deleted / Then only the second is what keeps space of this deletion
     found = [(one.kind, one.pid) for one in Before.of(ext4 / "t").causes()]
     assert found == [
         (DiscrepancyKind.HELD_OPEN, new_pid),
@@ -127,11 +121,9 @@ def test_another_deleted_file(ext4: Path, start_python: StartPython) -> None:
 
 
 def test_hard_links_outside(ext4: Path) -> None:
-    # Given 20 MiB with another name outside the tree / When the tree is deleted
     write(ext4 / "t" / "big", 20)
     os.link(ext4 / "t" / "big", ext4 / "outside")
     (cause,) = Before.of(ext4 / "t").causes()
-    # Then these bytes are missing for that reason
     assert (cause.kind, cause.bytes) == (DiscrepancyKind.LINKS_OUTSIDE, 20 * MIB)
 
 
@@ -188,18 +180,16 @@ def test_few_examined_files_promise_nothing_of_the_rest(xfs: Path) -> None:
 
 
 def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:
-    # Given an ext4 that root has filled into the reserve of 32 MiB
     while (room := os.statvfs(small_ext4)).f_bfree * room.f_frsize > 12 * MIB:
         write(small_ext4 / f"filling{room.f_bfree}", 2)
     write(small_ext4 / "t" / "big", 8)
     assert os.statvfs(small_ext4).f_bavail == 0
-    # When 8 MiB are deleted
     before = Before.of(small_ext4 / "t")
     assert before.space is not None
     assert before.space.free_bytes == 0
     free_bytes = before.space.reserved_bytes
     (cause,) = before.causes()
-    # Then they have come back, and only root can use them
+    # They have come back, and only root can use them
     freed_bytes = os.statvfs(small_ext4).f_bfree * room.f_frsize - free_bytes
     assert (cause.kind, cause.bytes) == (DiscrepancyKind.RESERVED, freed_bytes)
     assert freed_bytes >= 8 * MIB
@@ -207,12 +197,10 @@ def test_the_reserve_of_a_full_file_system(small_ext4: Path) -> None:
 
 
 def test_others_that_write_meanwhile(ext4: Path) -> None:
-    # Given 20 MiB / When somebody writes 6 MiB beside it before the last look
     write(ext4 / "t" / "big", 20)
     before = Before.of(ext4 / "t")
     write(ext4 / "beside", 6)
     (cause,) = before.causes()
-    # Then that is the likely cause, with about its amount
     assert cause.kind is DiscrepancyKind.OTHERS_WROTE
     assert cause.bytes is not None
     assert 6 * MIB <= cause.bytes < 7 * MIB

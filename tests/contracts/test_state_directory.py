@@ -108,12 +108,9 @@ def assert_not_started(cli: Cli, target: Path) -> str:
 def test_a_job_without_room_is_kept_in_memory_and_found_there(
     cli: Cli, tiny: Path, runtime: Path, target: Path, useless: Callable[[Path], None]
 ) -> None:
-    # Given a state directory that cannot hold a job
     useless(tiny)
     in_memory = Cli(cli.program, runtime)
-    # When a job is started
     job = start_slowly(in_memory, target)
-    # Then it is kept in $XDG_RUNTIME_DIR, and all commands find it
     assert os.listdir(runtime / "tui-fs" / "jobs" / job) != []
     assert [listed["id"] for listed in cli.jobs()] == [job]
     cli.run("pause", job).expect(0)
@@ -129,10 +126,9 @@ def test_a_job_without_room_is_kept_in_memory_and_found_there(
 def test_where_no_place_can_hold_a_job_nothing_is_deleted(
     cli: Cli, tiny: Path, small: Path, useless: Callable[[Path], None]
 ) -> None:
-    # Given a state directory that cannot hold a job, and no other place (or one as useless)
+    # A state directory that cannot hold a job, and no other place (or one as useless)
     useless(tiny)
     runtime = Path(os.environ["XDG_RUNTIME_DIR"])
-    # When somebody wants to delete / Then one sentence, and nothing is deleted
     assert_not_started(cli, small)
     runtime.mkdir()
     _mount(runtime, "ro")
@@ -145,19 +141,15 @@ def test_where_no_place_can_hold_a_job_nothing_is_deleted(
 def test_a_job_whose_journal_cannot_be_begun_deletes_nothing(
     cli: Cli, tiny: Path, small: Path
 ) -> None:
-    # Given a state directory that has room for the plan, and for nothing more
     os.truncate(fill(tiny), fill(tiny).stat().st_size - 4096)
-    # When somebody wants to delete / Then one sentence, and nothing is deleted
     assert_not_started(cli, small)
 
 
 def test_a_job_in_memory_is_in_the_way_of_one_that_is_not(
     cli: Cli, tiny: Path, runtime: Path, target: Path
 ) -> None:
-    # Given a job that is kept in memory
     filler = fill(tiny)
     job = start_slowly(Cli(cli.program, runtime), target)
-    # When there is room again and another one wants the same directory / Then it is refused
     filler.unlink()
     refusal = cli.delete(target, "rm").expect(3).report()["refusal"]
     assert refusal["rule"] == "busy"
@@ -167,23 +159,19 @@ def test_a_job_in_memory_is_in_the_way_of_one_that_is_not(
 
 
 def test_jobs_in_memory_are_not_deleted_either(cli: Cli, tiny: Path, runtime: Path) -> None:
-    # Given a running job that is kept in memory
     fill(tiny)
     target = runtime.parent / "t"
     flat(target, 4000)
     job = start_slowly(Cli(cli.program, runtime), target)
     supervisor = Cli(cli.program, runtime).supervisor_of(job)
-    # When somebody wants to delete the jobs there
     folder = runtime / "tui-fs"
     finished = cli.run("delete", "--strategy", "rm", "--yes", "--detach", folder)
-    # Then it is refused, as it is in the state directory
     os.kill(supervisor, signal.SIGKILL)
     finished.expect(3).assert_one_sentence()
     assert (folder / "jobs" / job / "plan.json").exists()
 
 
 def test_the_state_may_lie_on_another_file_system(cli: Cli, tiny: Path, small: Path) -> None:
-    # Given a state directory on a file system of its own / When deleted / Then done, kept there
     assert tiny.stat().st_dev != small.stat().st_dev
     cli.delete(small, "rsync").expect(0)
     assert cli.state_of(cli.only_job()) == "done"
@@ -256,15 +244,13 @@ def link_in_a_writable_directory(path: Path) -> None:
 def test_a_state_directory_in_other_hands_is_refused(
     cli: Cli, state_home: Path, small: Path, prepare: Callable[[Path], None]
 ) -> None:
-    # Given a state directory that somebody else can exchange or write
+    # A state directory that somebody else can exchange or write
     needs_root("giving a directory away")
     prepare(state_home)
-    # When somebody wants to delete / Then one sentence, and nothing is deleted
     assert "this user" in assert_not_started(cli, small)
 
 
 def test_a_sticky_directory_for_all_will_do(cli: Cli, state_home: Path, small: Path) -> None:
-    # Given a state directory as /tmp is / When deleted / Then done: nobody can exchange its parts
     state_home.mkdir()
     state_home.chmod(0o1777)
     cli.delete(small, "rm").expect(0)
@@ -272,18 +258,15 @@ def test_a_sticky_directory_for_all_will_do(cli: Cli, state_home: Path, small: P
 
 
 def test_the_jobs_of_root_go_below_its_own_home(cli: Cli, tmp_path: Path, small: Path) -> None:
-    # Given root with the HOME of another user, as sudo may leave it
     theirs, home, accounts = tmp_path / "theirs", tmp_path / "roots", tmp_path / "passwd"
     owned(theirs)
     home.mkdir(mode=0o700)
     accounts.write_text(f"root:x:0:0:root:{home}:/bin/sh\nnobody:x:{NOBODY}:{NOBODY}::{theirs}:/\n")
     setup = f"mount --bind {shlex.quote(str(accounts))} /etc/passwd; unset XDG_STATE_HOME"
     there = cli.wrapped(in_mount_namespace(setup))
-    # When it deletes
     finished = there.run(
         "delete", "--strategy", "rm", "--yes", small, environment={"HOME": str(theirs)}
     )
-    # Then the job is kept below root's home, and nothing is in the other one
     finished.expect(0)
     assert len(os.listdir(home / ".local" / "state" / "tui-fs" / "jobs")) == 1
     assert os.listdir(theirs) == []
@@ -292,15 +275,12 @@ def test_the_jobs_of_root_go_below_its_own_home(cli: Cli, tmp_path: Path, small:
 def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
     cli: Cli, tiny: Path, target: Path
 ) -> None:
-    # Given a running job
     job = start_slowly(cli, target, "find")
-    # When its state directory becomes full in mid-run, while it is told this and that
     filler = fill(tiny)
     full_from = _removed(target)
     for value in range(11, 17):
         cli.run("nice", job, str(value)).expect(0)
     wait_until(lambda: _removed(target) > full_from + 600, "the tools going on")
-    # Then it goes on, and when there is room again nothing of what happened is lost
     filler.unlink()
     cli.run("rate", job, "off").expect(0)
     report = cli.run("attach", "--json", job).expect(0).report()
@@ -349,13 +329,11 @@ def start_impatient(target: Path) -> str:
 def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
     cli: Cli, tiny: Path, target: Path
 ) -> None:
-    # Given a job that loses patience after a second
     job = start_impatient(target)
     wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
-    # When its state directory becomes full and stays so
     fill(tiny)
     wait_until(lambda: processes_with(target) == [], "the end of its tools", deadline_s=10)
-    # Then its tools have been ended, and its end is recorded although there is no room
+    # Its tools have been ended, and its end is recorded although there is no room
     assert 0 < _removed(target) < FILES
     report = cli.run("attach", "--json", job).expect(130).report()
     assert report["outcome"] == cli.state_of(job) == "cancelled"
@@ -366,12 +344,10 @@ def test_a_job_that_nobody_can_follow_any_more_is_cancelled(
 
 
 def test_a_deletion_that_ends_on_a_full_disk_is_done(cli: Cli, tiny: Path, target: Path) -> None:
-    # Given a job whose state directory becomes full near its end, and stays so
     job = start_impatient(target)
     wait_until(lambda: removed_by(cli, job) > 0, "the deletion's beginning")
     cli.run("rate", job, "off").expect(0)
     fill(tiny)
-    # When everything is deleted / Then it is called done, and not died
     report = cli.run("attach", "--json", job).expect(1).report()
     assert not target.exists()
     assert report["outcome"] == cli.state_of(job) == "done"
@@ -391,11 +367,9 @@ def _longest_silence_s(events: list[Json]) -> float:
 def test_all_files_of_a_job_are_its_owners_alone_whatever_the_umask(
     cli: Cli, state_home: Path, target: Path
 ) -> None:
-    # Given a starter who takes no rights away from anybody
     without_umask = cli.wrapped(after_shell("umask 0"))
-    # When it starts a job
     job = start_slowly(without_umask, target, "rsync")
-    # Then nobody else may enter or read
+    # Nobody else may enter or read
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in state_home.rglob("*")}
     directories = {path for path in modes if path.is_dir()}
     assert {path.name for path in directories} == {"tui-fs", "jobs", job, "empty"}

@@ -77,7 +77,6 @@ def every_sort(root: Path) -> None:
 
 
 def test_names_of_every_sort(filesystem: Path) -> None:
-    # Given a tree with everything / When counted / Then nothing differs, whatever it lies on
     root = filesystem / "root"
     every_sort(root)
     same = assert_same(root, threads=THREADS)
@@ -87,12 +86,10 @@ def test_names_of_every_sort(filesystem: Path) -> None:
 
 
 def test_an_empty_directory(tmp_path: Path) -> None:
-    # Given nothing but a directory / When counted / Then nothing differs
     assert assert_same(tmp_path, threads=THREADS).survey.totals.entries == 1
 
 
 def test_a_chain_deeper_than_a_path(ext4: Path) -> None:
-    # Given 3,000 levels, with siblings that wait at every one / When counted / Then ...
     chain(ext4 / "deep", 3_000)
     assert assert_same(ext4 / "deep").survey.max_depth == 3_000
     (ext4 / "comb").mkdir()
@@ -101,7 +98,6 @@ def test_a_chain_deeper_than_a_path(ext4: Path) -> None:
 
 
 def test_a_directory_of_30_000_files_and_directories(tmpfs: Path) -> None:
-    # Given a directory that several threads read in parts / When counted / Then nothing differs
     flat(tmpfs / "root", 30_000)
     for number in range(3_000):
         (tmpfs / "root" / f"directory-{number}").mkdir()
@@ -111,7 +107,7 @@ def test_a_directory_of_30_000_files_and_directories(tmpfs: Path) -> None:
 
 
 def test_modes_owners_and_attributes(ext4: Path) -> None:
-    # Given directories of all modes, of somebody else, immutable, append-only
+    # Directories of all modes, of somebody else, immutable, append-only
     needs_root("chown, chattr")
     needs_tool("chattr", package="e2fsprogs")
     for mode in (0o700, 0o755, 0o775, 0o777, 0o1777, 0o2770):
@@ -125,14 +121,12 @@ def test_modes_owners_and_attributes(ext4: Path) -> None:
     for letter in ("i", "a"):
         (ext4 / "root" / letter).mkdir()
         subprocess.run(["chattr", f"+{letter}", ext4 / "root" / letter], check=True)
-    # When counted / Then nothing differs
     wanted = DirectoryFlag.SHARED | DirectoryFlag.IMMUTABLE | DirectoryFlag.APPEND_ONLY
     wanted |= DirectoryFlag.FOREIGN_OWNERS
     assert flags_in(assert_same(ext4 / "root").rows) & wanted == wanted
 
 
 def test_mounts_inside(ext4: Path) -> None:
-    # Given another file system inside, and a directory of the same one at a second place
     needs_root("mounting")
     root = ext4 / "root"
     flat(root, 20)
@@ -141,7 +135,6 @@ def test_mounts_inside(ext4: Path) -> None:
     flat(mount_tmpfs(root / "d" / "a mount"), 20)
     flat(ext4 / "precious", 20)
     mount_bind(ext4 / "precious", root / "d" / "bound")
-    # When counted / Then neither is entered, and nothing differs
     same = assert_same(root, threads=THREADS)
     assert (same.survey.totals.files, same.survey.totals.directories) == (20, 5)
     assert same.survey.complete
@@ -149,7 +142,6 @@ def test_mounts_inside(ext4: Path) -> None:
 
 
 def test_subvolumes(grounds: Grounds) -> None:
-    # Given subvolumes in each other, a snapshot, and one that is mounted
     needs_tool("btrfs", package="btrfs-progs")
     place = grounds.directory_on("btrfs")
     tree = place / "tree"
@@ -158,7 +150,6 @@ def test_subvolumes(grounds: Grounds) -> None:
         flat(path / "files", 10)
     subprocess.run(["btrfs", "-q", "subvolume", "snapshot", tree, tree / "snapshot"], check=True)
     mount_bind(tree / "inner" / "most", tree / "mounted")
-    # When counted / Then nothing differs
     same = assert_same(tree, threads=THREADS)
     assert same.survey.totals.files == 10
     assert flags_in(same.rows) & DirectoryFlag.SUBVOLUME
@@ -166,7 +157,6 @@ def test_subvolumes(grounds: Grounds) -> None:
 
 
 def test_both_layers_of_an_overlay(grounds: Grounds) -> None:
-    # Given an overlay of two file systems / When counted / Then nothing differs
     tree = grounds.directory_on("overlay").parent
     (tree / "from-below").write_bytes(b"changed")
     hostile_names(tree / "hostile")
@@ -174,7 +164,6 @@ def test_both_layers_of_an_overlay(grounds: Grounds) -> None:
 
 
 def test_sizes_beyond_64_bits(tmpfs: Path) -> None:
-    # Given sparse files of the largest size there is / When counted / Then nothing differs
     (tmpfs / "root").mkdir()
     for number in range(4):
         (tmpfs / "root" / f"file-{number}").touch()
@@ -194,7 +183,6 @@ def test_sizes_beyond_64_bits(tmpfs: Path) -> None:
     ],
 )
 def test_filters(tmpfs: Path, filters: Filters) -> None:
-    # Given filters / When counted / Then the same is selected
     every_sort(tmpfs / "root")
     same = assert_same(tmpfs / "root", filters=filters, threads=THREADS)
     assert same.survey.matched is not None
@@ -202,7 +190,6 @@ def test_filters(tmpfs: Path, filters: Filters) -> None:
 
 
 def test_two_roots(tmpfs: Path) -> None:
-    # Given two directories that share files / When counted together / Then nothing differs
     for name in ("one", "two"):
         many_directories(tmpfs / name, 30, 20)
     for number in range(20):
@@ -224,7 +211,7 @@ for path, row in assert_same(Path(sys.argv[1]), threads=(1, 3)).rows.items():
 
 
 def test_an_ordinary_user(tmpfs: Path) -> None:
-    # Given a user's tree with directories that may not be read, searched, written; sticky ones
+    # A user's tree with directories that may not be read, searched, written; sticky ones
     needs_root("becoming another user")
     root = tmpfs / "root"
     root.mkdir()
@@ -246,7 +233,6 @@ def test_an_ordinary_user(tmpfs: Path) -> None:
             path.chmod(mode)
     os.chown(root, UID, GID)
     tmpfs.chmod(0o755)
-    # When they count / Then nothing differs, and all that may be wrong is there
     repository = Path(__file__).parents[2]
     user = ordinary_user(Path(find_engine() or "/").parent, tmpfs)
     command: list[str | Path] = [*user, sys.executable, "-c", _BOTH, root, repository]
@@ -269,7 +255,6 @@ def flat_below(path: Path) -> None:
 
 @pytest.mark.parametrize("case", SETTLED, ids=lambda case: case.name)
 def test_every_pathology(case: Pathology, grounds: Grounds) -> None:
-    # Given a tree with something that must be found / When counted / Then both find the same
     with made(case, case.filesystems[0], grounds) as (_, what):
         expected = told_by("scandir", what.tree)
         told = told_by("engine", what.tree)

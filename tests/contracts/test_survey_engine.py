@@ -58,7 +58,6 @@ def _printing(message: bytes) -> str:
 def test_an_engine_that_cannot_be_used_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
 ) -> None:
-    # Given something in the place of the engine / When surveyed / Then a sentence says so
     _install(tmp_path, monkeypatch, script)
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
     with pytest.raises(TuiFsError, match=sentence) as error:
@@ -72,18 +71,15 @@ def test_an_engine_that_cannot_be_used_is_told(
 def test_an_engine_killed_before_it_says_anything_may_be_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an engine killed by a signal at once / When surveyed
     _install(tmp_path, monkeypatch, "#!/bin/sh\nkill -KILL $$\n")
     with pytest.raises(TuiFsError, match="ended unexpectedly") as error:
         list(SurveyRunner([str(tmp_path)], backend="engine").run())
-    # Then nobody is sent to install another
     assert error.value.advice == "Count again."
 
 
 def test_without_an_engine_the_walkers_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given no engine / When surveyed / Then Python counts, unless the engine is asked for
     monkeypatch.setattr(runner, "find_engine", lambda: None)
     *_, survey = SurveyRunner([str(tmp_path)]).run()
     assert (survey.backend, survey.complete) == ("scandir", True)
@@ -109,7 +105,6 @@ class TestEngine:
         return root
 
     def test_it_is_used_where_it_is(self, tmp_path: Path, cli: Cli) -> None:
-        # Given an engine / When counted / Then by it
         hostile_names(tmp_path / "t")
         *_, survey = SurveyRunner([str(tmp_path / "t")], checks_surroundings=False).run()
         assert survey.backend == "engine"
@@ -125,7 +120,6 @@ class TestEngine:
         return running, pid
 
     def test_its_death_is_told(self, many: Path) -> None:
-        # Given a survey under way / When the engine is killed / Then there is no result
         running, pid = self._begun(many)
         os.kill(pid, signal.SIGKILL)
         seen: list[Survey] = []
@@ -135,18 +129,16 @@ class TestEngine:
         assert pid not in children_of(os.getpid())
 
     def test_stopping_early_leaves_nothing(self, many: Path) -> None:
-        # Given a survey under way, even one that stands still / When nobody wants it any more
         before = len(os.listdir("/proc/self/fd"))
         running, pid = self._begun(many)
         os.kill(pid, signal.SIGSTOP)
         running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
-        # Then the engine has ended and every descriptor is closed
         assert pid not in children_of(os.getpid())
         assert len(os.listdir("/proc/self/fd")) == before
 
     @pytest.mark.parametrize("is_paused", [False, True])
     def test_it_ends_with_who_started_it(self, many: Path, is_paused: bool) -> None:
-        # Given a process that surveys in a group of its own, paused or not
+        # A process that surveys in a group of its own, paused or not
         with subprocess.Popen(
             [sys.executable, "-c", _WAITING, many],
             stdout=subprocess.PIPE,
@@ -160,12 +152,10 @@ class TestEngine:
                 wait_until(lambda: _state(pid) == "S", "an engine that waits for its workers")
                 os.killpg(process.pid, signal.SIGSTOP)
                 wait_until(lambda: _state(pid) == "T", "an engine that stands still")
-            # When it is killed / Then the engine ends too
             process.kill()
         wait_until(lambda: _state(pid) in "ZX", "the end of the engine")
 
     def test_another_directory_in_the_place_is_refused(self, tmp_path: Path, engine: str) -> None:
-        # Given a directory that is not the one that was chosen / When counted / Then it says so
         status = tmp_path.stat()
         pin = f"{status.st_dev}:{status.st_ino + 1}"
         finished = subprocess.run(
@@ -178,7 +168,6 @@ class TestEngine:
 
     @pytest.mark.parametrize("words", [[], ["--threads", "x", "/"], ["--odd", "/"]])
     def test_what_cannot_be_meant_is_wrong_usage(self, words: list[str], engine: str) -> None:
-        # Given arguments without a meaning / When run / Then nothing but a sentence
         finished = subprocess.run([engine, "survey", *words], capture_output=True, check=False)
         assert (finished.returncode, finished.stdout) == (2, b"")
         assert finished.stderr
@@ -207,7 +196,6 @@ def _state(pid: int) -> str:
 def test_both_backends_count_the_directories_that_an_acl_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend
 ) -> None:
-    # Given directories that a user's private group may write in, some with a list
     needs_root("giving directories away")
     if backend == "engine":
         needs_engine()
@@ -226,10 +214,9 @@ def test_both_backends_count_the_directories_that_an_acl_opens(
         (tree / name).chmod(0o775)
         if entry is not None:
             grant(tree / name, *entry)
-    # When counted for that user
     monkeypatch.setattr(os, "geteuid", lambda: DAEMON)
     *_, survey = SurveyRunner([str(tree)], checks_surroundings=False, backend=backend).run()
-    # Then those count whose list grants write access to somebody else
+    # Those count whose list grants write access to somebody else
     assert (survey.backend, survey.writable_by_others) == (backend, 2)
 
 
@@ -237,7 +224,6 @@ def test_both_backends_count_the_directories_that_an_acl_opens(
 def test_both_backends_count_the_directories_that_group_0_may_write_in(
     tmp_path: Path, backend: Backend
 ) -> None:
-    # Given a directory of root's whose group root may write in it / When counted / Then it counts
     if backend == "engine":
         needs_engine()
     needs_root("directories of group 0")

@@ -61,14 +61,11 @@ def sums(exported: bytes) -> dict[str, int]:
 
 
 def test_ncdu_reads_what_is_exported(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    # Given an exported tree
     ncdu = needs_tool("ncdu", package="ncdu")
     file = tmp_path / "out.json"
     cli.run("survey", tree, "--export", file).expect(0)
-    # When ncdu reads it and writes it again, and when ncdu looks at the tree itself
     again = subprocess.run([ncdu, "-0", "-e", "-f", file, "-o-"], capture_output=True, check=True)
     own = subprocess.run([ncdu, "-0", "-e", "-x", "-o-", tree], capture_output=True, check=True)
-    # Then all three say the same, name by name and field by field
     assert entries_of(again.stdout) == entries_of(own.stdout) == entries_of(file.read_bytes())
     # And the sums are those of the survey
     told = cli.run("survey", tree, "--json").expect(0).object()
@@ -89,14 +86,12 @@ def entries_of(exported: bytes) -> list[tuple[str, list[tuple[str, Any]]]]:
 
 
 def test_ncdu_shows_the_same_totals(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    # Given an exported tree, read by ncdu on a terminal
     ncdu = needs_tool("ncdu", package="ncdu")
     file = tmp_path / "out.json"
     cli.run("survey", tree, "--export", file).expect(0)
     told = cli.run("survey", tree, "--json").expect(0).object()
-    # When its totals are looked at
     screen = shown_by(ncdu, "--si", "-f", str(file))
-    # Then they are those of the survey; ncdu does not count the top as an item
+    # They are those of the survey; ncdu does not count the top as an item
     totals = re.search(r"disk usage: ([\d.]+ .?B) .*size: ([\d.]+ .?B) Items: (\d+)", screen)
     assert totals is not None, screen
     assert totals[1] == si(told["allocated_bytes"])
@@ -133,12 +128,10 @@ def shown_by(*command: str) -> str:
 
 
 def test_what_ncdu_exports_is_imported(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    # Given an export of ncdu's own
     ncdu = needs_tool("ncdu", package="ncdu")
     file = tmp_path / "own.json"
     with file.open("wb") as output:
         subprocess.run([ncdu, "-0", "-e", "-x", "-o-", tree], stdout=output, check=True)
-    # When it is imported, packed or not / Then it says what a survey of the tree says
     told = cli.run("survey", tree, "--json").expect(0).object()
     subprocess.run(["gzip", "-k", file], check=True)
     for name in (file, tmp_path / "own.json.gz"):
@@ -150,7 +143,6 @@ def test_what_ncdu_exports_is_imported(cli: Cli, tree: Path, tmp_path: Path) -> 
 
 
 def test_json_says_more(cli: Cli, tree: Path) -> None:
-    # Given a tree / When surveyed / Then the rankings, groups and inodes are there
     told = cli.run("survey", tree, "--json", "--top", "2").expect(0).object()
     assert told["inodes"] == told["entries"] - 1
     assert set(told["rankings"]) == {"entries", "inodes", "allocated", "oldest", "newest"}
@@ -175,11 +167,9 @@ def test_text_says_the_same(cli: Cli, tree: Path) -> None:
 
 
 def test_csv_and_json_of_all_directories(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    # Given a tree exported as CSV and as JSON
     told = cli.run("survey", tree, "--json").expect(0).object()
     cli.run("survey", tree, "--export", tmp_path / "out.csv").expect(0)
     cli.run("survey", tree, "--export", tmp_path / "out.json", "--format", "json").expect(0)
-    # Then each has all directories, and the first line says what the whole tree has
     _, first, *rest = csv.reader(io.StringIO((tmp_path / "out.csv").read_text(), newline=""))
     assert 1 + len(rest) == told["directories"]
     assert str(told["entries"]) in first
@@ -192,8 +182,6 @@ def test_csv_and_json_of_all_directories(cli: Cli, tree: Path, tmp_path: Path) -
 def test_an_import_can_be_exported_as_csv(cli: Cli, tree: Path, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     cli.run("survey", tree, "--export", file).expect(0)
-    # When both are written as CSV / Then all is the same, but for the place where an inode of
-    # several names is counted
     lines: list[list[tuple[str, ...]]] = []
     for source in ([tree], ["--import", file]):
         done = cli.run("survey", *source, "--export", "-", "--format", "csv").expect(0)
@@ -206,13 +194,11 @@ def test_an_import_can_be_exported_as_csv(cli: Cli, tree: Path, tmp_path: Path) 
 
 
 def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_path: Path) -> None:
-    # Given an export
     file = tmp_path / "out.json"
     done = cli.run("survey", tree, "--export", file).expect(0)
     assert done.stdout == b""
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = file.read_bytes()
-    # When the same is asked again / Then it is refused in one sentence, before anything is counted
     cli.run("survey", tree, "--export", file).expect(2).assert_one_sentence()
     assert file.read_bytes() == before
     # And with --force it is replaced; --json tells about it
@@ -226,10 +212,9 @@ def test_an_export_is_private_and_replaces_nothing(cli: Cli, tree: Path, tmp_pat
 
 @pytest.mark.parametrize("kind", ["ncdu", "csv", "json"])
 def test_an_export_into_the_tree_leaves_itself_out(cli: Cli, tree: Path, kind: str) -> None:
-    # Given the number of entries of a tree / When it is exported into itself
     entries = cli.run("survey", tree, "--json").expect(0).object()["entries"]
     export = ("--export", tree / "out", "--format", kind, "--json")
-    # Then the file that is written is not counted
+    # The file that is written is not counted
     assert cli.run("survey", tree, *export).expect(0).object()["entries"] == entries
     # And a file that it replaces is counted as it was, but none besides
     told = cli.run("survey", tree, *export, "--force").expect(0).object()
@@ -269,7 +254,6 @@ def test_what_cannot_be_is_one_sentence(cli: Cli, tmp_path: Path, arguments: lis
 
 
 def test_what_was_not_readable_ends_with_1(cli: Cli, tmp_path: Path) -> None:
-    # Given an export in which a directory could not be read / When imported / Then 1, and said
     file = tmp_path / "out.json"
     file.write_text('[1,2,{},[{"name":"/a"},[{"name":"b","read_error":true}]]]')
     done = cli.run("survey", "--import", file, "--json").expect(1)
@@ -287,10 +271,8 @@ def test_the_screens_say_what_cannot_be_imported(cli: Cli, tmp_path: Path) -> No
 
 
 def test_names_as_they_are_do_not_reach_a_terminal(cli: Cli, tmp_path: Path) -> None:
-    # Given a name that controls terminals, and standard output that is one
     (tmp_path / "t" / "\x9b31m\u202e").mkdir(parents=True)
     ours, theirs = os.openpty()
-    # When exported in the format that has names as they are
     done = subprocess.run(
         [cli.program, "survey", str(tmp_path / "t"), "--export", "-", "--format", "ncdu"],
         stdin=subprocess.DEVNULL,
@@ -300,7 +282,6 @@ def test_names_as_they_are_do_not_reach_a_terminal(cli: Cli, tmp_path: Path) -> 
         check=False,
     )
     os.close(theirs)
-    # Then it is refused with what to do, and the terminal gets nothing
     assert done.returncode == 2
     assert "Redirect standard output" in done.stderr
     with pytest.raises(OSError, match="Input/output error"):
@@ -312,10 +293,8 @@ def test_names_as_they_are_do_not_reach_a_terminal(cli: Cli, tmp_path: Path) -> 
 def test_an_export_that_cannot_be_written_names_standard_output(
     cli: Cli, tmp_path: Path, kind: str
 ) -> None:
-    # Given standard output on a disk that is full, and more than a buffer takes
     for number in range(300):
         (tmp_path / f"{number:0200}").mkdir()
-    # When exported / Then standard output is named, and no directory is called unreadable
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [cli.program, "survey", str(tmp_path), "--export", "-", "--format", kind],

@@ -61,14 +61,11 @@ def has_counted_removals(cli: Cli, job: str) -> bool:
 def test_the_job_outlives_its_viewer(
     cli: Cli, crowded: Path, strategy: str, number: signal.Signals
 ) -> None:
-    # Given a deletion that is followed in the foreground
     target = crowded / "target"
     with start_foreground(cli, target, strategy) as foreground:
-        # When the viewer dies in mid-run, with its whole session
         os.killpg(foreground.pid, number)
         foreground.communicate()
         assert entries_in(target) > 0, "the deletion ended before the signal"
-    # Then the job goes on to its end
     job = cli.only_job()
     cli.wait_for_state(job, "done")
     assert not target.exists()
@@ -82,15 +79,12 @@ def test_the_job_outlives_its_viewer(
 
 
 def test_the_job_outlives_a_reader_that_goes_away(cli: Cli, crowded: Path) -> None:
-    # Given a deletion whose stream goes into a pipe
     target = crowded / "target"
     with start_foreground(cli, target, "rm") as foreground:
-        # When the reader of the pipe goes away
         assert foreground.stdout is not None
         foreground.stdout.close()
         assert foreground.stderr is not None
         stderr = foreground.stderr.read()
-    # Then the program ends without a traceback, and the job goes on to its end
     assert b"Traceback" not in stderr, stderr
     cli.wait_for_state(cli.only_job(), "done")
     assert not target.exists()
@@ -110,7 +104,6 @@ def test_the_job_outlives_a_reader_that_goes_away(cli: Cli, crowded: Path) -> No
 def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
     cli: Cli, crowded: Path, strategy: str, paused: bool
 ) -> None:
-    # Given a job that has deleted something
     target = crowded / "target"
     options = ("--strategy", strategy, "--yes", "--detach")
     cli.run("delete", *options, target).expect(0)
@@ -121,9 +114,7 @@ def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
         cli.wait_for_state(job, "paused")
     assert entries_in(target) > 0, "the job ended too soon"
     assert strategy_processes(cli, job, target) != []
-    # When its supervisor is killed
     os.kill(cli.supervisor_of(job), signal.SIGKILL)
-    # Then the processes that delete end with it, and nothing is deleted any more
     wait_until(
         lambda: strategy_processes(cli, job, target) == [], "the end of the strategy", deadline_s=3
     )
@@ -143,21 +134,17 @@ def test_when_the_supervisor_dies_the_deletion_ends_and_is_called_dead(
 
 
 def test_the_follower_of_a_job_that_dies_ends_with_exit_5(cli: Cli, crowded: Path) -> None:
-    # Given a deletion in the foreground
     target = crowded / "target"
     with start_foreground(cli, target, "rm") as foreground:
         job = cli.only_job()
-        # When its supervisor is killed
         os.kill(cli.supervisor_of(job), signal.SIGKILL)
         _, stderr = foreground.communicate()
-    # Then the follower says that the job died
     assert foreground.returncode == 5, stderr
     assert b"Traceback" not in stderr
     assert entries_in(target) > 0
 
 
 def test_a_journal_with_a_torn_last_line_is_read(cli: Cli, crowded: Path) -> None:
-    # Given a job that died in the middle of a line
     target = crowded / "target"
     cli.run("delete", "--strategy", "rm", "--yes", "--detach", target).expect(0)
     job = cli.only_job()
@@ -165,14 +152,12 @@ def test_a_journal_with_a_torn_last_line_is_read(cli: Cli, crowded: Path) -> Non
     wait_until(lambda: strategy_processes(cli, job, target) == [], "the end of the strategy")
     with (cli.jobs_directory / job / "events.jsonl").open("ab") as journal:
         journal.write(b'{"type":"Sampl')
-    # When it is listed and attached to, then it is dead, and no more than that
     cli.wait_for_state(job, "died", deadline_s=10)
     assert cli.run("attach", "--json", job).expect(5).report()["outcome"] == "died"
     cli.run("attach", job).expect(5)
 
 
 def test_when_only_the_launcher_dies_the_report_says_what_was_deleted(cli: Cli, ext4: Path) -> None:
-    # Given a deletion that has begun, in many small processes
     target = ext4 / "t"
     many_directories(target, 20, 1000)
     run = cli.run("delete", "--strategy", "xargs", "--batch-size", "1", "--yes", "--detach", target)
@@ -181,10 +166,8 @@ def test_when_only_the_launcher_dies_the_report_says_what_was_deleted(cli: Cli, 
     wait_until(lambda: any("removed" in e and e["removed"] for e in cli.journal(job)), "a sample")
     launcher = next(pid for pid, _ in processes_with(job) if parent_of(pid) == supervisor)
 
-    # When the process between supervisor and tools is killed
     os.kill(launcher, signal.SIGKILL)
 
-    # Then it is a partial deletion with true counts, and nothing runs on
     cli.wait_for_state(job, "partial")
     left = sum(1 for _ in target.rglob("*")) + 1
     report = cli.run("attach", "--json", job).expect(1).report()
@@ -202,7 +185,6 @@ def parent_of(pid: int) -> int:
 
 
 def test_a_stopped_launcher_and_all_tools_end_with_the_supervisor(cli: Cli, crowded: Path) -> None:
-    # Given a deletion by xargs, whose rm is a grandchild of the launcher, and a stopped launcher
     target = crowded / "target"
     words = ("--strategy", "xargs", "--rate", "200", "--yes", "--detach")
     job = cli.run("delete", *words, target).expect(0).stdout.decode().strip()
@@ -210,9 +192,7 @@ def test_a_stopped_launcher_and_all_tools_end_with_the_supervisor(cli: Cli, crow
     wait_until(lambda: has_counted_removals(cli, job), "the first deletions")
     launcher = next(pid for pid, _ in processes_with(job) if parent_of(pid) == supervisor)
     os.kill(launcher, signal.SIGSTOP)
-    # When the supervisor is killed
     os.kill(supervisor, signal.SIGKILL)
-    # Then the launcher and everything that deletes ends
     wait_until(lambda: not is_alive(launcher), "the end of the launcher", deadline_s=3)
     assert strategy_processes(cli, job, target) == []
     assert entries_in(target) > 0

@@ -59,12 +59,9 @@ def test_the_size_of_the_terminal_counts_and_not_that_of_the_environment(cli: Cl
 
 @pytest.mark.parametrize("columns", (20, 80))
 def test_the_status_line_fits_into_the_terminal(cli: Cli, tmp_path: Path, columns: int) -> None:
-    # Given a deletion that takes a second
     flat(tmp_path / "target", 100)
     command = ("delete", "--strategy", "rm", "--yes", "--rate", "100", str(tmp_path / "target"))
-    # When it runs in a terminal that the environment calls wider
     printed, code = run_in_terminal(cli, *command, columns=columns, variables={"COLUMNS": "200"})
-    # Then every state of the line can be written over
     assert code == 0
     states = re.findall(rf"{re.escape(_CLEAR_LINE)}([^\r\n]+)(?=\r\x1b)", printed)
     assert any("rm  running" in state for state in states)

@@ -62,7 +62,7 @@ def test_sigterm_ends_a_command_that_waits_for_a_dead_server(cli: Cli, dead: Fus
 def test_ctrl_c_ends_a_command_that_no_signal_can_end(
     cli: Cli, hanging: FuseMount, command: tuple[str, ...], name: str
 ) -> None:
-    # Given a call that even SIGKILL does not end, on the target or on a directory in it
+    # A call that even SIGKILL does not end, on the target or on a directory in it
     _assert_reports_and_ends(cli, command, hanging.tree / name, hanging.tree, signal.SIGINT)
 
 
@@ -71,7 +71,6 @@ def _assert_reports_and_ends(
 ) -> None:
     with cli.start(*command, target) as process:
         assert process.stderr is not None and process.stdout is not None
-        # When it has waited for a moment, then it says so
         sentence = process.stderr.readline().decode()
         assert f"The file system at {place}" in sentence
         assert "has not answered for 3 s; still waiting. Ctrl-C ends this." in sentence
@@ -84,7 +83,6 @@ def _assert_reports_and_ends(
 def test_ctrl_c_ends_a_survey_without_the_engine(
     cli: Cli, hanging: FuseMount, tmp_path: Path
 ) -> None:
-    # Given the walkers that count where statx is refused, one of which waits in the kernel
     log = tmp_path / "stderr"
     refusing = [sys.executable, "-m", "tests.seccomp", "ENOSYS", "statx", "--"]
     with (
@@ -99,7 +97,6 @@ def test_ctrl_c_ends_a_survey_without_the_engine(
         ) as process,
     ):
         wait_until(lambda: b"still waiting" in log.read_bytes(), "the sentence")
-        # When one signal comes / Then it ends, and the reader of its output sees the end
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=SOON_S)
     assert process.returncode == 130
@@ -125,13 +122,11 @@ def test_a_deletion_whose_server_stops_says_so_and_need_not_be_waited_for(
 ) -> None:
     needs_tools_of(strategy)
     with fuse_tree(tmp_path / "mount") as fuse:
-        # Given a deletion that has begun, and a server that stops then
         slowly = ("--yes", "--rate", "10")
         with cli.start("delete", "--strategy", strategy, *slowly, fuse.tree) as process:
             assert process.stderr is not None
             wait_until(lambda: entries_in(fuse.tree / "d0") < 20, "the deletion's beginning")
             fuse.stop_answering()
-            # Then the command says so
             sentence = _line_with(process.stderr, "still waiting. Ctrl-C cancels the job.")
             assert f"The file system at {fuse.mount_point}" in sentence
             # And Ctrl-C cancels, and once more ends the waiting
@@ -156,14 +151,13 @@ def _line_with(stream: IO[bytes], text: str) -> str:
 
 
 def test_what_others_have_open_there_keeps_nothing_waiting(cli: Cli, tmp_path: Path) -> None:
-    # Given a process with a directory of the same name on a file system that does not answer
+    # A process with a directory of the same name on a file system that does not answer
     spool = tmp_path / "place" / "tree"
     spool.mkdir(parents=True)
     with fuse_tree(tmp_path / "mount") as fuse:
         descriptor = os.open(fuse.tree, os.O_RDONLY | os.O_DIRECTORY)
         with waiting_process(["sh", "-c", "echo; exec cat"], cwd=fuse.tree):
             fuse.stop_answering()
-            # When a directory elsewhere is set aside / Then that does not wait
             cli.run("aside", spool, "--yes").expect(0)
             fuse.answer_again()
         os.close(descriptor)

@@ -37,12 +37,11 @@ def exposed(tmp_path: Path) -> Path:
 def test_a_job_is_refused_if_every_build_of_its_tool_can_be_replaced(
     cli: Cli, tree: Path, exposed: Path
 ) -> None:
-    # Given a PATH that leads to no other rm / When a directory is deleted with it
     before = manifest(tree)
     finished = cli.run(
         "delete", tree, "--strategy", "rm", "--yes", environment={"PATH": str(exposed)}
     )
-    # Then it does not run, and the sentence names the file and the reason
+    # It does not run, and the sentence names the file and the reason
     finished.expect(MISSING)
     assert f"{exposed}/rm is not used: a user other than you and root can" in finished.stderr
     assert not (exposed.parent / "has-run").exists()
@@ -52,10 +51,8 @@ def test_a_job_is_refused_if_every_build_of_its_tool_can_be_replaced(
 def test_the_search_goes_on_behind_a_tool_that_can_be_replaced(
     cli: Cli, tree: Path, exposed: Path
 ) -> None:
-    # Given a PATH with the system's rm behind the other one / When a directory is deleted
     path = f"{exposed}:{Path(needs_tool('rm', 'coreutils')).parent}"
     cli.run("delete", tree, "--strategy", "rm", "--yes", environment={"PATH": path}).expect(DONE)
-    # Then by the system's
     assert not tree.exists()
     assert not (exposed.parent / "has-run").exists()
 
@@ -63,11 +60,10 @@ def test_the_search_goes_on_behind_a_tool_that_can_be_replaced(
 def test_a_tool_that_can_be_replaced_since_the_plan_is_not_started(
     tree: Path, exposed: Path
 ) -> None:
-    # Given a tool that only root could write to when it was planned
+    # A tool that only root could write to when it was planned
     tool = str(exposed / "rm")
     exposed.chmod(0o755)
     check_tools([tool, sys.executable])
-    # When others can write beside it / Then the job may not start
     exposed.chmod(0o777)
     with pytest.raises(Missing, match="is not used"):
         check_tools([tool])

@@ -35,11 +35,10 @@ def _assert_refused(finished: Finished, used: Used) -> None:
 def test_a_directory_in_use_is_refused_until_the_use_ends(
     cli: Cli, used: tuple[Used, ExitStack]
 ) -> None:
-    # Given a directory that something else uses
+    # A directory that something else uses
     what, end = used
     target = what.target
     before = manifest(target)
-    # When it is to be deleted, set aside or recreated, or a dry run is asked for
     for command in (
         ("delete", "--strategy", "rm", "--yes"),
         ("delete", "--strategy", "rm", "--dry-run"),
@@ -48,7 +47,6 @@ def test_a_directory_in_use_is_refused_until_the_use_ends(
         ("aside", "--yes", "--twin"),
         ("recreate", "--yes", "--accept-occupants"),
     ):
-        # Then it is refused, with who uses it and the command that ends that
         _assert_refused(cli.run(*command, target), what)
     # And nothing was touched
     assert manifest(target) == before
@@ -59,12 +57,11 @@ def test_a_directory_in_use_is_refused_until_the_use_ends(
 
 
 def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
-    # Given a directory that something else uses
+    # A directory that something else uses
     what, _ = used
     # When it is estimated, quickly or not
     for option in ("--no-measuring", "--quick"):
         told = cli.run("estimate", option, "--json", what.target).expect(0).object()
-        # Then no strategy is feasible, and the reason is the use
         assert told["recommended"] is None
         for estimate in told["strategies"]:
             assert not estimate["feasible"]
@@ -72,17 +69,14 @@ def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> 
 
 
 def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
-    # Given a directory that something else uses / When it is surveyed
     what, _ = used
     found = [one for one in survey_with(cli, what.target) if one.kind == "used-elsewhere"]
-    # Then a finding names the place and who uses it
     assert [one.path for one in found] == [str(what.where)]
     assert found[0].severity is Severity.CRITICAL
     assert what.says[0] in found[0].meaning
 
 
 def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: str) -> None:
-    # Given a mounted overlay with a directory of each layer
     needs_root("mounting")
     for name in ("lower", "upper", "work", "merged"):
         (ext4 / name).mkdir()
@@ -92,7 +86,6 @@ def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: st
     options = f"lowerdir={ext4}/lower,upperdir={ext4}/upper,workdir={ext4}/work"
     subprocess.run(["mount", "-t", "overlay", "none", "-o", options, merged], check=True)
     try:
-        # When one is deleted by its path in the overlay / Then it is gone there
         cli.delete(merged / "above", strategy).expect(0)
         assert os.listdir(merged) == ["below"]
     finally:
@@ -100,13 +93,12 @@ def test_a_directory_on_an_overlay_is_deleted(cli: Cli, ext4: Path, strategy: st
 
 
 def test_an_ordinary_user_reads_what_was_not_checked(cli: Cli, ext4: Path) -> None:
-    # Given processes of root, whose mount namespaces only root can read
+    # Processes of root, whose mount namespaces only root can read
     needs_root("becoming another user")
     target = ext4 / "t"
     many_directories(target, 2, 2)
     ext4.chmod(0o755)
     ordinary = cli.as_ordinary_user(ext4)
-    # When another user asks for an estimate / Then it says so, once
     places = {f"XDG_{kind}_HOME": str(ext4) for kind in ("CONFIG", "STATE", "CACHE")}
     finished = ordinary.run("estimate", "--no-measuring", target, environment=places)
     text = finished.expect(0).stdout.decode()

@@ -45,17 +45,14 @@ def is_canonical(shell: Terminal) -> bool:
 
 
 def test_the_screens_can_be_suspended(cli: Cli, shell: Terminal, tmp_path: Path) -> None:
-    # Given the screens, started from a shell
     (tmp_path / "place" / "inner").mkdir(parents=True)
     run(shell, f"{cli.program} {tmp_path / 'place'}")
     shell.wait_for("inner/")
     for _ in range(2):
-        # When they are suspended / Then the shell has its terminal as it was
         shell.press("C-z")
         shell.wait_for("Stopped")
         assert "inner/" not in shell.text()
         assert is_canonical(shell)
-        # When they are in the foreground again / Then they are shown and usable
         run(shell, "fg")
         shell.wait_for("inner/")
     shell.press("?")
@@ -71,7 +68,6 @@ def test_a_deletion_in_the_foreground_goes_on_when_its_command_is_stopped(
 ) -> None:
     run(shell, deletion)
     shell.wait_for("rm  running")
-    # When the command is stopped / Then that is said, and the shell goes on
     shell.press("C-z")
     job = cli.only_job()
     shell.wait_for(f"Only this command is stopped; job {job} continues.")
@@ -80,7 +76,6 @@ def test_a_deletion_in_the_foreground_goes_on_when_its_command_is_stopped(
     # And the job continues
     seen = len(cli.journal(job))
     wait_until(lambda: len(cli.journal(job)) > seen + 2, "more samples of the job")
-    # When it is in the foreground again / Then it shows the job and can cancel it
     run(shell, "fg")
     shell.wait_for("rm  running")
     shell.press("C-c")
@@ -91,7 +86,6 @@ def test_a_deletion_in_the_foreground_goes_on_when_its_command_is_stopped(
 def test_a_deletion_in_the_background_is_not_stopped_and_draws_no_status(
     cli: Cli, shell: Terminal, deletion: str
 ) -> None:
-    # Given a terminal that stops background processes which write to it
     run(shell, "stty tostop")
     run(shell, f"{deletion} &")
     job = cli.only_job()
@@ -99,7 +93,6 @@ def test_a_deletion_in_the_background_is_not_stopped_and_draws_no_status(
     cli.supervisor_of(job)
     seen = len(cli.journal(job))
     wait_until(lambda: len(cli.journal(job)) > seen + 2, "more samples of the job")
-    # Then it runs, and draws nothing
     run(shell, "jobs")
     shell.wait_for("Running")
     assert "rm  running" not in shell.text()
@@ -109,11 +102,9 @@ def test_a_deletion_in_the_background_is_not_stopped_and_draws_no_status(
 
 
 def test_a_command_that_asks_can_be_stopped(cli: Cli, shell: Terminal, tmpfs: Path) -> None:
-    # Given a command without a job, which waits for an answer
     (tmpfs / "target").mkdir()
     run(shell, f"{cli.program} delete --strategy rm {tmpfs / 'target'}")
     shell.wait_for("Type yes:")
-    # When it is stopped and continued / Then it waits on
     shell.press("C-z")
     shell.wait_for("Stopped")
     run(shell, "fg")

@@ -229,8 +229,6 @@ def test_gentle_and_ranks_change_at_a_key(running: tuple[Terminal, Path, str], c
 
 
 def test_marked_directories_go_and_nothing_else(open_on: Open, tmpfs: Path) -> None:
-    # Given caches all over a tree / When all of one name and another directory are marked /
-    # Then one job deletes those
     place = tmpfs / "place"
     for user in ("ada", "ben", "cai"):
         many_directories_in(place / user / "cache")

@@ -36,7 +36,6 @@ def test_a_directory_that_does_not_answer_can_be_left(
 ) -> None:
     terminal = open_on(fuse.tree, columns=columns, lines=lines)
     terminal.wait_for("hang/")
-    # When the directory is entered / Then the screen says that there is no answer
     terminal.press("G", "Enter")
     terminal.wait_for("tree/hang")
     terminal.wait_for(NO_ANSWER)
@@ -59,7 +58,6 @@ def test_a_directory_that_does_not_answer_can_be_left(
 def test_the_screens_quit_while_they_wait_for_the_first_answer(
     open_on: Open, fuse: FuseMount
 ) -> None:
-    # Given a preview and a directory that wait for the file system
     terminal = open_on(fuse.tree)
     terminal.wait_for("hang/")
     terminal.press("G", "d")
@@ -67,10 +65,8 @@ def test_the_screens_quit_while_they_wait_for_the_first_answer(
     terminal.press("Escape")
     terminal.wait_for("d0/")
     fuse.stop_answering()
-    # When the directory above is opened, for which another survey begins
     terminal.press("Left")
     terminal.wait_for(f"{NO_ANSWER} ← leaves, q quits.")
-    # Then it can be left to a directory on another file system, which is counted
     terminal.press("o")
     terminal.wait_for("path")
     terminal.press("C-u")
@@ -83,7 +79,6 @@ def test_the_screens_quit_while_they_wait_for_the_first_answer(
 def test_many_visits_of_a_directory_that_does_not_answer_use_nothing_up(
     open_on: Open, fuse: FuseMount
 ) -> None:
-    # Given more visits than a pool of threads has threads
     terminal = open_on(fuse.tree)
     terminal.wait_for("hang/")
     terminal.press("G")
@@ -92,7 +87,6 @@ def test_many_visits_of_a_directory_that_does_not_answer_use_nothing_up(
         terminal.wait_for(NO_ANSWER)
         terminal.press("Escape")
         terminal.wait_for("d0/")
-    # When another directory is previewed / Then it is counted
     terminal.press("g", "d")
     terminal.wait_for("counted")
     terminal.press("Escape")

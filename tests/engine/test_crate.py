@@ -27,7 +27,6 @@ def cargo() -> str:
 
 
 def test_the_crate_keeps_its_own_tests() -> None:
-    # Given the crate / When its unit and property tests are run / Then all of them pass
     command = [cargo(), "test", "--locked", "--quiet"]
     ended = subprocess.run(
         command, cwd=CRATE, capture_output=True, text=True, timeout=LIMIT_S, check=False

@@ -22,7 +22,6 @@ OLD_S = 1_000
 
 
 def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None:
-    # Given files that an age selects, and a run that is paused among them
     target = tmpfs / "target"
     flat(target, CROWD)
     for file in target.iterdir():
@@ -35,18 +34,15 @@ def test_what_was_changed_during_a_pause_is_looked_at_again(tmpfs: Path) -> None
     run.say("pause")
     run.next_counts()
     removed = run.next_counts()["removed"]
-    # When all that are left are changed, and it goes on
     for file in target.iterdir():
         file.touch()
     run.say("rate off")
     run.say("resume")
-    # Then none of them is removed
     assert run.end().expect(0).counts["removed"] == removed
     assert len(os.listdir(target)) == CROWD - removed
 
 
 def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path) -> None:
-    # Given runs over files that an age selects
     for turn in range(8):
         target = tmpfs / f"target-{turn}"
         flat(target, CROWD)
@@ -56,7 +52,6 @@ def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path)
         process = subprocess.Popen(
             delete_command(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
-        # When one is stopped anywhere, also between looking and removing, as a job's pause does it
         while len(os.listdir(target)) == CROWD:
             assert process.poll() is None
         process.send_signal(signal.SIGSTOP)
@@ -68,7 +63,6 @@ def test_what_was_changed_while_it_stood_stopped_is_looked_at_again(tmpfs: Path)
         time.sleep(0.1)
         process.send_signal(signal.SIGCONT)
         assert process.wait(DEADLINE_S) == 0
-        # Then none of them is removed
         assert sorted(os.listdir(target)) == left
 
 
@@ -77,11 +71,9 @@ def _stands(threads: str) -> bool:
 
 
 def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
-    # Given more files than can be looked at before it listens, none of which is old enough
     target = tmpfs / "target"
     flat(target, LARGE_CROWD)
     arguments = ("--modified-before", "1", "--threads", "1", "--", target)
-    # When it is paused as soon as it listens, it stands still instead of coming to its end
     run = Conversation(*arguments, first="pause\n")
     run.next_answer()
     looked = run.next_counts()["calls"].get("newfstatat", [0])[0]
@@ -94,7 +86,6 @@ def test_a_run_in_which_nothing_matches_can_be_cancelled(tmpfs: Path) -> None:
 
 
 def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
-    # Given a slow run
     target = tmpfs / "target"
     flat(target, CROWD)
     process = subprocess.Popen(
@@ -102,15 +93,12 @@ def test_garbage_on_standard_input_does_not_end_control(tmpfs: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
     )
-    # When it is told bytes that are no text, a line without end, and then to end
     process.communicate(b"\xff\xfe\n" + b"x" * 1_000_000 + b"\ncancel\n", timeout=DEADLINE_S)
-    # Then it obeys
     assert process.returncode == 130
     assert os.listdir(target)
 
 
 def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
-    # Given a slow run whose counts nobody can read
     target = tmpfs / "target"
     flat(target, CROWD)
     with open("/dev/full", "wb") as full:
@@ -122,7 +110,6 @@ def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
             timeout=DEADLINE_S,
             check=False,
         )
-    # Then it has stopped, once
     assert finished.returncode == 1
     assert finished.stderr.count(b"cannot be told: No space left") == 1
     assert os.listdir(target)
@@ -130,13 +117,11 @@ def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
 
 @pytest.mark.root
 def test_without_proc_and_openat2_it_refuses_and_does_not_pass_over(ext4: Path) -> None:
-    # Given a tree, and a place without /proc
     needs_root("unmounting /proc in a namespace of its own")
     target = ext4 / "target"
     many_directories(target, 3, 3)
     script = 'umount -l /proc && exec "$0" "$@"'
     command = delete_command("--without-openat2", "--keep-root", "--", target)
-    # When it has to do as old kernels do, and the root is kept
     finished = subprocess.run(
         ["unshare", "-m", "sh", "-c", script, *command],
         stdin=subprocess.DEVNULL,
@@ -144,14 +129,13 @@ def test_without_proc_and_openat2_it_refuses_and_does_not_pass_over(ext4: Path) 
         timeout=DEADLINE_S,
         check=False,
     )
-    # Then what is left was told; nothing was taken for gone
+    # What is left was told; nothing was taken for gone
     left = len(os.listdir(target))
     assert finished.returncode == (1 if left else 0), finished.stderr
     assert bool(finished.stderr) == bool(left)
 
 
 def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> None:
-    # Given chains deeper than there are descriptors, files at their ends
     target = ext4 / "target"
     ends = []
     for number in range(6):
@@ -168,31 +152,26 @@ def test_a_directory_moved_away_does_not_use_up_the_descriptors(ext4: Path) -> N
     run.say("pause")
     run.next_counts()
     (begun,) = [end for end in ends if len(os.listdir(end)) < CROWDED]
-    # When the middle of that one is moved out of the tree
     middle = begun.parents[40]
     os.rename(middle, ext4 / "moved")
     run.say("rate off")
     run.say("resume")
     ended = run.end()
-    # Then it tells that one, and all the others are gone
     assert ended.code == 1
     assert not any("Too many open files" in message for message in ended.messages)
     assert os.listdir(target) == [middle.relative_to(target).parts[0]]
 
 
 def test_a_directory_that_is_moved_away_while_it_is_emptied_is_told(tmpfs: Path) -> None:
-    # Given a run that empties a directory
     target = tmpfs / "target"
     target.mkdir()
     flat(target / "rescued", CROWD)
     run = Conversation("--rate", "500", "--threads", "1", "--", target)
     while not run.counts["removed"]:
         run.next_counts()
-    # When somebody moves it out of the tree
     os.rename(target / "rescued", tmpfs / "elsewhere")
     run.say("rate off")
     ended = run.end()
-    # Then nobody says that all of the tree was removed
     assert ended.code == 1
     (message,) = ended.messages
     assert message.startswith(f"tui-fs-engine: cannot remove '{target}/rescued': ")
@@ -203,7 +182,6 @@ def test_a_directory_that_is_moved_away_while_it_is_emptied_is_told(tmpfs: Path)
 def test_a_directory_in_whose_place_another_one_stands_is_not_read_again(
     tmpfs: Path, threads: str
 ) -> None:
-    # Given a run that is paused while it empties a directory
     target, elsewhere = tmpfs / "target", tmpfs / "elsewhere"
     target.mkdir()
     flat(target / "rescued", CROWD)
@@ -213,7 +191,6 @@ def test_a_directory_in_whose_place_another_one_stands_is_not_read_again(
     run.say("pause")
     run.next_counts()
     run.next_counts()
-    # When somebody moves it out of the tree, puts another one there, and fills both
     os.rename(target / "rescued", elsewhere)
     (target / "rescued").mkdir()
     for place in (elsewhere, target / "rescued"):
@@ -221,7 +198,6 @@ def test_a_directory_in_whose_place_another_one_stands_is_not_read_again(
     run.say("rate off")
     run.say("resume")
     ended = run.end()
-    # Then what was put into them is there, and nobody says that the tree was removed
     assert ended.code == 1
     (message,) = ended.messages
     assert message.startswith(f"tui-fs-engine: cannot remove '{target}/rescued': ")
@@ -229,7 +205,6 @@ def test_a_directory_in_whose_place_another_one_stands_is_not_read_again(
 
 
 def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: Path) -> None:
-    # Given more levels than there are descriptors, below a directory with names that wait
     needs_root("an ext4 that gives inode numbers again at once")
     above = ext4 / "target" / "above"
     names = [f"chain-{number}" for number in range(8)]
@@ -270,14 +245,12 @@ def test_the_way_up_is_not_led_into_another_directory_of_the_same_number(ext4: P
     run.say("rate off")
     run.say("resume")
     ended = run.end()
-    # Then nothing in it was touched, and that was told
     assert all((other / name / "precious").exists() for name in names if name != begun)
     assert ended.code == 1
     assert ended.messages
 
 
 def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
-    # Given a large file that somebody holds by a path descriptor
     target = ext4 / "target"
     target.mkdir()
     with open(target / "large", "wb") as file:
@@ -290,40 +263,32 @@ def test_whoever_breaks_its_lease_does_not_kill_it(ext4: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    # When it is opened again in the moment in which it has no name
     while process.poll() is None:
         if os.fstat(held).st_nlink == 0:
             os.close(os.open(f"/proc/self/fd/{held}", os.O_RDONLY))
     os.close(held)
-    # Then the engine has come to its end all the same
     assert process.returncode == 0
     assert not target.exists()
 
 
 def test_a_sparse_file_of_any_length_takes_few_steps(tmpfs: Path) -> None:
-    # Given a file of 300 MiB that says it has 4 EiB
     target = tmpfs / "target"
     target.mkdir()
     with open(target / "sparse", "wb") as file:
         os.posix_fallocate(file.fileno(), 0, 300 << 20)
         os.truncate(file.fileno(), 1 << 62)
-    # When it is removed gently
     ended = delete("--gentle", "--", target).expect(0)
-    # Then it was cut once
     assert ended.counts["calls"]["ftruncate"][0] == 1
 
 
 def test_a_kept_directory_that_is_not_empty_is_not_called_done(tmpfs: Path) -> None:
-    # Given a directory that holds what cannot be removed
     needs_root("mounting")
     target = tmpfs / "target"
     flat(target, 10)
     busy = target / "busy"
     busy.touch()
     subprocess.run(["mount", "--bind", busy, busy], check=True)
-    # When it is emptied
     ended = delete("--keep-root", "--", target)
     subprocess.run(["umount", busy], check=True)
-    # Then it says so
     ended.expect(1)
     assert os.listdir(target) == ["busy"]

@@ -19,11 +19,9 @@ SLOW_PER_S = 2_000
 def test_it_begins_with_what_is_known_of_the_file_system(
     request: pytest.FixtureRequest, place: str, splits: bool
 ) -> None:
-    # Given a directory that several could empty together, and a run that has hardly begun
     target: Path = request.getfixturevalue(place) / "several"
     flat(target, 1_000)
     engine = Conversation("--threads", "2", "--rate", "20", "--", target)
-    # Then it splits the directory where that is known to pay, before it has tried
     assert engine.next_counts()["split"] is splits
     engine.say("cancel")
     engine.end().expect(130)
@@ -35,18 +33,16 @@ def test_it_begins_with_what_is_known_of_the_file_system(
 def test_it_begins_with_so_many_threads_as_are_known_to_be_faster(
     request: pytest.FixtureRequest, tmpfs: Path, place: str, all_work: bool
 ) -> None:
-    # Given a run that has hardly begun
     target: Path = request.getfixturevalue(place) / "many"
     many_directories(target, 20, 20)
     engine = Conversation("--rate", "20", "--", target)
-    # Then one thread is at work where that is known to be faster, else one a processor
+    # One thread is at work where that is known to be faster, else one a processor
     assert engine.next_counts()["threads"] == (_processors(tmpfs) if all_work else 1)
     engine.say("cancel")
     engine.end().expect(130)
 
 
 def test_it_finds_out_how_many_threads_are_faster(tmpfs: Path, ramfs: Path) -> None:
-    # Given a file system of which nothing is known, and as many entries as a trial needs
     processors = _processors(tmpfs)
     directories = 30 * processors
     target, entries = ramfs / "many", directories * 2_001 + 1
@@ -57,19 +53,15 @@ def test_it_finds_out_how_many_threads_are_faster(tmpfs: Path, ramfs: Path) -> N
         assert ended.counts["removed"] == entries
         return {counts["threads"] for counts in ended.tellings}
 
-    # When it deletes / Then it has tried fewer threads than there are processors, or tries that
-    # the next time: a trial is given up where the machine has no time to look
     assert any(told() >= {max(1, 2 * processors // 3), processors} for _ in range(3))
     # But not where a number was asked for
     assert told("--threads", "2") == {2}
 
 
 def test_it_tries_nothing_where_a_rate_decides_how_fast_it_goes(ramfs: Path) -> None:
-    # Given a file system of which nothing is known, and a rate that is reached
     many_directories(ramfs / "many", 10, 1_000)
     engine = Conversation("--rate", "10000", "--", ramfs / "many")
     threads = engine.next_counts()["threads"]
-    # When it has removed as many as a trial would need / Then as many as before are at work
     while engine.counts["removed"] < 8_000:
         assert engine.next_counts()["threads"] == threads
     engine.end().expect(0)
@@ -82,17 +74,14 @@ def _processors(tmpfs: Path) -> int:
 
 
 def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
-    # Given a slow run
     target = tmpfs / "target"
     flat(target, CROWD)
     engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
     while not engine.counts["removed"]:
         engine.next_counts()
-    # When it is paused
     assert engine.say("pause")["problem"] is None
     engine.next_counts()
     before = engine.next_counts()["removed"]
-    # Then nothing is removed any more
     for _ in range(5):
         assert engine.next_counts()["removed"] == before
     left = len(os.listdir(target))
@@ -104,45 +93,37 @@ def test_a_pause_holds_and_resuming_ends_it(tmpfs: Path) -> None:
 
 
 def test_a_rate_is_kept(tmpfs: Path) -> None:
-    # Given a run with a limit
     target = tmpfs / "target"
     many_directories(target, 50, 100)
     began = time.monotonic()
     engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
-    # When some time has passed
     for _ in range(10):
         counts = engine.next_counts()
-        # Then it has not removed more than that permits, of which a quarter of a second is saved
+        # It has not removed more than that permits, of which a quarter of a second is saved
         assert counts["removed"] <= SLOW_PER_S * (time.monotonic() - began + 0.25) + 1
     assert engine.say("rate off")["problem"] is None
     assert engine.end().expect(0).counts["removed"] == 50 * 101 + 1
 
 
 def test_cancelled_it_ends_and_says_what_it_did(tmpfs: Path) -> None:
-    # Given a slow run
     target = tmpfs / "target"
     flat(target, CROWD)
     engine = Conversation("--rate", str(SLOW_PER_S), "--threads", "3", "--", target)
     while not engine.counts["removed"]:
         engine.next_counts()
-    # When it is cancelled while it is paused
     engine.say("pause")
     engine.say("cancel")
-    # Then it ends, and its counts are true
     ended = engine.end().expect(130)
     assert len(os.listdir(target)) == CROWD - ended.counts["removed"]
 
 
 def test_threads_can_be_changed(tmpfs: Path) -> None:
-    # Given a slow run with four threads
     target = tmpfs / "target"
     many_directories(target, 200, 100)
     engine = Conversation("--rate", str(SLOW_PER_S), "--threads", "4", "--", target)
     assert engine.next_counts()["threads"] == 4
-    # When it is to have fewer, and all again
     for command, number in (("threads 1", 1), ("threads 3", 3), ("threads auto", 4)):
         assert engine.say(command)["problem"] is None
-        # Then it has
         while engine.next_counts()["threads"] != number:
             pass
     engine.say("threads 1")
@@ -152,44 +133,37 @@ def test_threads_can_be_changed(tmpfs: Path) -> None:
 
 @pytest.mark.parametrize("command", ["", "stop", "rate", "rate -1", "threads 0", "pause now"])
 def test_other_commands_are_refused(tmpfs: Path, command: str) -> None:
-    # Given a slow run
     target = tmpfs / "target"
     flat(target, CROWD)
     engine = Conversation("--rate", str(SLOW_PER_S), "--", target)
     # When something else is said
-    # Then it is not obeyed
+    # It is not obeyed
     assert engine.say(command)["problem"] is not None
     engine.say("cancel")
     engine.end().expect(130)
 
 
 def test_memory_does_not_grow_with_a_directory(tmpfs: Path) -> None:
-    # Given directories of which one has ten times as many names
     peaks = []
     for files in (100_000, 1_000_000):
         flat(tmpfs / "target", files)
-        # When each is removed
         code, peak_kib = peak_memory_kib(delete_command("--", tmpfs / "target"))
         assert code == 0
         peaks.append(peak_kib)
-    # Then no more than a bounded number of names was held
     assert max(peaks) < 64 << 10, peaks
 
 
 def test_memory_of_a_deep_chain(tmpfs: Path) -> None:
-    # Given directories inside each other
     levels = 200_000
     chain(tmpfs / "target", levels)
-    # When they are removed
     code, peak_kib = peak_memory_kib(delete_command("--", tmpfs / "target"))
-    # Then a level has taken less than 70 bytes, besides what any run takes
     assert code == 0
     assert os.listdir(tmpfs) == []
     assert peak_kib << 10 < (12 << 20) + 70 * levels
 
 
 def test_memory_of_a_deep_chain_of_wide_levels(tmpfs: Path) -> None:
-    # Given directories inside each other with so many others beside them that the names of all
+    # Directories inside each other with so many others beside them that the names of all
     # would take 100 MiB; the last one made is the first that tmpfs lists
     levels, beside = 700, 600
     at = os.open(tmpfs, os.O_RDONLY)
@@ -202,9 +176,8 @@ def test_memory_of_a_deep_chain_of_wide_levels(tmpfs: Path) -> None:
         for number in range(beside):
             os.mkdir(f"{number:0250}", dir_fd=at)
     os.close(at)
-    # When they are removed by one
     code, peak_kib = peak_memory_kib(delete_command("--threads", "1", "--", tmpfs / "target"))
-    # Then not all of them waited in memory
+    # Not all of them waited in memory
     assert code == 0
     assert os.listdir(tmpfs) == []
     assert peak_kib < 72 << 10, peak_kib

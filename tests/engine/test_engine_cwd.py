@@ -48,15 +48,13 @@ def called(target: Path, trace: Path, *inject: str) -> list[Called]:
 
 
 def test_thread_enters_a_directory_before_it_removes_its_names(tmp_path: Path) -> None:
-    # Given directories of files, an empty one, and one with directories only
+    # Directories of files, an empty one, and one with directories only
     needs_own_current_directory()
     target = tmp_path / "target"
     many_directories(target, 6, 40)
     of_files = {str(directory) for directory in target.iterdir()}
     (target / "empty").mkdir()
-    # When they are removed
     calls = called(target, tmp_path / "trace")
-    # Then each thread gets a private current directory, and enters each directory with files
     unshared = [call.thread for call in calls if (call.call, call.result) == ("unshare", 0)]
     entered = [call for call in calls if call.call == "fchdir"]
     assert len(unshared) == len(set(unshared)) == 2
@@ -85,12 +83,9 @@ def test_thread_enters_a_directory_before_it_removes_its_names(tmp_path: Path) -
 def test_names_are_removed_by_descriptor_without_private_current_directory(
     tmp_path: Path, refused: str
 ) -> None:
-    # Given a kernel that refuses unshare, pretends it, refuses to compare, or refuses fchdir
     target = tmp_path / "target"
     many_directories(target, 6, 40)
-    # When a tree is removed
     calls = called(target, tmp_path / "trace", "-e", f"inject={refused}")
-    # Then all of it is, and nothing relative to a current directory
     removed = [call for call in calls if (call.call, call.result) == ("unlinkat", 0)]
     assert len(removed) == 1 + 6 * 41
     assert "AT_FDCWD" not in {call.descriptor for call in removed}
@@ -100,12 +95,10 @@ def test_names_are_removed_by_descriptor_without_private_current_directory(
 
 
 def test_each_directory_is_entered_once(tmp_path: Path) -> None:
-    # Given directories of files, and one file above them / When removed by one thread
     needs_own_current_directory()
     many_directories(tmp_path / "target", 7, 200)
     flat(tmp_path / "target", 1)
     ended = delete("--threads", "1", "--", tmp_path / "target").expect(0)
-    # Then each of them is entered once
     assert ended.counts["calls"]["fchdir"][:2] == [8, 0]
     # and the idle thread leaves the tree
     assert ended.counts["calls"]["chdir"][:2] == [1, 0]
@@ -114,7 +107,7 @@ def test_each_directory_is_entered_once(tmp_path: Path) -> None:
 def test_thread_leaves_a_removed_directory_before_it_removes_the_next_one(
     tmp_path: Path,
 ) -> None:
-    # Given nested directories with files. While the deepest one is a current directory, the kernel
+    # Nested directories with files. While the deepest one is a current directory, the kernel
     # visits all removed directories for each further removal.
     needs_own_current_directory()
     target = tmp_path / "target"
@@ -122,9 +115,7 @@ def test_thread_leaves_a_removed_directory_before_it_removes_the_next_one(
     for _ in range(6):
         flat(below, 2)
         below /= "d"
-    # When they are removed
     calls = called(target, tmp_path / "trace")
-    # Then the thread leaves the removed current directory before the next removal
     up = [
         call.call
         for call in calls

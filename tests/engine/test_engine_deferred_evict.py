@@ -27,13 +27,10 @@ def opened_names(engine: Conversation) -> int:
 
 @pytest.mark.parametrize("limits", ["", "ulimit -n 40", "ulimit -n 200"])
 def test_removed_inodes_are_free_at_the_end(ext4: Path, limits: str) -> None:
-    # Given a large directory, and how many inodes were free without it
     free = os.statvfs(ext4).f_ffree
     target = ext4 / "target"
     flat(target, FILES)
-    # When two threads delete it, with few or many descriptors
     ended = delete("--threads", "2", "--", target, limits=limits).expect(0)
-    # Then nothing is left, each name was removed once, and the helper has opened many
     assert os.statvfs(ext4).f_ffree == free
     calls = ended.counts["calls"]
     assert (ended.counts["removed"], calls["unlinkat"][0]) == (FILES + 1, FILES + 1)
@@ -50,60 +47,50 @@ def test_removed_inodes_are_free_at_the_end(ext4: Path, limits: str) -> None:
 def test_helper_does_not_run_with_one_thread_filter_or_rate(
     ext4: Path, words: tuple[str, ...]
 ) -> None:
-    # Given a large directory
     target = ext4 / "target"
     flat(target, FILES)
-    # When it is deleted / Then only the path to it is opened
     calls = delete(*words, "--", target).expect(0).counts["calls"]
     assert calls["openat"][0] < len(target.parts) + 1
     assert not target.exists() or not any(target.iterdir())
 
 
 def test_helper_does_not_affect_unselected_names(ext4: Path) -> None:
-    # Given a large directory with some names that the filter does not select
+    # A large directory with some names that the filter does not select
     target = ext4 / "target"
     flat(target, FILES)
     stay = {f"stay {number}" for number in range(100)}
     for name in stay:
         (target / name).write_text(name)
-    # When the selected names are deleted
     ended = delete("--threads", "2", "--name", "f*", "--", target).expect(0)
-    # Then the helper has run, and the other files are unchanged
     assert ended.counts["calls"]["openat"][0] > FILES / 20
     assert {path.name for path in target.iterdir()} == stay
     assert all((target / name).read_text() == name for name in stay)
 
 
 def test_remover_does_not_wait_for_its_helper(crowded: Path) -> None:
-    # Given a run of two threads in one directory
     engine = Conversation("--threads", "2", "--", crowded / "target")
     while opened_names(engine) < MIN_OPENED:
         engine.next_counts()
-    # When the number of threads is limited to one
     assert engine.say("threads 1")["problem"] is None
     engine.next_counts()
     opened = int(engine.next_counts()["calls"]["openat"][0])
     assert engine.counts["removed"] < CROWDED_FILES / 2, (
         "the run was nearly over before the command"
     )
-    # Then it runs to the end, and the helper opens nothing more
     assert engine.end().expect(0).counts["removed"] == CROWDED_FILES + 1
     assert opened_names(engine) == opened
 
 
 def test_removed_inodes_are_free_during_a_pause(crowded: Path) -> None:
-    # Given a run of two threads in one directory
     free = os.statvfs(crowded).f_ffree
     engine = Conversation("--threads", "2", "--", crowded / "target")
     while opened_names(engine) < MIN_OPENED:
         engine.next_counts()
         assert engine.descriptors() <= MAX_EVICT_FDS + OTHER_FDS
-    # When it is paused
     assert engine.say("pause")["problem"] is None
     while engine.descriptors() > OTHER_FDS:
         engine.next_counts()
     removed = engine.next_counts()["removed"]
-    # Then all removed inodes are free, and the helper runs again after the pause
     assert 0 < removed < CROWDED_FILES
     assert os.statvfs(crowded).f_ffree == free + removed
     opened = opened_names(engine)

@@ -31,17 +31,15 @@ def way(request: pytest.FixtureRequest) -> tuple[str, ...]:
 def test_all_of_a_tree_and_nothing_beside_it(
     filesystem: Path, way: tuple[str, ...], keep_root: bool
 ) -> None:
-    # Given hostile names, links to a sentinel, and directories of many files
     sentinel = Sentinel(filesystem)
     target = filesystem / "target"
     hostile_names(target)
     sentinel.plant(target)
     many_directories(target / "many", 30, 300)
     counted = census(target)
-    # When it is removed
     options = ("--keep-root",) if keep_root else ()
     ended = delete(*way, *options, "--", target).expect(0)
-    # Then it is gone, what is beside it is not, and it was counted to the entry
+    # It is gone, what is beside it is not, and it was counted to the entry
     kept = int(keep_root)
     sentinel.assert_whole()
     assert sorted(os.listdir(filesystem)) == ["sentinel", "target"][: 1 + kept]
@@ -54,48 +52,36 @@ def test_all_of_a_tree_and_nothing_beside_it(
 
 
 def test_one_large_directory(filesystem: Path, way: tuple[str, ...]) -> None:
-    # Given a directory of many files and some directories
     target = filesystem / "target"
     flat(target, FLAT_FILES)
     many_directories(target / "below", 5, 5)
-    # When it is removed
     ended = delete(*way, "--", target).expect(0)
-    # Then nothing is left
     assert os.listdir(filesystem) == []
     assert ended.counts["removed"] == FLAT_FILES + 1 + 1 + 5 * 6
 
 
 def test_the_working_directory_is_emptied_and_kept(ext4: Path) -> None:
-    # Given a tree
     many_directories(ext4 / "a", 3, 3)
     flat(ext4 / "b", 10)
-    # When the directory that one stands in is named
     ended = delete(".", cwd=ext4).expect(0)
-    # Then it is empty
     assert os.listdir(ext4) == []
     assert ended.counts["removed"] == 1 + 3 * 4 + 11
 
 
 def test_several_targets(ext4: Path) -> None:
-    # Given three directories
     for name in ("a", "b", "kept"):
         many_directories(ext4 / name, 3, 3)
-    # When two of them are named
     delete("--", ext4 / "a", ext4 / "b").expect(0)
-    # Then the third is whole
     assert os.listdir(ext4) == ["kept"]
     assert census(ext4 / "kept").entries == 1 + 3 * 4
 
 
 @pytest.mark.parametrize("limit", [64, 256])
 def test_a_deep_chain_with_few_descriptors(filesystem: Path, limit: int) -> None:
-    # Given directories inside each other, with some files on the way
     target = filesystem / "target"
     chain(target, DEEP_LEVELS)
     flat(target / "d" / "d" / "files", 100)
-    # When the process may have few descriptors
     ended = delete("--", target, limits=f"ulimit -n {limit}").expect(0)
-    # Then all is gone
     assert os.listdir(filesystem) == []
     assert ended.counts["directories"] == DEEP_LEVELS + 2
 
@@ -119,7 +105,6 @@ def either_end(request: pytest.FixtureRequest) -> Path:
 
 
 def test_bushes_along_a_deep_chain(either_end: Path, way: tuple[str, ...]) -> None:
-    # Given directories with files at every level of a chain
     target = either_end / "target"
     place = target
     target.mkdir()
@@ -127,16 +112,13 @@ def test_bushes_along_a_deep_chain(either_end: Path, way: tuple[str, ...]) -> No
         many_directories(place, 4, 6)
         place = place / "directory-00002"
     entries = census(target).entries
-    # When it is removed with few descriptors
     ended = delete(*way, "--", target, limits="ulimit -n 80").expect(0)
-    # Then all is gone
     assert os.listdir(either_end) == []
     assert ended.counts["removed"] == entries
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_trees(either_end: Path, seed: int, way: tuple[str, ...]) -> None:
-    # Given a tree of random shape
     target = either_end / "target"
     target.mkdir()
     chance = random.Random(seed)
@@ -150,9 +132,7 @@ def test_random_trees(either_end: Path, seed: int, way: tuple[str, ...]) -> None
             for copy in range(chance.choice((1, 1, 1, 40))):
                 (place / f"f{number}-{copy}").touch()
     entries = census(target).entries
-    # When it is removed
     ended = delete(*way, "--", target).expect(0)
-    # Then all is gone
     assert os.listdir(either_end) == []
     assert ended.counts["removed"] == entries
 
@@ -169,7 +149,6 @@ FILTERS: tuple[tuple[str, ...], ...] = (
 
 @pytest.mark.parametrize("filters", FILTERS, ids=" ".join)
 def test_filters_choose_as_find_does(ext4: Path, filters: tuple[str, ...]) -> None:
-    # Given files of several names, sizes and times, a link and directories
     target = ext4 / "target"
     for directory in (target, target / "below", target / "x.log"):
         directory.mkdir()
@@ -199,25 +178,21 @@ def test_filters_choose_as_find_does(ext4: Path, filters: tuple[str, ...]) -> No
     everything = set(target.rglob("*"))
     expected = {path for path in everything if not is_chosen(path)}
     assert len(expected) < len(everything)
-    # When they are removed by filters
     ended = delete(*filters, "--", target).expect(0)
-    # Then just those are gone
     assert set(target.rglob("*")) == expected
     assert ended.counts["removed"] == len(everything) - len(expected)
     assert ended.counts["directories"] == 0
 
 
 def test_another_directory_than_the_pinned_one_is_not_touched(ext4: Path) -> None:
-    # Given two targets, the second of which is not what was confirmed
+    # Two targets, the second of which is not what was confirmed
     first, second = ext4 / "first", ext4 / "second"
     flat(first, 3)
     flat(second, 3)
     pins = [f"{(s := path.stat()).st_dev}:{s.st_ino}:0" for path in (first, second)]
     second.rename(ext4 / "moved")
     flat(second, 3)
-    # When they are to be removed
     ended = delete("--pin", pins[0], "--pin", pins[1], "--", first, second).expect(1)
-    # Then it says which one, and nothing was touched at all
     assert "second" in ended.messages[0]
     assert len(os.listdir(first)) == len(os.listdir(second)) == 3
 
@@ -235,35 +210,29 @@ def test_directory_with_the_pinned_inode_but_another_birth_time_is_not_touched(e
 
 
 def test_a_symbolic_link_on_the_way_is_refused(ext4: Path) -> None:
-    # Given a target behind a symbolic link, and one that is a link itself
     flat(ext4 / "real", 3)
     (ext4 / "link").symlink_to("real")
     (ext4 / "place").mkdir()
     flat(ext4 / "place" / "target", 3)
     (ext4 / "way").symlink_to("place")
-    # When they are to be removed
     ended = delete("--", ext4 / "link", ext4 / "way" / "target").expect(1)
-    # Then they are not
+    # They are not
     assert len(ended.messages) == 2
     assert len(os.listdir(ext4 / "real")) == len(os.listdir(ext4 / "place" / "target")) == 3
 
 
 def test_numbers_of_calls_do_not_depend_on_who_makes_them(ext4: Path) -> None:
-    # Given two equal trees
     counts = []
     for threads in ("1", "4"):
         target = ext4 / f"target-{threads}"
         many_directories(target, 40, 50)
-        # When one and several threads remove them
         ended = delete("--threads", threads, "--", target).expect(0)
         counts.append({name: n for name, (n, _, _) in ended.counts["calls"].items()})
-    # Then the same calls are made, but for what giving work away takes
     for name in ("openat2", "unlinkat", "getdents64"):
         assert counts[0][name] == counts[1][name], name
 
 
 def test_sparse_and_large_files_go_in_steps_where_it_is_gentle(ext4: Path) -> None:
-    # Given a file of 600 MiB, another one that has a name outside, and a small one
     target = ext4 / "target"
     target.mkdir()
     for name in ("large", "linked"):
@@ -271,20 +240,16 @@ def test_sparse_and_large_files_go_in_steps_where_it_is_gentle(ext4: Path) -> No
             os.posix_fallocate(file.fileno(), 0, 600 << 20)
     os.link(target / "linked", ext4 / "outside")
     (target / "small").write_bytes(b"small")
-    # When it is removed gently
     ended = delete("--gentle", "--", target).expect(0)
-    # Then the large file was cut twice before it went, and the linked one is whole
     assert ended.counts["calls"]["ftruncate"][:2] == [2, 0]
     assert (ext4 / "outside").stat().st_blocks * 512 >= 600 << 20
     assert not target.exists()
 
 
 def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -> None:
-    # Given a tree so deep that many directories are open at once
     target, trace = tmp_path / "target", tmp_path / "trace"
     chain(target, DEEP_LEVELS)
     watched = "trace=fcntl,clone,clone3,openat2"
-    # When it is removed
     subprocess.run(
         [
             *(needs_tool("strace", "strace"), "-f", "-o", trace, "-e", watched),
@@ -294,7 +259,6 @@ def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -
         timeout=DEADLINE_S,
         check=True,
     )
-    # Then the table of descriptors was made as large as it had to be while there was one thread
     told = trace.read_text()
     before, after = re.split(r" clone3?\(", told, maxsplit=1)
     (room,) = re.findall(r" fcntl\(.*F_DUPFD_CLOEXEC, (\d+)\) += \1\n", before)
@@ -303,14 +267,11 @@ def test_room_for_descriptors_is_made_before_there_are_threads(tmp_path: Path) -
 
 
 def test_a_file_that_somebody_reads_is_not_cut(ext4: Path) -> None:
-    # Given a large file that is open
     target = ext4 / "target"
     target.mkdir()
     with open(target / "large", "wb+") as file:
         os.posix_fallocate(file.fileno(), 0, 600 << 20)
-        # When it is removed gently
         ended = delete("--gentle", "--", target).expect(0)
-        # Then its reader still has all of it
         assert os.fstat(file.fileno()).st_size == 600 << 20
         assert os.fstat(file.fileno()).st_blocks * 512 >= 600 << 20
     assert "ftruncate" not in ended.counts["calls"]
@@ -318,7 +279,6 @@ def test_a_file_that_somebody_reads_is_not_cut(ext4: Path) -> None:
 
 @pytest.mark.root
 def test_nothing_that_is_mounted_is_entered(ext4: Path, way: tuple[str, ...]) -> None:
-    # Given a tree with another directory of the same file system mounted in it
     from tests.filesystems import mount_bind, unmount_below
 
     needs_root("mounting")
@@ -327,9 +287,7 @@ def test_nothing_that_is_mounted_is_entered(ext4: Path, way: tuple[str, ...]) ->
     target = ext4 / "target"
     many_directories(target, 3, 3)
     mount_bind(outside, target / "directory-00001" / "mounted")
-    # When it is removed
     ended = delete(*way, "--", target).expect(1)
-    # Then what is mounted is whole, and is named
     assert len(os.listdir(outside)) == 5
     assert any("mounted" in message for message in ended.messages)
     assert sorted(os.listdir(target)) == ["directory-00001"]

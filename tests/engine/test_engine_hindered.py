@@ -30,7 +30,7 @@ def failures(messages: tuple[str, ...]) -> set[tuple[str, str, str]]:
 
 @pytest.mark.root
 def test_directories_that_may_not_be_written_keep_what_is_in_them(ext4: Path) -> None:
-    # Given an ordinary user's tree in which two directories are somebody else's
+    # An ordinary user's tree in which two directories are somebody else's
     needs_root("another user's rights")
     target = ext4 / "target"
     many_directories(target, 4, 10)
@@ -45,9 +45,8 @@ def test_directories_that_may_not_be_written_keep_what_is_in_them(ext4: Path) ->
     locked.chmod(0o755)
     hidden.chmod(0o700)
     empty.chmod(0o700)
-    # When the user removes it
     ended = delete("--", ".", cwd=target, uid=NOBODY).expect(1)
-    # Then what is left is what was not permitted, each name told once, and an empty directory
+    # What is left is what was not permitted, each name told once, and an empty directory
     # that could not be read is gone
     assert sorted(os.listdir(target)) == ["directory-00001", "directory-00002"]
     assert len(os.listdir(locked)) == len(os.listdir(hidden)) == 10
@@ -60,7 +59,6 @@ def test_directories_that_may_not_be_written_keep_what_is_in_them(ext4: Path) ->
 
 @pytest.mark.root
 def test_immutable_files_stay_and_the_rest_goes(ext4: Path) -> None:
-    # Given immutable files among others, one of them with a hostile name
     needs_root("chattr")
     chattr = needs_tool("chattr", package="e2fsprogs")
     target = ext4 / "target"
@@ -69,9 +67,8 @@ def test_immutable_files_stay_and_the_rest_goes(ext4: Path) -> None:
     os.close(os.open(hostile, os.O_CREAT | os.O_WRONLY))
     stubborn = [os.fsencode(target / "directory-00007" / "file-0000100"), hostile]
     subprocess.run([chattr, "+i", *stubborn], check=True)
-    # When the tree is removed
     ended = delete("--", target).expect(1)
-    # Then they and the directories above them are left, and only they are told
+    # They and the directories above them are left, and only they are told
     subprocess.run([chattr, "-i", *stubborn], check=True)
     left = {os.fsencode(path) for path in target.rglob("*") if not path.is_dir()}
     assert left == set(stubborn)
@@ -83,7 +80,6 @@ def test_immutable_files_stay_and_the_rest_goes(ext4: Path) -> None:
 
 
 def test_a_directory_that_somebody_fills_is_given_up(tmpfs: Path) -> None:
-    # Given a directory into which somebody writes all the time
     target = tmpfs / "target"
     flat(target, 2_000)
     holds, is_over = threading.Event(), threading.Event()
@@ -103,11 +99,9 @@ def test_a_directory_that_somebody_fills_is_given_up(tmpfs: Path) -> None:
     writer = threading.Thread(target=fill)
     writer.start()
     holds.wait()
-    # When it is removed
     ended = delete("--", target)
     is_over.set()
     writer.join()
-    # Then it has ended, and says truly whether the directory is gone
     assert ended.code == (1 if target.exists() else 0)
     if target.exists():
         assert failures(ended.messages) == {("remove", str(target), "Directory not empty")}
@@ -115,7 +109,7 @@ def test_a_directory_that_somebody_fills_is_given_up(tmpfs: Path) -> None:
 
 @pytest.mark.root
 def test_directories_moved_away_lead_nobody_astray(ext4: Path) -> None:
-    # Given a deep tree, directories of which somebody moves out of it, while beside the tree
+    # A deep tree, directories of which somebody moves out of it, while beside the tree
     # stands what must survive
     needs_root("moving what others made")
     sentinel = Sentinel(ext4)
@@ -144,11 +138,10 @@ def test_directories_moved_away_lead_nobody_astray(ext4: Path) -> None:
 
         mover = threading.Thread(target=move)
         mover.start()
-        # When it is removed with few descriptors
         ended = delete("--", target, limits="ulimit -n 40")
         is_over.set()
         mover.join()
-        # Then nothing but the tree was touched, and it says done only if the tree is gone
+        # Nothing but the tree was touched, and it says done only if the tree is gone
         sentinel.assert_whole()
         assert ended.code in (0, 1)
         assert ended.code == 1 or not target.exists()
@@ -156,11 +149,8 @@ def test_directories_moved_away_lead_nobody_astray(ext4: Path) -> None:
 
 
 def test_a_target_that_is_not_there_does_not_spare_the_others(ext4: Path) -> None:
-    # Given one target of two
     flat(ext4 / "there", 3)
-    # When both are to be removed
     ended = delete("--", ext4 / "gone", ext4 / "there").expect(1)
-    # Then one is gone, and the other is told
     assert os.listdir(ext4) == []
     assert failures(ended.messages) == {("open", str(ext4 / "gone"), "No such file or directory")}
 
@@ -186,11 +176,8 @@ def test_a_target_that_is_not_there_does_not_spare_the_others(ext4: Path) -> Non
 def test_what_is_not_understood_is_said_and_nothing_is_done(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    # Given a directory
     flat(tmp_path / "kept", 3)
-    # When the command line is wrong
     ended = delete(*arguments, cwd=tmp_path / "kept").expect(2)
-    # Then one sentence says so
     assert len(ended.messages) == 1
     assert ended.messages[0].startswith("tui-fs-engine: ")
     assert len(os.listdir(tmp_path / "kept")) == 3
@@ -200,16 +187,13 @@ def test_what_is_not_understood_is_said_and_nothing_is_done(
 def test_without_a_pin_for_every_target_it_names_the_command_to_use(
     tmp_path: Path, target: str
 ) -> None:
-    # Given a directory
     flat(tmp_path / "directory", 3)
     flat(tmp_path / "other", 3)
     pins = ["--pin", pin_argument(take_pin(str(tmp_path / "other")))]
-    # When a person types the engine's command, without pins or with too few
     for words in ([target], ["--", target], [*pins, "--", "other", "directory"]):
         ended = subprocess.run(
             [engine(), "delete", *words], cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        # Then it refuses, names the command that asks first, and deletes nothing
         assert ended.returncode == 2, ended
         assert ended.stderr.count("\n") == 1
         assert "tui-fs delete --strategy parallel" in ended.stderr
@@ -220,12 +204,10 @@ def test_without_a_pin_for_every_target_it_names_the_command_to_use(
 def test_it_deletes_nothing_in_read_only_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory, and a variable that turns deleting off
     flat(tmp_path / "directory", 3)
     monkeypatch.setenv("TUI_FS_READ_ONLY", "1")
-    # When it is to be deleted
     ended = delete("--", tmp_path / "directory").expect(3)
-    # Then one sentence says why it is not
+    # One sentence says why it is not
     (message,) = ended.messages
     assert "TUI_FS_READ_ONLY" in message
     assert len(os.listdir(tmp_path / "directory")) == 3
@@ -236,18 +218,15 @@ def test_it_deletes_nothing_in_read_only_mode(
 def test_the_root_of_a_mount_is_refused_even_with_its_pin(
     tmpfs: Path, options: tuple[str, ...]
 ) -> None:
-    # Given a mount point, and a directory beside it
     needs_root("mounting")
     flat(tmpfs / "beside", 3)
     flat(tmpfs / "source", 3)
     mount_bind(tmpfs / "source", tmpfs / "mounted")
     try:
-        # When both are to be removed, or the working directory is to be emptied
         both = delete(*options, "--", tmpfs / "beside", tmpfs / "mounted").expect(3)
         here = delete(*options, ".", cwd=tmpfs / "mounted").expect(3)
     finally:
         unmount_below(tmpfs)
-    # Then it refuses before anything is deleted
     assert "mounted' is the root of a mount" in both.messages[0]
     assert "is the root of a mount" in here.messages[0]
     assert len(os.listdir(tmpfs / "beside")) == len(os.listdir(tmpfs / "source")) == 3

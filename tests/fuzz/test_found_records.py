@@ -29,13 +29,11 @@ from tui_fs.model.units import parse_age, parse_size
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "1e300", "1" * 60])
 def test_a_moment_that_is_no_moment_is_refused(number: str) -> None:
-    # Given an event at no finite moment / When read / Then it is refused
     with pytest.raises(BadInput):
         event_from_json(json.loads(f'{{"type": "Resumed", "at_s": {number}}}'))
 
 
 def test_a_count_of_thousands_of_digits_is_refused() -> None:
-    # Given a count that no sum of 64-bit counts reaches / When read / Then it is refused
     value = {"type": "StepStarted", "at_s": 1, "step": 10**4_000, "pids": []}
     with pytest.raises(BadInput, match=r"StepStarted\.step"):
         event_from_json(value)
@@ -43,19 +41,16 @@ def test_a_count_of_thousands_of_digits_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\udc00"])
 def test_half_a_character_is_refused_wherever_text_stands(text: str) -> None:
-    # Given a command with half a character, which no report could hold / When read / Then refused
     with pytest.raises(BadInput, match="half a character"):
         event_from_json({"type": "ToolSaid", "at_s": 1, "text": text})
 
 
 def test_half_a_character_is_refused_in_a_key() -> None:
-    # Given the name of a tool with half a character / When read / Then refused
     with pytest.raises(BadInput, match="half a character"):
         decode(Plan, {**plan_json(), "tools": {"\ud800": "/bin/rm"}})
 
 
 def test_a_key_is_shown_harmlessly() -> None:
-    # Given a key that would clear the terminal, and a wrong value / When refused / Then escaped
     with pytest.raises(BadInput) as refusal:
         decode(Plan, {**plan_json(), "tools": {"\x1b[2J": 1}})
     assert refusal.value.sentence.isprintable()
@@ -63,17 +58,14 @@ def test_a_key_is_shown_harmlessly() -> None:
 
 @pytest.mark.parametrize("kind", [None, 1, [], {}, [["x"]]])
 def test_a_type_that_is_no_word_is_refused(kind: object) -> None:
-    # Given a type of another type / When read / Then refused without repeating it
     with pytest.raises(BadInput, match="unknown type"):
         event_from_json({"type": kind})
 
 
 def test_a_deep_type_or_choice_is_refused() -> None:
-    # Given brackets as deep as Python can hold where a word belongs
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    # When read / Then refused, and not described
     with pytest.raises(BadInput):
         event_from_json({"type": deep})
     with pytest.raises(BadInput):
@@ -83,7 +75,6 @@ def test_a_deep_type_or_choice_is_refused() -> None:
 
 
 def test_an_unknown_type_is_shown_harmlessly() -> None:
-    # Given a type of a megabyte / When refused / Then the sentence can still be read
     with pytest.raises(BadInput) as refusal:
         event_from_json({"type": "\x1b[2J\u202e" + "x" * 1_000_000})
     assert refusal.value.sentence.isprintable()
@@ -93,23 +84,20 @@ def test_an_unknown_type_is_shown_harmlessly() -> None:
 def test_a_line_longer_than_what_is_read_at_once_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a journal whose second line never ends
+    # A journal whose second line never ends
     monkeypatch.setattr(journal, "READ_AT_ONCE_BYTES", 500)
     monkeypatch.setattr(journal, "MAX_LINE_BYTES", 1_000)
     (tmp_path / "j").write_bytes(b'{"type":"Resumed","at_s":1}\n' + b" " * 1_500)
     reader = JournalReader(str(tmp_path / "j"))
-    # When read on / Then it is called damaged, and not taken for the end
     assert len(reader.poll()) == 1
     with pytest.raises(BadInput, match="damaged at byte 28"):
         reader.poll()
 
 
 def test_the_place_of_a_damaged_journal_is_shown_harmlessly(tmp_path: Path) -> None:
-    # Given a damaged journal in a directory with a hostile name
     folder = tmp_path / "\x1b[2J"
     folder.mkdir()
     (folder / "j").write_bytes(b"{}\n")
-    # When refused / Then the name is escaped, and the sentence has one full stop
     with pytest.raises(BadInput) as refusal:
         JournalReader(str(folder / "j")).poll()
     assert refusal.value.sentence.isprintable()
@@ -117,10 +105,8 @@ def test_the_place_of_a_damaged_journal_is_shown_harmlessly(tmp_path: Path) -> N
 
 
 def test_two_samples_at_almost_one_moment_give_no_rate() -> None:
-    # Given a sample right after the start, by the smallest number there is
     counts = {"unlinkat": CallCount(1 << 100)}
     sample = Sampled(0.0, 5e-324, counts, Removed(1 << 100), None, None, None)
-    # When folded / Then there is no rate, and not an infinite one
     events: tuple[Event, ...] = (StepStarted(0.0, 0, (1,)), sample)
     snapshot = Snapshot()
     for event in events:
@@ -130,7 +116,6 @@ def test_two_samples_at_almost_one_moment_give_no_rate() -> None:
 
 
 def test_a_size_or_age_of_thousands_of_digits_is_refused_in_our_words() -> None:
-    # Given more digits than Python reads / When parsed / Then the sentence is ours
     with pytest.raises(ValueError, match="larger than any file"):
         parse_size(DIGITS)
     with pytest.raises(ValueError, match="older than any file"):
@@ -138,13 +123,11 @@ def test_a_size_or_age_of_thousands_of_digits_is_refused_in_our_words() -> None:
 
 
 def test_leading_zeros_are_no_size() -> None:
-    # Given a small number with many zeros before it / When parsed / Then it is that number
     assert parse_size("0" * 5_000 + "7k") == 7 << 10
     assert parse_age("0" * 5_000 + "7m") == 420
 
 
 def test_a_number_of_thousands_of_digits_is_refused_in_our_words() -> None:
-    # Given more digits than Python reads / When parsed / Then the sentence is ours
     with pytest.raises(argparse.ArgumentTypeError, match="not a number from 1"):
         positive(DIGITS)
 
@@ -161,23 +144,20 @@ def test_a_number_of_thousands_of_digits_is_refused_in_our_words() -> None:
     ],
 )
 def test_wrong_arguments_are_shown_harmlessly(arguments: list[str]) -> None:
-    # Given an argument that acts on a terminal (a shell pattern gives names of files)
+    # An argument that acts on a terminal (a shell pattern gives names of files)
     with pytest.raises(BadInput) as refusal:
         parse(arguments)
-    # When refused / Then it is escaped
     assert refusal.value.sentence.isprintable()
     assert "\u3164" not in refusal.value.sentence
 
 
 def test_a_backslash_in_a_wrong_argument_is_shown_once() -> None:
-    # Given a harmless backslash / When refused / Then it is not doubled
     with pytest.raises(BadInput) as refusal:
         parse(["survey", "x", "--a\\b"])
     assert "--a\\b" in refusal.value.sentence
 
 
 def test_the_sources_to_choose_from_are_shown_as_they_are_written() -> None:
-    # Given an unknown source / When refused / Then the known ones can be copied from the sentence
     with pytest.raises(BadInput) as refusal:
         parse(["delete", "x", "--strategy=rm", "--trace=foo"])
     assert "perf" in refusal.value.sentence
@@ -186,6 +166,5 @@ def test_the_sources_to_choose_from_are_shown_as_they_are_written() -> None:
 
 @pytest.mark.parametrize("path", ["", "a\0b", "\ud800"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    # Given no path at all / When looked for / Then refused; "" is not the current directory
     with pytest.raises(BadInput):
         directory_argument(path)

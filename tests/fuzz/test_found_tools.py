@@ -37,7 +37,6 @@ from tui_fs.tracing.strace import StraceParser
     ],
 )
 def test_impossible_numbers_in_messages_of_rsync_break_nothing(line: bytes) -> None:
-    # Given an error number or an escape that no rsync writes / When read / Then nothing is raised
     rsync = STRATEGIES[StrategyName("rsync")]
     rsync.parse_error(line)
     rsync.parse_output(line)
@@ -58,7 +57,6 @@ def test_impossible_numbers_in_messages_of_rsync_break_nothing(line: bytes) -> N
     ],
 )
 def test_a_torn_message_names_no_entry(name: str, line: bytes) -> None:
-    # Given what two tools wrote into one line / When read / Then no name is made up from it
     assert STRATEGIES[StrategyName(name)].parse_error(line) is None
 
 
@@ -66,12 +64,10 @@ def test_a_torn_message_names_no_entry(name: str, line: bytes) -> None:
 def test_a_removal_with_a_very_long_path_counts(
     monkeypatch: pytest.MonkeyPatch, pieces: int
 ) -> None:
-    # Given lines longer than what is kept of one, in one piece or in several
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
     output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
     text = b"removed '" + b"x/" * 500 + b"'\nremoved directory '" + b"x/" * 500 + b"'\n"
     size = len(text) // pieces + 1
-    # When taken / Then both count
     for start in range(0, len(text), size):
         assert list(output.take_output(text[start : start + size], 1.0)) == []
     assert output.removed() == Removed(2, 1)
@@ -81,7 +77,6 @@ def test_a_removal_with_a_very_long_path_counts(
 def test_a_failure_with_a_very_long_path_counts_without_it(
     monkeypatch: pytest.MonkeyPatch, pieces: int
 ) -> None:
-    # Given a complaint longer than what is kept of a line, in one piece or in several
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
     output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
     text = b"rm: cannot remove '" + b"x/" * 500 + b"': Permission denied\n"
@@ -89,14 +84,12 @@ def test_a_failure_with_a_very_long_path_counts_without_it(
     events: list[Event] = []
     for start in range(0, len(text), size):
         events += output.take_errors(text[start : start + size], 1.0)
-    # When taken / Then it is counted, and no path is made up from its pieces
     assert [*events, *output.counted_failures(2.0)] == [FailuresCounted(2.0, "remove", 13, 1)]
 
 
 def test_a_very_long_line_without_an_entry_is_told_alike_in_any_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a line longer than what is kept
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
     told = []
     for size in (1, 30, 1_000):
@@ -106,7 +99,6 @@ def test_a_very_long_line_without_an_entry_is_told_alike_in_any_pieces(
         for start in range(0, len(text), size):
             events += output.take_errors(text[start : start + size], 1.0)
         told.append(events)
-    # When taken in pieces of any size / Then the same is said, its begin and its end
     assert told[0] == told[1] == told[2]
     (said,) = told[0]
     assert isinstance(said, ToolSaid)
@@ -130,7 +122,6 @@ def test_a_very_long_line_without_an_entry_is_told_alike_in_any_pieces(
     ],
 )
 def test_a_mount_table_that_is_none_is_refused(tmp_path: Path, line: bytes) -> None:
-    # Given a line the kernel does not write / When read / Then refused: a mount must not be missed
     (tmp_path / "m").write_bytes(line + b"\n")
     with pytest.raises(BadInput, match="mount table"):
         read_mounts(str(tmp_path / "m"))
@@ -152,7 +143,6 @@ def test_a_mount_table_that_is_none_is_refused(tmp_path: Path, line: bytes) -> N
     ],
 )
 def test_pressure_that_is_none_gives_no_figure(tmp_path: Path, line: str) -> None:
-    # Given a file that is not the kernel's / When read / Then no figure is claimed
     (tmp_path / "io").write_text(line + "\n", encoding="utf-8")
     assert io_pressure_percent(str(tmp_path / "io")) is None
     moments = iter((1.0, 2.0))
@@ -161,7 +151,6 @@ def test_pressure_that_is_none_gives_no_figure(tmp_path: Path, line: str) -> Non
 
 
 def test_a_pressure_that_falls_gives_no_figure(tmp_path: Path) -> None:
-    # Given a total that was higher before / When measured / Then no share below nothing
     moments = iter((1.0, 2.0))
     text = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n"
     (tmp_path / "io").write_text(text.format(500_000))
@@ -171,7 +160,6 @@ def test_a_pressure_that_falls_gives_no_figure(tmp_path: Path) -> None:
 
 
 def test_a_pattern_with_a_nul_is_refused() -> None:
-    # Given a pattern that C would read up to its NUL, and so match more / When used / Then refused
     with pytest.raises(BadInput):
         matches_glob(b"a\0b", b"a")
     with pytest.raises(argparse.ArgumentTypeError):
@@ -190,7 +178,6 @@ def test_a_pattern_with_a_nul_is_refused() -> None:
     ],
 )
 def test_impossible_numbers_in_lines_of_strace_break_nothing(line: bytes) -> None:
-    # Given numbers no strace writes / When parsed / Then no error, and no endless time
     parser = StraceParser()
     parser.line(line)
     for one in parser.counts().calls.values():
@@ -216,7 +203,6 @@ def test_impossible_numbers_in_lines_of_strace_break_nothing(line: bytes) -> Non
     ],
 )
 def test_damaged_lines_of_bpftrace_change_no_count(line: bytes) -> None:
-    # Given counts, and then a line that is not whole / When parsed / Then the counts stay
     parser = BpftraceParser({"1": "unlinkat"})
     parser.line(b'{"type": "map", "data": {"@calls": {"1": 5}}}')
     parser.line(b'{"type": "map", "data": {"@directories": 2}}')
@@ -227,7 +213,6 @@ def test_damaged_lines_of_bpftrace_change_no_count(line: bytes) -> None:
 
 
 def test_errors_of_bpftrace_are_at_most_its_calls() -> None:
-    # Given errors that were printed a moment after the calls / When read / Then nothing is negative
     parser = BpftraceParser({"1": "unlinkat"})
     parser.line(b'{"type": "map", "data": {"@calls": {"1": 5}}}')
     parser.line(b'{"type": "map", "data": {"@errors": {"1": 7}}}')
@@ -236,7 +221,6 @@ def test_errors_of_bpftrace_are_at_most_its_calls() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1_0", "-1", DIGITS, "\xff", "18446744073709551616"])
 def test_a_tracepoint_without_a_number_is_missing(tmp_path: Path, text: str) -> None:
-    # Given a tracefs whose event has no number / When tried / Then Missing says so
     event = tmp_path / "events" / "raw_syscalls" / "sys_exit"
     event.mkdir(parents=True)
     (event / "id").write_text(text, encoding="utf-8")

@@ -88,7 +88,6 @@ def show(report: dict[str, Any]) -> None:
 @given(event=any_event)
 @fuzzed
 def test_an_event_that_can_be_written_can_be_read(folder: Path, event: Event) -> None:
-    # Given any event that the types allow / When written and read / Then it is the same
     path = folder / "written"
     path.unlink(missing_ok=True)
     with tried():
@@ -99,19 +98,17 @@ def test_an_event_that_can_be_written_can_be_read(folder: Path, event: Event) ->
 @given(event_values.flatmap(damaged))
 @fuzzed
 def test_a_damaged_event_that_is_read_stays_what_it_is(line: bytes) -> None:
-    # Given an event with some wrong parts / When it is still read
     with tried():
         event = event_of(line)
         if event is None:
             return
-        # Then writing it gives the same again: no figure is not a number
+        # Writing it gives the same again: no figure is not a number
         assert event_of(event_line(event)) == event
 
 
 @given(mutated(EVENT_LINES))
 @fuzzed
 def test_a_line_of_damaged_bytes_is_read_or_refused(folder: Path, line: bytes) -> None:
-    # Given a line of which bytes were changed / When read / Then the whole lines before damage
     with tried():
         events, problem = read(folder / "line", line + b"\n")
     whole = [event_of(one) for one in line.split(b"\n")]
@@ -127,10 +124,8 @@ def test_a_line_of_damaged_bytes_is_read_or_refused(folder: Path, line: bytes) -
 )
 @fuzzed
 def test_a_journal_of_any_lines_can_be_reported(folder: Path, text: bytes) -> None:
-    # Given lines of several jobs in any order, some damaged, the last without its end
     with tried():
         events, _ = read(folder / "journal", text)
-        # When folded / Then what is whole makes a report that can be shown
         report = report_for(events)
         assert_can_be_shown(report)
     # And it says done only if that was written
@@ -141,7 +136,6 @@ def test_a_journal_of_any_lines_can_be_reported(folder: Path, text: bytes) -> No
 @given(st.lists(any_event, max_size=8))
 @fuzzed
 def test_events_of_any_values_can_be_reported(events: list[Event]) -> None:
-    # Given events with any figures in any order / When folded / Then a report that can be shown
     with tried():
         report = report_for(events)
         assert_can_be_shown(report)
@@ -152,14 +146,12 @@ def test_events_of_any_values_can_be_reported(events: list[Event]) -> None:
 def test_a_torn_journal_is_read_to_its_last_whole_line(
     folder: Path, journal: tuple[Event, ...], data: st.DataObject
 ) -> None:
-    # Given a journal that ends anywhere, and then grows
     text = b"".join(event_line(event) + b"\n" for event in journal)
     first, second = sorted(data.draw(st.integers(0, len(text))) for _ in range(2))
     path = folder / "torn"
     with tried():
         path.write_bytes(text[:first])
         reader = JournalReader(str(path))
-        # When read as far as it goes, again and again / Then every whole event comes once
         seen = reader.poll()
         assert seen == list(journal[: text[:first].count(b"\n")])
         path.write_bytes(text[:second])
@@ -169,11 +161,9 @@ def test_a_torn_journal_is_read_to_its_last_whole_line(
 
 
 def test_a_journal_torn_at_every_byte_can_be_reported(folder: Path) -> None:
-    # Given every journal, cut after every byte of its last lines
     for journal in JOURNALS:
         text = b"".join(event_line(event) + b"\n" for event in journal[-4:])
         for size in range(len(text) + 1):
-            # When read and folded / Then there is a report, and no damage is claimed
             with tried():
                 events, problem = read(folder / "every", text[:size])
                 assert not problem
@@ -184,7 +174,6 @@ def test_a_journal_torn_at_every_byte_can_be_reported(folder: Path) -> None:
 @given(plan=values_of(Plan))
 @fuzzed
 def test_a_plan_that_can_be_written_can_be_read(plan: Plan) -> None:
-    # Given any plan that the types allow / When written and read / Then it is the same
     with tried():
         assert decode(Plan, json.loads(json.dumps(encode(plan)))) == plan
 
@@ -192,11 +181,9 @@ def test_a_plan_that_can_be_written_can_be_read(plan: Plan) -> None:
 @given(values_of(Plan).map(encode).flatmap(damaged))
 @fuzzed
 def test_a_damaged_plan_is_read_as_it_is_or_refused(folder: Path, text: bytes) -> None:
-    # Given a plan with some wrong parts
     (folder / "plan.json").write_bytes(b'{"schema":2,' + text[1:])
     with tried():
         try:
-            # When read / Then a plan that stays what it is when written again ...
             plan = load_plan(JobFolder(str(folder)))
         except BadInput as refusal:
             # ... or a sentence
@@ -208,7 +195,6 @@ def test_a_damaged_plan_is_read_as_it_is_or_refused(folder: Path, text: bytes) -
 @given(mutated([json.dumps(plan_json(), indent=1).encode()]))
 @fuzzed
 def test_a_plan_of_damaged_bytes_is_read_or_refused(folder: Path, text: bytes) -> None:
-    # Given a plan of which bytes were changed / When read / Then a plan or a sentence
     (folder / "plan.json").write_bytes(text)
     with tried():
         try:
@@ -222,7 +208,6 @@ def test_a_plan_of_damaged_bytes_is_read_or_refused(folder: Path, text: bytes) -
 )
 @fuzzed
 def test_json_that_is_nothing_of_ours_is_refused(value: Any) -> None:
-    # Given any JSON value / When read as each of ours / Then refused
     with tried():
         for read_one in (
             event_from_json,

@@ -33,12 +33,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @fuzzed
 def test_a_damaged_mount_table_is_read_whole_or_refused(folder: Path, text: bytes) -> None:
-    # Given a table of which bytes were changed
     path = folder / "mountinfo"
     path.write_bytes(text)
     with tried():
         try:
-            # When read / Then every line is a mount with an absolute place ...
             mounts = read_mounts(str(path))
         except BadInput as refusal:
             # ... or the whole is refused
@@ -66,11 +64,9 @@ kernel_path = st.binary(max_size=12).map(lambda name: b"/" + name.replace(b"\0",
 def test_a_mount_comes_back_as_the_kernel_escapes_it(
     folder: Path, root: bytes, place: bytes, source: bytes, tags: list[bytes], options: bytes
 ) -> None:
-    # Given any mount, written as show_mountinfo does
     words = [b"30", b"22", b"0:5", _escaped(root), _escaped(place), options, *tags]
     line = b" ".join([*words, b"-", b"tmpfs", _escaped(source), b"rw"]) + b"\n"
     (folder / "one").write_bytes(line)
-    # When read / Then every byte is where it was
     with tried():
         (mount,) = read_mounts(str(folder / "one"))
     assert (os.fsencode(mount.root), os.fsencode(mount.mount_point)) == (root, place)
@@ -85,14 +81,12 @@ def _escaped(name: bytes) -> bytes:
 @given(mutated([PRESSURE]) | filled(*PRESSURE_TEMPLATES))
 @fuzzed
 def test_damaged_pressure_is_a_share_or_nothing(folder: Path, text: bytes) -> None:
-    # Given pressure of which bytes were changed
     path = folder / "pressure"
     path.write_bytes(PRESSURE)
     moments = iter((1.0, 2.0))
     with tried():
         meter = PressureMeter(str(path), lambda: next(moments))
         path.write_bytes(text)
-        # When read / Then a share, or no figure
         for share in (io_pressure_percent(str(path)), meter.percent()):
             assert share is None or (math.isfinite(share) and 0 <= share <= 100)
 
@@ -115,12 +109,10 @@ patterns = st.lists(letters | exotic, max_size=8).map(b"".join)
 def test_a_pattern_selects_what_find_selects(
     tmp_path_factory: pytest.TempPathFactory, names: list[bytes], pattern: bytes
 ) -> None:
-    # Given files of any names and any pattern
     find = needs_tool("find", package="findutils")
     place = os.fsencode(tmp_path_factory.mktemp("names"))
     for name in names:
         os.close(os.open(os.path.join(place, name), os.O_CREAT | os.O_WRONLY))
-    # When find selects by it, and we do / Then the same names
     with tried():
         finished = subprocess.run(
             [find, place, "-mindepth", "1", "-name", pattern, "-printf", "%f\\0"],
@@ -135,7 +127,6 @@ def test_a_pattern_selects_what_find_selects(
 @given(patterns | st.binary(max_size=40), st.binary(max_size=255))
 @fuzzed
 def test_no_pattern_breaks_matching(pattern: bytes, name: bytes) -> None:
-    # Given any bytes / When matched / Then yes, no, or refused for a NUL
     with tried():
         try:
             matches_glob(pattern, name)
@@ -145,7 +136,6 @@ def test_no_pattern_breaks_matching(pattern: bytes, name: bytes) -> None:
 
 @pytest.mark.parametrize("part", [b"*a", b"*?", b"*[ab]", b"**", b"a*"])
 def test_a_pattern_of_many_stars_ends(part: bytes) -> None:
-    # Given a pattern that a naive matcher tries in every combination / When matched / Then it ends
     with tried():
         assert not matches_glob(part * 120 + b"z", b"a" * 255)
 
@@ -153,14 +143,12 @@ def test_a_pattern_of_many_stars_ends(part: bytes) -> None:
 @given(mutated([b"rm (GNU coreutils) 9.1\nCopyright", b"busybox"]))
 @fuzzed_rarely
 def test_any_version_is_one_line(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
-    # Given a tool that says anything of itself
     place = tmp_path_factory.mktemp("tool")
     (place / "said").write_bytes(text)
     (place / "tool").write_text(f'#!/bin/sh\nexec cat "{place}/said"\n')
     (place / "tool").chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(place))
-        # When asked for its version / Then at most one line of text
         with tried():
             tool = find_tool("tool")
     assert tool is not None

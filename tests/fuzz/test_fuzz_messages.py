@@ -42,10 +42,8 @@ def _short_lines() -> Iterator[None]:
 @given(name=names, line=mutated((*EVERY_MESSAGE, *OUTPUT["parallel"])) | filled(*MESSAGE_TEMPLATES))
 @fuzzed
 def test_a_damaged_message_is_read_or_told(name: StrategyName, line: bytes) -> None:
-    # Given a message of any tool of which bytes were changed
     strategy = STRATEGIES[name]
     with tried():
-        # When read as the message of each / Then a failure of a possible number, or none
         for found in (strategy.parse_error(line), strategy.parse_output(line)):
             if isinstance(found, Failure):
                 assert 0 <= found.error < 10_000
@@ -70,7 +68,6 @@ def _c_quoted(data: st.DataObject, name: bytes) -> bytes:
 @given(name=any_name, data=st.data())
 @fuzzed
 def test_a_name_comes_back_from_any_quoting(name: bytes, data: st.DataObject) -> None:
-    # Given a name in quotes of any kind / When unquoted / Then it is the name
     shell = b"".join(_parts(data, name))
     with tried(2):
         assert unquote_shell(shell) == name
@@ -109,7 +106,6 @@ def _parts(data: st.DataObject, name: bytes) -> list[bytes]:
 def test_what_several_rm_write_into_one_pipe_makes_up_no_name(
     them: list[tuple[bytes, bytes, bytes]], data: st.DataObject
 ) -> None:
-    # Given messages of several rm, each written in the pieces in which the C library writes them
     queues = [
         [tool, b"cannot remove " + _quoted_by_rm(name), b": " + reason, b"\n"]
         for tool, name, reason in them
@@ -120,7 +116,6 @@ def test_what_several_rm_write_into_one_pipe_makes_up_no_name(
         text += queue.pop(0)
         queues = [one for one in queues if one]
     xargs = STRATEGIES[StrategyName("xargs")]
-    # When read / Then whatever is taken for a failure is one of theirs
     with tried():
         for line in text.split(b"\n"):
             found = xargs.parse_error(line)
@@ -146,10 +141,8 @@ channel = st.lists(
 def test_the_pieces_in_which_tools_are_read_change_nothing(
     name: StrategyName, output: bytes, errors: bytes, data: st.DataObject
 ) -> None:
-    # Given what a tool prints on both channels, in one piece and in pieces that end anywhere
     with tried():
         whole = _taken(name, [output], [errors])
-        # When taken / Then the same counts and the same events
         assert _taken(name, data.draw(pieces(output)), data.draw(pieces(errors))) == whole
     # And each of them can be written into the journal and read again
     assert [event_from_json(to_json(event)) for event in whole[0]] == whole[0]
@@ -184,11 +177,9 @@ def _without_moment(event: Event) -> Event:
 @given(name=names, errors=st.lists(mutated(EVERY_MESSAGE, most=1), max_size=12))
 @fuzzed
 def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes]) -> None:
-    # Given lines on standard error
     text = b"\n".join(errors) + b"\n"
     with tried():
         events, _ = _taken(name, [], [text])
-    # When taken / Then every line that is not blank is a failure, is told, or is counted
     said = sum(isinstance(event, ToolSaid) for event in events)
     failed = sum(isinstance(event, EntryFailed) for event in events)
     failed += sum(event.number for event in events if isinstance(event, FailuresCounted))

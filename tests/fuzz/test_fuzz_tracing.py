@@ -38,13 +38,11 @@ def assert_possible(counts: Counts) -> None:
 @given(st.lists(mutated(STRACE_LINES) | filled(*STRACE_TEMPLATES), max_size=8))
 @fuzzed
 def test_damaged_lines_of_strace_give_possible_counts(lines: list[bytes]) -> None:
-    # Given lines of which bytes were changed
     parser = StraceParser()
     with tried(max(1, len(lines))):
         for line in lines:
             for one in line.split(b"\n"):
                 parser.line(one)
-        # When parsed / Then counts that are possible, and that add up with themselves
         counts = parser.counts()
         twice = add_up([counts, counts])
     assert_possible(counts)
@@ -69,7 +67,6 @@ calls = st.tuples(
 def test_calls_that_interrupt_each_other_are_counted_once(
     them: list[tuple[int, tuple[str, list[str], str, bool]]], data: st.DataObject
 ) -> None:
-    # Given calls of several processes, some interrupted by the lines of others
     queues: dict[int, list[str]] = {}
     expected: Counter[str] = Counter()
     entries = directories = 0
@@ -94,7 +91,6 @@ def test_calls_that_interrupt_each_other_are_counted_once(
             )
             entries += succeeded and name in ("unlinkat", "unlink", "rmdir")
             directories += succeeded and is_directory
-    # When their lines come in any order that keeps each process' own
     parser = StraceParser()
     with tried():
         while queues:
@@ -103,7 +99,6 @@ def test_calls_that_interrupt_each_other_are_counted_once(
             if not queues[pid]:
                 del queues[pid]
         counts = parser.counts()
-    # Then every call that returned is counted once
     assert {name: one.calls for name, one in counts.calls.items()} == expected
     assert counts.removed is not None
     assert (counts.removed.entries, counts.removed.directories) == (entries, directories)
@@ -116,7 +111,6 @@ def _commas(text: str) -> list[int]:
 @given(st.lists(mutated(BPFTRACE_LINES), max_size=8))
 @fuzzed
 def test_damaged_lines_of_bpftrace_give_possible_counts(lines: list[bytes]) -> None:
-    # Given lines of which bytes were changed / When parsed / Then counts that are possible
     parser = BpftraceParser(NAMES)
     with tried(max(1, len(lines))):
         for line in lines:
@@ -130,7 +124,6 @@ maps = st.sampled_from([json.loads(line) for line in BPFTRACE_LINES if line])
 @given(st.lists(maps.flatmap(damaged), max_size=6))
 @fuzzed
 def test_wrong_maps_of_bpftrace_give_possible_counts(lines: list[bytes]) -> None:
-    # Given maps with some wrong parts / When parsed / Then counts that are possible
     parser = BpftraceParser(NAMES)
     with tried(max(1, len(lines))):
         for line in lines:
@@ -144,7 +137,6 @@ sums = st.dictionaries(st.sampled_from([*NAMES, "999"]), st.integers(0, 1 << 40)
 @given(st.lists(st.tuples(st.sampled_from(["@calls", "@errors", "@ns"]), sums), max_size=8))
 @fuzzed
 def test_the_last_sums_of_bpftrace_count(printed: list[tuple[str, dict[str, int]]]) -> None:
-    # Given maps that are printed again and again
     parser = BpftraceParser(NAMES)
     last: dict[str, dict[str, int]] = {"@calls": {}}
     with tried():
@@ -152,7 +144,6 @@ def test_the_last_sums_of_bpftrace_count(printed: list[tuple[str, dict[str, int]
             parser.line(json.dumps({"type": "map", "data": {name: value}}).encode())
             last[name] = value
         counts = parser.counts()
-    # When parsed / Then the last of each counts
     assert {name: one.calls for name, one in counts.calls.items()} == {
         NAMES.get(number, f"system call {number}"): value
         for number, value in last["@calls"].items()
@@ -164,13 +155,11 @@ def test_the_last_sums_of_bpftrace_count(printed: list[tuple[str, dict[str, int]
 def test_a_damaged_tracefs_is_missing(
     tmp_path_factory: pytest.TempPathFactory, text: bytes
 ) -> None:
-    # Given the number of an event of which bytes were changed
     place: Path = tmp_path_factory.getbasetemp() / "tracefs"
     event = place / "events" / "raw_syscalls" / "sys_exit"
     event.mkdir(parents=True, exist_ok=True)
     (event / "id").write_bytes(text)
     with tried():
-        # When tried / Then the kernel takes it, or a sentence says why not
         try:
             PerfCounters(str(place)).probe()
         except Missing as why:

@@ -75,13 +75,11 @@ command_lines = st.one_of(
 @given(command_lines)
 @fuzzed
 def test_any_command_line_is_understood_or_refused(arguments: list[str]) -> None:
-    # Given any words
     with tried(), contextlib.redirect_stdout(io.StringIO()) as printed:
         try:
             # When parsed (and never obeyed)
             parsed = parse(arguments)
         except SystemExit as end:
-            # Then help or the version, ...
             assert end.code == 0
             assert printed.getvalue()
             return
@@ -119,7 +117,6 @@ def _assert_in_range(parsed: argparse.Namespace, arguments: list[str]) -> None:
 @given(st.text(max_size=20) | st.sampled_from(_VALUES))
 @fuzzed
 def test_any_path_is_a_directory_or_refused(path: str) -> None:
-    # Given any text / When looked for as a directory / Then it is one, or a sentence
     with tried():
         try:
             found = directory_argument(path)
@@ -136,7 +133,6 @@ def test_any_path_is_a_directory_or_refused(path: str) -> None:
 )
 @fuzzed
 def test_any_command_to_a_job_is_known_or_refused(line: str) -> None:
-    # Given any line / When read / Then a command whose line is read as itself, or a sentence
     with tried():
         try:
             command = read_command(line)
@@ -163,7 +159,6 @@ anything = amounts | st.text(max_size=8) | mutated([b"10k", b"30d"]).map(os.fsde
 @given(anything)
 @fuzzed
 def test_a_size_is_what_it_says_or_refused(text: str) -> None:
-    # Given any text / When parsed as a size / Then the product, below 2**63, or a ValueError
     with tried():
         try:
             size = parse_size(text)
@@ -179,7 +174,6 @@ def test_a_size_is_what_it_says_or_refused(text: str) -> None:
 @given(anything)
 @fuzzed
 def test_an_age_is_what_it_says_or_refused(text: str) -> None:
-    # Given any text / When parsed as an age / Then the product, below 2**63, or a ValueError
     with tried():
         try:
             age = parse_age(text)
@@ -194,7 +188,6 @@ def test_an_age_is_what_it_says_or_refused(text: str) -> None:
 @given(st.integers(-(1 << 100), 1 << 100) | st.integers(-(1 << 20), 1 << 20))
 @fuzzed
 def test_any_figure_can_be_shown(number: int) -> None:
-    # Given any number that can be read / When shown / Then text, and of a size the right one
     with tried():
         texts = [count(number), bytes_iec(number), short_count(number)]
         texts += [clock(float(number)), duration(float(number))]
@@ -215,7 +208,6 @@ any_bytes = st.binary(max_size=24) | mutated(
 @given(any_bytes)
 @fuzzed
 def test_what_is_shown_can_be_turned_back(name: bytes) -> None:
-    # Given any name / When shown / Then it is harmless, and its bytes can be had from it
     with tried():
         shown = displayable(name)
     assert shown.isprintable()
@@ -250,7 +242,6 @@ def _turned_back(shown: str) -> bytes:
 @given(any_bytes)
 @fuzzed
 def test_a_path_comes_back_from_base64(name: bytes) -> None:
-    # Given any bytes / When written in base64 and read / Then the same bytes
     path = os.fsdecode(name)
     with tried():
         assert os.fsencode(from_base64(to_base64(path))) == name
@@ -260,7 +251,6 @@ def test_a_path_comes_back_from_base64(name: bytes) -> None:
 @given(st.text(max_size=12) | mutated([b"L3Qv/w==", b"YQ=="]).map(os.fsdecode))
 @fuzzed
 def test_any_base64_is_a_path_or_refused(text: str) -> None:
-    # Given any text / When read as base64 / Then a path, or a ValueError
     with tried():
         try:
             path = from_base64(text)
@@ -272,7 +262,6 @@ def test_any_base64_is_a_path_or_refused(text: str) -> None:
 @given(st.text(st.characters(codec=None), max_size=12))
 @fuzzed
 def test_any_text_can_be_shown(text: str) -> None:
-    # Given text with halves of characters / When shown / Then it is harmless
     with tried():
         assert displayable(text).isprintable()
         assert is_encodable(text) == all(not _is_half(one) for one in text)

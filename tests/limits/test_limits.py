@@ -15,13 +15,10 @@ from tests.needs import lacks
 def test_a_limit_that_is_reached_for_a_moment_ends_no_job(
     cli: Cli, tmp_path: Path, kind: str, keeps_root: bool
 ) -> None:
-    # Given a limit that can be put on a process
     why = why_not_limited(kind)
     if why is not None:
         lacks(why)
-    # When the supervisor meets it in mid-run and while it looks at what is left
     for after_s in (0.5, 2.6):
         verdict = run(cli, tmp_path, Hit("rm", kind, keeps_root, False, after_s, 1.5))
-        # Then the job does its work and reports it truly
         assert verdict.was_hit
         assert verdict.faults == ()

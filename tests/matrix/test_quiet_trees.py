@@ -24,8 +24,7 @@ def test_the_page_says_what_happens(case: Case, strategy: str, check_cell: Check
 
 @pytest.mark.skipif(WRITE_VARIABLE in os.environ, reason="the page is being written")
 def test_the_page_has_the_rows_and_promises_of_the_cases() -> None:
-    # Given the page, when it is made anew from its own cells and versions
     text = PAGE.read_text()
     anew = page_text(GROUPS, STRATEGY_NAMES, read_page(text), read_versions(text))
-    # Then it is the same: no row is missing, left over or promises something else
+    # It is the same: no row is missing, left over or promises something else
     assert anew == text, f"docs/{PAGE.name} differs; look, then: {HOW_TO_WRITE}"

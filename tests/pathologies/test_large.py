@@ -71,7 +71,7 @@ class TestDepth:
     def test_time_grows_with_the_levels_and_not_with_their_square(
         self, tmpfs_place: Path, cli: Cli
     ) -> None:
-        # Given a chain with a directory on both sides at every level; to open each again by
+        # A chain with a directory on both sides at every level; to open each again by
         # the way from the top would take 400 million calls, and more than the deadline of `run`
         levels = 20_000
         _chain_with_sides(tmpfs_place, levels)
@@ -117,7 +117,6 @@ class TestBackends:
     def test_links_in_different_directories_count_once(
         self, tmpfs_place: Path, backend: Backend
     ) -> None:
-        # Given 100 files, each with a name in each of 60 directories, and one outside of half
         tree = tmpfs_place / "tree"
         make_subdirectories(tree, 60)
         for number in range(100):
@@ -136,30 +135,24 @@ class TestBackends:
         assert survey.freed_bytes_min == 50 * 8_192
 
     def test_the_death_of_the_engine_is_reported(self, spread: Path) -> None:
-        # Given a survey whose first counts have come
         others = set(psutil.Process().children())
         counting = SurveyRunner([str(spread)], interval_s=0.0, backend="engine").run()
         assert not next(counting).finished
         (engine,) = set(psutil.Process().children()) - others
 
-        # When the engine is killed
         engine.send_signal(signal.SIGKILL)
         surveys: list[Survey] = []
 
-        # Then there is no result
         with pytest.raises(TuiFsError):
             surveys.extend(counting)
         assert not any(survey.finished or survey.complete for survey in surveys)
 
     def test_few_descriptors_are_enough(self, spread: Path, cli: Cli) -> None:
-        # Given a program that may open 64 files
         limited = cli.wrapped(after_shell(f"ulimit -n {_DESCRIPTORS}"))
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > _DESCRIPTORS
 
-        # When
         finished = limited.run("survey", "--json", "--", spread).expect(0)
 
-        # Then
         told, expected = finished.object(), totals_of_tools(spread)
         assert told["complete"] is True
         assert told["entries"] == expected["entries"]
@@ -199,17 +192,14 @@ class TestDisturbedTree:
             assert time.monotonic() - began_s < 60, "no name ever vanished"
 
     def test_the_survey_of_a_tree_that_is_deleted_ends(self, tmpfs_place: Path) -> None:
-        # Given a survey whose first counts have come
         tree = tmpfs_place / "tree"
         many_directories(tree, 2_000, 20)
         counting = SurveyRunner([str(tree)], interval_s=0.0).run()
         next(counting)
 
-        # When somebody deletes the tree meanwhile
         with subprocess.Popen(["rm", "-rf", tree]) as rm:
             *_, survey = counting
 
-        # Then
         assert rm.returncode == 0
         assert survey.finished
         assert survey.totals.files <= 40_000

@@ -23,11 +23,9 @@ _BACKENDS: tuple[Backend, ...] = ("scandir", "engine")
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_counts_entries_of_every_sort(filesystem: str, grounds: Grounds) -> None:
-    # Given names of every sort, sparse and linked files, and a directory that was emptied
     tree = grounds.directory_on(filesystem)
     _make_every_sort(tree)
 
-    # When, Then
     expected = totals_of_tools(tree)
     assert expected["names of links"] == 2 * 50 + 3
     assert {b: totals_of_survey(tree, b) for b in _BACKENDS} == dict.fromkeys(_BACKENDS, expected)
@@ -40,17 +38,16 @@ def test_counts_all_of_usr() -> None:
 
 
 def test_counts_both_layers_of_an_overlay(grounds: Grounds) -> None:
-    # Given a whole overlay: files of both layers, one of the lower that was changed, one removed
+    # A whole overlay: files of both layers, one of the lower that was changed, one removed
     tree = grounds.directory_on("overlay").parent
     (tree / "from-below").write_bytes(b"changed")
     (tree / "lost+found").mkdir(exist_ok=True)
 
-    # When, Then
     assert totals_of_survey(tree) == totals_of_tools(tree)
 
 
 def test_leaves_out_what_lies_on_another_file_system(grounds: Grounds) -> None:
-    # Given a tree in which a tmpfs is mounted; du leaves it out, find names its mount point
+    # A tree in which a tmpfs is mounted; du leaves it out, find names its mount point
     tree = grounds.directory_on("ext4")
     flat(tree / "here", 100)
     point = tree / "here" / "attached"
@@ -58,14 +55,13 @@ def test_leaves_out_what_lies_on_another_file_system(grounds: Grounds) -> None:
     mount(point, "tui-fs-test", "tmpfs", TMPFS_OPTIONS)
     flat(point / "elsewhere", 100)
 
-    # When, Then
     counted = totals_of_survey(tree)
     assert counted == totals_of_tools(tree)
     assert counted["entries"] == 103
 
 
 def test_leaves_out_subvolumes_and_what_stands_for_them_in_snapshots(grounds: Grounds) -> None:
-    # Given a subvolume that holds another and a snapshot of itself; in the snapshot an empty
+    # A subvolume that holds another and a snapshot of itself; in the snapshot an empty
     # directory of inode 2 stands for the inner one
     tree = grounds.directory_on("btrfs") / "tree"
     _btrfs("create", tree)
@@ -74,13 +70,12 @@ def test_leaves_out_subvolumes_and_what_stands_for_them_in_snapshots(grounds: Gr
     flat(tree / "inner" / "files", 50)
     _btrfs("snapshot", tree, tree / "snapshot")
 
-    # When, Then
     assert totals_of_survey(tree) == totals_of_tools(tree)
     assert totals_of_survey(tree / "snapshot") == totals_of_tools(tree / "snapshot")
 
 
 def test_leaves_out_what_is_bound_into_the_tree(grounds: Grounds) -> None:
-    # Given a directory of the same file system bound into the tree: du and find would enter it
+    # A directory of the same file system bound into the tree: du and find would enter it
     tree = grounds.directory_on("ext4")
     flat(tree / "here", 100)
     (tree / "here" / "attached").mkdir()
@@ -89,10 +84,9 @@ def test_leaves_out_what_is_bound_into_the_tree(grounds: Grounds) -> None:
     expected = totals_of_tools(tree)
     subprocess.run(["mount", "--bind", precious, tree / "here" / "attached"], check=True)
 
-    # When
     counted = totals_of_survey(tree)
 
-    # Then the mount point is an entry as before; only its own size is another's
+    # The mount point is an entry as before; only its own size is another's
     empty_bytes = os.stat(precious).st_size
     assert counted["entries"] == expected["entries"] == 103
     assert expected["apparent bytes"] - empty_bytes <= counted["apparent bytes"]
@@ -100,7 +94,6 @@ def test_leaves_out_what_is_bound_into_the_tree(grounds: Grounds) -> None:
 
 
 def test_counts_links_between_several_trees_once(grounds: Grounds) -> None:
-    # Given two trees that share half of their files
     place = grounds.directory_on("tmpfs")
     for name in ("one", "two"):
         (place / name).mkdir()
@@ -109,43 +102,36 @@ def test_counts_links_between_several_trees_once(grounds: Grounds) -> None:
     for number in range(100):
         os.link(place / "one" / f"file-{number}", place / "two" / f"again-{number}")
 
-    # When
     *_, survey = SurveyRunner([str(place / "one"), str(place / "two")]).run()
 
-    # Then
     assert survey.totals.files == 300
     assert survey.totals.allocated_bytes == survey.freed_bytes_min == 200 * 4096
 
 
 def test_counts_files_whose_sizes_together_are_beyond_64_bits(grounds: Grounds) -> None:
-    # Given sparse files of the largest size there is; anybody may make them in a tmpfs
+    # Sparse files of the largest size there is; anybody may make them in a tmpfs
     tree = grounds.directory_on("tmpfs")
     largest_bytes = (1 << 63) - 1
     for number in range(4):
         (tree / f"file-{number}").touch()
         os.truncate(tree / f"file-{number}", largest_bytes)
 
-    # When
     survey = surveyed(tree)
 
-    # Then
     own_bytes = os.stat(tree).st_size
     assert survey.totals.apparent_bytes == 4 * largest_bytes + own_bytes
     assert survey.totals.allocated_bytes == 0
 
 
 def test_counts_files_of_strange_dates(grounds: Grounds) -> None:
-    # Given dates before 1970, at its beginning, and far away
     tree = grounds.directory_on("tmpfs")
     dates_s = (-(1 << 40), 0, 1 << 45)
     for date_s in dates_s:
         (tree / str(date_s)).touch()
         os.utime(tree / str(date_s), (date_s, date_s))
 
-    # When
     survey = surveyed(tree)
 
-    # Then
     (largest, *_) = survey.largest
     assert survey.totals.files == 3
     assert largest.newest_s == max(dates_s)
@@ -166,7 +152,6 @@ def test_groups_count_the_nested_ones_once(grounds: Grounds) -> None:
 
 
 def test_a_group_of_hard_links_counts_bytes_once(grounds: Grounds) -> None:
-    # Given three directories of one name that hold the same files
     tree = grounds.directory_on("tmpfs")
     first = tree / "1" / "cache"
     first.mkdir(parents=True)
@@ -175,10 +160,8 @@ def test_a_group_of_hard_links_counts_bytes_once(grounds: Grounds) -> None:
     for name in ("2", "3"):
         subprocess.run(["cp", "-al", tree / "1", tree / name], check=True)
 
-    # When
     group = next(g for g in surveyed(tree).groups if g.name == "cache")
 
-    # Then
     assert (group.directories, group.totals.files) == (3, 3_600)
     assert group.totals.allocated_bytes - 1_200 * 4096 < 1 << 20
 

@@ -78,13 +78,11 @@ async def browse(act: Callable[[Browsing], object], imported: str | None = None)
 
 
 async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
-    # Given the browser as it opens, and a ranking
     async def act(browser: Browsing) -> None:
         for key in (None, "t"):
             await browser.press("u", *([key] if key else []))
             rows = browser.pilot.app.screen.query_one(BarTable)
             keys = [rows.cursor_row.key if rows.cursor_row else ""]
-            # When space is pressed / Then the cursor is one row below the one that is marked
             await browser.press("space")
             keys.append(rows.cursor_row.key if rows.cursor_row else "")
             assert keys[0] != keys[1]
@@ -95,8 +93,6 @@ async def test_space_marks_and_goes_down_also_from_the_first_row() -> None:
 
 
 async def test_entering_and_leaving_asks_the_same_survey() -> None:
-    # Given the browser / When a directory is entered and left / Then the table is asked,
-    # nothing is counted again, and the cursor is on what was left
     async def act(browser: Browsing) -> None:
         await browser.press("j", "enter")
         await browser.sees("two/")
@@ -121,7 +117,6 @@ async def test_going_above_the_surveyed_directory_surveys_the_one_above() -> Non
 
 
 async def test_what_a_survey_leaves_out_is_surveyed_when_entered() -> None:
-    # Given a mount inside / When it is entered / Then it is counted for itself
     async def act(browser: Browsing) -> None:
         await browser.press("j", "j", "enter")
         await browser.pilot.pause()
@@ -155,12 +150,10 @@ async def test_marks_stay_elsewhere_and_go_at_a_key() -> None:
 
 async def test_no_mark_inside_a_mark() -> None:
     async def act(browser: Browsing) -> None:
-        # Given a marked directory / When one inside it is to be marked / Then it says why not
         await browser.press("j", "space", "k", "enter")
         await browser.sees("two/")
         assert "lies inside it" in await browser.press("space")
         assert browser.marked == (SESSIONS,)
-        # Given a mark inside only / When the directory around is marked / Then that replaces it
         await browser.press("u", "space", "h")
         await browser.sees("maildrop/")
         assert "It holds 1 marked directory" in await browser.press("space")
@@ -170,8 +163,6 @@ async def test_no_mark_inside_a_mark() -> None:
 
 
 async def test_all_of_a_name_are_marked() -> None:
-    # Given the cursor on a directory / When N is pressed / Then all of its name are marked,
-    # and what they hold together is told where the survey knows it
     async def act(browser: Browsing) -> None:
         await browser.press("N")
         await browser.sees("2 directories are marked that are")
@@ -198,8 +189,6 @@ async def test_d_previews_the_marked_directories_or_else_the_highlighted_one() -
 
 
 async def test_coming_back_without_a_new_job_counts_nothing_again() -> None:
-    # Given counting that is not finished / When one previews and comes back / Then it stands
-    # still meanwhile and goes on afterwards
     async def act(browser: Browsing) -> None:
         browser.survey.count_on(finished=False)
         await browser.sees("counting")
@@ -264,11 +253,9 @@ async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
         await browser.press("t")
         ranking = browser.pilot.app.screen
         assert isinstance(ranking, RankingScreen)
-        # Given a ranking that was left, whose widgets are removed while it is still attached
         await ranking.remove_children()
         left = browser.pilot.app.pop_screen()
         assert ranking.is_attached
-        # When the survey has news / Then the ranking ignores it
         ranking.take(ranking.update_shown)
         await left
         await browser.sees("maildrop/")
@@ -342,9 +329,7 @@ async def test_messages_of_an_earlier_survey_are_ignored() -> None:
     ],
 )
 async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: str) -> None:
-    # Given a directory whose path cannot be typed as it is shown, or can
     async def act(browser: Browsing) -> None:
-        # When a path is asked for / Then it begins with a directory that it names
         browser.screen.query_one(Prompts).ask_for_path(path)
         assert browser.screen.query_one("#path-input", Input).value == begins
 
@@ -352,7 +337,6 @@ async def test_the_path_to_type_begins_with_what_leads_there(path: str, begins: 
 
 
 async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> None:
-    # Given keys that arrive in one piece / When d is among them / Then it is a letter
     async def act(browser: Browsing) -> None:
         for key, letter in (("slash", "/"), ("d", "d"), ("r", "r"), ("o", "o")):
             browser.pilot.app.post_message(events.Key(key, letter))
@@ -369,7 +353,6 @@ async def test_letters_typed_quickly_after_a_slash_belong_to_the_search() -> Non
 async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a path on a network mount that is dead
     answers, looks_like_a_link = Event(), os.path.islink
 
     def islink(path: str) -> bool:
@@ -379,7 +362,6 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
     monkeypatch.setattr("tui_fs.screens.browser._PATIENCE_S", 0.1)
 
     async def act(browser: Browsing) -> None:
-        # When it is typed / Then that is said, and the person goes on elsewhere
         await browser.press("o")
         browser.screen.query_one("#path-input").value = "/net/dead"  # type: ignore
         await browser.pilot.press("enter")
@@ -396,14 +378,12 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
 
 
 async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> None:
-    # Given the browser / When the survey tells something just as a screen beside it is opened
     async def act(browser: Browsing) -> None:
         for opened in (browser.screen.action_findings, browser.screen.action_ranking):
             opened()
             update = browser.screen._last_update
             assert update is not None
             browser.screen.heard(update)
-            # Then it is shown as soon as the screen is there
             await settle(browser.pilot)
             assert browser.pilot.app.screen is not browser.screen
             await browser.press("escape")
@@ -412,8 +392,6 @@ async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> Non
 
 
 async def test_no_single_key_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a job that would fail the test / When every key of the browser is pressed, and enter
-    # after it / Then none was started
     def start(*_: object) -> None:
         raise AssertionError("a job was started")
 

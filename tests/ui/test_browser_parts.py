@@ -107,7 +107,6 @@ def _answer(path: str) -> Update:
 
 
 def test_what_was_left_again_is_not_asked() -> None:
-    # Given a question that is not answered / When three more are wished / Then the last goes out
     process = _Process()
     questions = SurveyClient(process)  # type: ignore[arg-type]
     for path in ("/a", "/a/b", "/a/b/c", "/a"):
@@ -243,7 +242,7 @@ def test_a_path_that_is_too_long_keeps_its_end() -> None:
 
 
 def test_the_free_space_of_a_place_is_what_users_can_use() -> None:
-    # Given a file system of which 5 % are free for root only
+    # A file system of which 5 % are free for root only
     room = FileSystem("ext4", "/dev/vdb", "/m", False, 1000 << 20, 60 << 20, 10 << 20, 9, 1)
     note = place_note(room)
     assert note.plain == "ext4 on /dev/vdb · 10.0 MiB free ! · 1 inode"

@@ -123,7 +123,6 @@ async def test_marked(picture: SnapshotAssertion) -> None:
 
 
 async def test_marked_around(picture: SnapshotAssertion) -> None:
-    # Given a marked directory / When one is in it / Then it says so
     inside = Update(found_survey(), SESSIONS_LISTING)
     acts = then(told(COMPLETE), keys("j", "space", "k", "enter"), told(inside))
     assert await look(choose(), acts) == picture
@@ -138,7 +137,6 @@ async def test_more_than_is_listed(
 
 
 async def test_imported(picture: SnapshotAssertion) -> None:
-    # Given an export / When its first counts are told / Then its own directory is shown
     acts = then(told(Update(found_survey())), told(COMPLETE))
     assert await look(choose("export.json"), acts) == picture
 

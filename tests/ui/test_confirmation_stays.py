@@ -118,7 +118,6 @@ def assert_started(plans: list[Plan], strategy: StrategyName, shown: str) -> Non
 async def test_what_starts_is_the_command_shown(
     strategy: StrategyName, by_name: bool, plans: list[Plan]
 ) -> None:
-    # Given the confirmation of a strategy / When confirmed / Then the command shown is started
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         await ask(pilot, preview, strategy)
@@ -128,13 +127,11 @@ async def test_what_starts_is_the_command_shown(
 
 
 async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Plan]) -> None:
-    # Given the confirmation of a strategy that has others above and below it
     strategy = StrategyName("xargs")
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         keys = await ask(pilot, preview, strategy)
         question, shown = pilot.app.screen, shown_command(preview)
-        # When each key is pressed that does something in the preview, and each line clicked
         assert {"up", "down", "j", "k", "g", "G", "o", "c", "q", "space"} <= keys
         for key in sorted(keys - NOT_PRESSED):
             await pilot.press(key)
@@ -144,7 +141,6 @@ async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Pla
         for line in range(rows.y, rows.bottom):
             await pilot.click(offset=(1, line))
             assert (chosen(preview), shown_command(preview)) == (strategy, shown), line
-        # Then it is still asked about the same, and that is what starts
         assert plans == []
         await confirm(pilot, by_name=by_name)
     assert_started(plans, strategy, shown)
@@ -153,13 +149,11 @@ async def test_no_key_changes_what_is_asked_about(by_name: bool, plans: list[Pla
 async def test_what_is_counted_meanwhile_does_not_change_what_starts(
     by_name: bool, plans: list[Plan]
 ) -> None:
-    # Given the confirmation of the strategy that is recommended, which nobody has chosen
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         assert found().recommended == StrategyName("rm")
         await ask(pilot, preview, StrategyName("rm"))
         shown = shown_command(preview)
-        # When the counts go on and another one is recommended / Then the one shown starts
         preview.post_message(
             SurveyUpdated(SURVEY, replace(found(), recommended=StrategyName("find")))
         )

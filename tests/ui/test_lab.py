@@ -55,7 +55,6 @@ async def test_list_with_a_run(picture: SnapshotAssertion, monkeypatch: pytest.M
 async def test_a_whole_run_goes_before_a_later_one_that_was_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a cancelled run after one that was done / Then the list tells of the one done
     cancelled = (*RUNNING, RunEnded(Ending.CANCELLED, 1.0))
     keep(monkeypatch, {"rsync-vs-rm-2": cancelled, "rsync-vs-rm-1": DONE})
     assert "1 holds here, 1 does not" in await look(lab(), first="1 run")
@@ -70,14 +69,12 @@ async def test_list_of_an_experiment_on_a_tree_of_ones_own(picture: SnapshotAsse
 async def test_a_run_is_asked_for_with_what_it_needs(
     picture: SnapshotAssertion, prepared: list[tuple[str, str, str]]
 ) -> None:
-    # Given the list / When enter is pressed once / Then nothing runs; what it needs is said
     assert await look(lab(), "enter", first="0 run") == picture
     assert prepared == [("rsync-vs-rm", "small", "")]
 
 
 @pytest.mark.usefixtures("prepared")
 async def test_a_question_is_withdrawn() -> None:
-    # Given a question / When the cursor moves, or escape is pressed / Then it is gone
     for key in ("j", "escape"):
         shown = await look(lab(), "enter", key, first="0 run")
         assert "Run rsync-vs-rm" not in shown and "experiments, 0 run" in shown
@@ -112,7 +109,6 @@ async def test_what_is_in_the_way_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("prepared")
 async def test_run_from_question_to_result(played: PlayedRun) -> None:
-    # Given the list / When enter is pressed twice and the run ends / Then its result is shown
     app = Host(lab())
     async with app.run_test(size=SMALL) as pilot:
         await shows(pilot, "0 run")
@@ -152,7 +148,6 @@ async def test_running_asks_before_it_cancels(picture: SnapshotAssertion) -> Non
 async def test_cancelling_clears_away_and_goes_back(
     played: PlayedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a run / When it is cancelled / Then its context is left before anything else is shown
     monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0.0)
     app = Host(lab())
     async with app.run_test(size=SMALL, notifications=True) as pilot:
@@ -167,7 +162,6 @@ async def test_cancelling_clears_away_and_goes_back(
 
 @pytest.mark.parametrize("key", ["ctrl+q", "L"])
 async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> None:
-    # Given a run / When the program ends, also after other screens / Then the run is cleared away
     app = Host(run_screen())
     async with app.run_test(size=SMALL) as pilot:
         await shows(pilot, "62.0 %")
@@ -178,7 +172,6 @@ async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> 
 
 
 async def test_a_run_that_ends_behind_another_screen_waits(played: PlayedRun) -> None:
-    # Given jobs over a run / When the run ends / Then the result comes when the jobs are left
     app = Host(run_screen())
     async with app.run_test(size=SMALL) as pilot:
         await shows(pilot, "62.0 %")
@@ -219,7 +212,6 @@ async def test_result(picture: SnapshotAssertion, page: str, size: tuple[int, in
 
 
 async def test_pages_are_turned_with_the_arrows() -> None:
-    # Given the first page / When turned to the end and beyond / Then the last one stays
     folder = store(DONE)
     assert "rm, 10 files" in await look(result(folder), "right", first="cannot be")
     assert "A Processor" in await look(result(folder), *"llllllll", first="cannot be")
@@ -228,7 +220,6 @@ async def test_pages_are_turned_with_the_arrows() -> None:
 
 
 async def test_other_tables_of_calls_can_be_chosen() -> None:
-    # Given rm beside rsync / When the other right one is asked for / Then find stands there
     folder = store(DONE)
     first = await look(result(folder), "5", first="cannot be")
     assert "< rm, 1,000 files >" in first and "[ rsync, 1,000 files ]" in first
@@ -246,7 +237,6 @@ async def test_a_page_scrolls() -> None:
 
 
 async def test_the_report_is_written_beside_the_run() -> None:
-    # Given a result / When r is pressed / Then the page lies there and its path is shown
     folder = store(DONE)
     app = Host(result(folder))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
@@ -275,7 +265,6 @@ async def test_older_runs(picture: SnapshotAssertion, monkeypatch: pytest.Monkey
 
 
 async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given two runs, marked / When compared / Then the older one comes first
     keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": DONE})
     app = Host(LabRunsScreen(EXPERIMENT, Settings()))
     async with app.run_test(size=LARGE, notifications=True) as pilot:
@@ -288,7 +277,6 @@ async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_lab_opens_from_the_browser_and_once() -> None:
-    # Given a browser / When L is pressed, twice / Then the lab opens once, and knows its directory
     app = Host(BrowserScreen("/srv/spool", Settings()))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()

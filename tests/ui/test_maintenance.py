@@ -30,19 +30,16 @@ async def _answer(pilot: Pilot[None], *, yes: bool) -> None:
 
 
 async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
-    # Given a full directory / When it is set aside, with a twin, and that is confirmed
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "j", "enter")
         await _answer(pilot, yes=True)
         await wait_for(pilot, "It is set aside as")
-        # Then an empty one stands in its place, and nothing is lost
         await wait_for(pilot, "put back")
         assert list(spool.iterdir()) == []
         (aside,) = [path for path in spool.parent.iterdir() if "tui-fs-aside" in path.name]
         assert (aside / "letter").exists()
-        # When it is put back / Then all is as it was
         await pilot.press("j", "enter")
         await _answer(pilot, yes=True)
         await wait_for(pilot, "is back")
@@ -51,12 +48,10 @@ async def test_a_directory_is_set_aside_and_put_back(spool: Path) -> None:
 
 
 async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
-    # Given the question whether to set a directory aside
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
         await pilot.press("j", "enter")
-        # When enter is pressed on the answer that has the cursor / Then nothing has changed
         await _answer(pilot, yes=False)
         await pilot.pause()
         assert [path.name for path in spool.parent.iterdir() if "spool" in path.name] == ["spool"]
@@ -64,7 +59,6 @@ async def test_nothing_is_done_without_a_yes(spool: Path) -> None:
 
 
 async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
-    # Given a full directory / When it is to be made anew / Then the reason is there, no question
     async with Host(MaintenanceScreen(str(spool), Settings())).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "The directory is not empty.")
         await pilot.press("enter")
@@ -73,7 +67,6 @@ async def test_what_is_impossible_is_said_and_not_asked(spool: Path) -> None:
 
 
 async def test_read_only_screens_change_nothing(spool: Path) -> None:
-    # Given screens on which deleting is switched off / When something is chosen / Then no question
     screen = MaintenanceScreen(str(spool), Settings(read_only=True))
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
@@ -84,7 +77,7 @@ async def test_read_only_screens_change_nothing(spool: Path) -> None:
 
 
 async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
-    # Given a run that was killed: the twin stands aside, and somebody wrote into it
+    # A run that was killed: the twin stands aside, and somebody wrote into it
     record = put_aside(look(str(spool), to_recreate=False), with_twin=True).record
     aside, twin = Path(record.aside), spool.parent / "twin"
     spool.rename(twin)
@@ -94,11 +87,9 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
         (aside / name).touch()
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(120, 30)) as pilot:
-        # When that is put in order
         await wait_for(pilot, "put in order")
         await pilot.press("j", "j", "j", "enter")
         await _answer(pilot, yes=True)
-        # Then what was moved and what was there twice is told
         await wait_for(pilot, "is in order")
         await wait_for(pilot, "2 entries made meanwhile")
         await wait_for(pilot, "letter was made twice")
@@ -107,7 +98,6 @@ async def test_what_was_interrupted_is_put_in_order(spool: Path) -> None:
 
 
 async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> None:
-    # Given the question about one directory / When another one has its name at the answer
     screen = MaintenanceScreen(str(spool), Settings())
     async with Host(screen).run_test(size=(80, 24)) as pilot:
         await wait_for(pilot, "rename it aside at once")
@@ -116,6 +106,5 @@ async def test_what_was_replaced_since_the_look_is_not_touched(spool: Path) -> N
         spool.rename(spool.parent / "elsewhere")
         spool.mkdir()
         await _answer(pilot, yes=True)
-        # Then it stays
         await wait_for(pilot, "replaced or renamed")
         assert spool.exists()

@@ -8,7 +8,6 @@ __all__ = ["a_quiet_machine"]
 
 
 async def test_a_key_that_was_not_heard_of_yet_is_not_undone() -> None:
-    # Given the preview of a tree that is counted, with the cursor on what is recommended
     screen = preview()
     app = Host(screen)
     async with app.run_test(size=SMALL) as pilot:
@@ -18,10 +17,8 @@ async def test_a_key_that_was_not_heard_of_yet_is_not_undone() -> None:
         rows = screen.query_one(BarTable)
         assert rows.cursor_row is not None
         assert rows.cursor_row.key == "rm"
-        # When a person moves on, and new figures come before the screen has heard of that
         rows.action_move(1)
         screen._show()
-        # Then the cursor stays where it was put
         assert rows.cursor_row.key == "find"
         await settle(pilot)
         assert rows.cursor_row is not None and rows.cursor_row.key == "find"

@@ -49,7 +49,6 @@ async def test_what_the_confirmation_needs_is_not_waited_for(
         await settle(pilot)
         preview.post_message(SurveyUpdated(SURVEY, found()))
         await settle(pilot)
-        # When the confirmation waits / Then keys are answered
         await pilot.press("enter")
         await until(pilot, silence.entered.is_set)
         await pilot.press("c")
@@ -69,7 +68,6 @@ async def test_the_prediction_for_other_options_is_not_waited_for(
         preview.post_message(SurveyUpdated(SURVEY, found()))
         await settle(pilot)
         monkeypatch.setattr("tui_fs.screens.preview.forecast", silence)
-        # When other options are chosen / Then keys are answered
         await pilot.press("o")
         await until(pilot, lambda: isinstance(pilot.app.screen, OptionsDialog))
         await pilot.press("enter")

@@ -42,10 +42,8 @@ def _question(path: str) -> list[str]:
 
 
 def test_the_confirmation_of_a_deep_directory_begins_with_its_name() -> None:
-    # Given a path that fills more than a small screen / When one is asked about it
     above = "/srv" + "/deep" * 100
     lines = _question(f"{above}/trail ")
-    # Then its name and its size are seen without scrolling, and the way to it is below them
     assert lines[0] == "trail\\x20"
     assert lines[1].startswith("2 files")
     assert lines[-1] == f"It is in {above}"

@@ -76,7 +76,6 @@ async def screen_is(pilot: Pilot[None], kind: type[FramedScreen]) -> None:
 
 
 async def test_what_was_seen(picture: SnapshotAssertion) -> None:
-    # Given stacks / When shown / Then as a tree, the largest first, and where the files are
     app = Host(ProfileScreen(Profile(RAW, FOLDER), Settings()))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
@@ -84,7 +83,6 @@ async def test_what_was_seen(picture: SnapshotAssertion) -> None:
 
 
 async def test_a_program_that_only_waited_says_so() -> None:
-    # Given no stacks / When shown / Then that is what it says
     app = Host(ProfileScreen(Profile("", FOLDER), Settings()))
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
@@ -92,12 +90,10 @@ async def test_a_program_that_only_waited_says_so() -> None:
 
 
 async def test_it_goes_on_in_the_background_and_then_is_shown(look: Look) -> None:
-    # Given any screen / When asked for in the command palette
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         command_of(app)()
         await wait_for(pilot, "Looking where the next 10 seconds")
-        # Then the keys work meanwhile
         assert isinstance(app.screen, DoctorScreen)
         await pilot.press("J")
         await wait_for(pilot, "no jobs yet")
@@ -110,7 +106,6 @@ async def test_it_goes_on_in_the_background_and_then_is_shown(look: Look) -> Non
 
 
 async def test_one_look_at_a_time(look: Look) -> None:
-    # Given a look that is under way / When asked again / Then it is told so
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         begin = partial(begin_profile, app, Settings())
@@ -129,7 +124,6 @@ async def test_one_look_at_a_time(look: Look) -> None:
 
 
 async def test_a_refusal_is_told_in_words(look: Look) -> None:
-    # Given a machine that does not permit it / When asked / Then why, and no screen
     look.error = TuiFsError("py-spy may not look at [tui-fs].", "Start tui-fs as root.")
     look.done.set()
     app = Host(DoctorScreen(Settings()))
@@ -141,11 +135,9 @@ async def test_a_refusal_is_told_in_words(look: Look) -> None:
 
 
 async def test_who_leaves_does_not_wait_for_it(look: Look) -> None:
-    # Given a look that is under way / When the program ends
     app = Host(DoctorScreen(Settings()))
     async with app.run_test(size=SMALL) as pilot:
         command_of(app)()
         await pilot.pause()
         assert look.begun.wait(10)
-    # Then the look has ended, too
     assert look.left.wait(10)

@@ -47,12 +47,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
 async def test_a_running_job_is_not_made_faster(
     settings: Settings, sent: list[Command], key: str
 ) -> None:
-    # Given a running job / When a key that changes its speed is pressed
     app = Host(RunScreen(record(RUNNING), settings))
     async with app.run_test(size=SMALL) as pilot:
         await shows("649,632")(pilot)
         await pilot.press(key)
-        # Then a sentence says why not, and nothing is sent
+        # A sentence says why not, and nothing is sent
         await notified(pilot)
         assert sent == []
         # And the job can be paused
@@ -62,12 +61,11 @@ async def test_a_running_job_is_not_made_faster(
 
 
 async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Command]) -> None:
-    # Given a paused job / When the key that resumes it is pressed
     app = Host(RunScreen(record(PAUSED), settings))
     async with app.run_test(size=SMALL) as pilot:
         await shows("PAUSED")(pilot)
         await pilot.press("p")
-        # Then a sentence says why not, and nothing is sent
+        # A sentence says why not, and nothing is sent
         await notified(pilot)
         assert sent == []
 
@@ -75,12 +73,10 @@ async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Comman
 async def test_the_rest_of_a_died_job_is_not_offered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given the report of a job that died
     monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: False)
     app = Host(ReportScreen(record(RUNNING), settings))
     async with app.run_test(size=SMALL) as pilot:
         await shows("DIED")(pilot)
-        # When its rest is asked for / Then no key was offered, and a sentence says why not
         assert "go on with the rest" not in screen_text(app)
         await pilot.press("r")
         await notified(pilot)
@@ -88,7 +84,6 @@ async def test_the_rest_of_a_died_job_is_not_offered(
 
 
 async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> None:
-    # Given a directory / When it is to be set aside
     spool = tmp_path / "spool"
     spool.mkdir()
     (spool / "letter").touch()
@@ -96,7 +91,7 @@ async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> 
     async with app.run_test(size=SMALL) as pilot:
         await shows("set aside")(pilot)
         await pilot.press("j", "enter")
-        # Then a sentence says why not
+        # A sentence says why not
         await notified(pilot)
         assert isinstance(app.screen, MaintenanceScreen)
     assert (spool / "letter").exists()

@@ -18,7 +18,6 @@ __all__ = ["a_quiet_machine"]
 async def test_the_report_waits_until_the_help_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a job at work, and a person who reads the help
     monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
     folder = record(RUNNING)
     app = Host(RunScreen(folder, Settings(0.05)))
@@ -26,7 +25,6 @@ async def test_the_report_waits_until_the_help_is_closed(
         await shows("649,632")(pilot)
         await pilot.press("question_mark")
         await until(pilot, HelpScreen)
-        # When the job ends
         events = ended(Outcome.DONE, "Nothing of it is left.", 1_204_113, 0)
         writer = JournalWriter(folder.journal)
         for event in events[len(RUNNING) :]:
@@ -34,7 +32,6 @@ async def test_the_report_waits_until_the_help_is_closed(
         monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: False)
         for _ in range(10):
             await pilot.pause(0.05)
-        # Then the help stays, and the report is there when it is closed
         assert isinstance(app.screen, HelpScreen)
         await pilot.press("escape")
         await until(pilot, ReportScreen)

@@ -209,7 +209,6 @@ async def test_a_count_above_the_quick_estimate_is_what_is_shown(
 async def test_what_could_not_be_measured_is_said(
     settings: Settings, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file system that was never measured / When counted / Then it is measured, or said why
     asked: list[str] = []
 
     def measure(target: str, _: Callable[[], bool]) -> str:
@@ -263,7 +262,6 @@ async def test_options(picture: SnapshotAssertion) -> None:
 
 
 async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
-    # Given the options, switched / When enter accepts them / Then nobody is asked to delete
     act = then(counted(maildrop_survey()), keys("o", "space", "enter"))
     shown = await look(preview(), act)
     assert "keep directory [x]" in shown

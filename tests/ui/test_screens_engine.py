@@ -36,12 +36,10 @@ async def test_run_by_the_engine(picture: SnapshotAssertion) -> None:
 
 @pytest.mark.usefixtures("alive")
 async def test_threads_are_asked_for_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a job at work / When t is pressed, while it has none set, then eight
     sent: list[str] = []
     monkeypatch.setattr("tui_fs.screens.run.send", lambda _, command: sent.append(str(command)))
     for threads in (0, 2, 8):
         paced = PaceChanged(8.3, Pace(threads=threads))
         screen = RunScreen(record((*BY_THE_ENGINE, paced), job_id=f"7f3b0{threads}"), Settings())
         await look(screen, then(shows("649,632"), keys("t")))
-    # Then one, twice as many, and after eight as many as the engine likes
     assert sent == ["threads 1", "threads 4", "threads auto"]

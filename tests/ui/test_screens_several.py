@@ -62,14 +62,12 @@ async def test_confirmation(several: PreviewScreen, picture: SnapshotAssertion) 
 
 
 async def test_the_word_is_no_name(several: PreviewScreen) -> None:
-    # Given the question / When the name of one is typed / Then it does not match
     shown = await look(several, then(counted_together, keys("enter", *"node", "enter")))
     assert "delete 300 directories in /srv" in shown
     assert "type delete to confirm" in shown
 
 
 async def test_one_target_is_not_listed() -> None:
-    # Given one directory / When previewed / Then there is no list of targets
     screen = PreviewScreen((MAILDROP,), Settings())
     await look(screen, counted(maildrop_survey()))
     assert not screen.query("#targets")

@@ -40,7 +40,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 async def test_whoever_leaves_before_it_begins_deletes_nothing(
     monkeypatch: pytest.MonkeyPatch, has_begun: bool
 ) -> None:
-    # Given a job that takes a while to start, and was told to begin before it was left or not
+    # A job that takes a while to start, and was told to begin before it was left or not
     entered, left = threading.Event(), threading.Event()
 
     def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
@@ -61,12 +61,11 @@ async def test_whoever_leaves_before_it_begins_deletes_nothing(
         pilot.app.screen.query_one("#confirm-yes", Button).focus()
         await pilot.press("enter")
         await until(pilot, entered.is_set)
-        # When the preview is left
         await pilot.press("escape")
         await until(pilot, left.is_set)
         app = pilot.app
         await until(pilot, lambda: isinstance(app.screen, RunScreen) or len(app._notifications) > 0)
-        # Then it is not begun, and that is said; or it is shown, above what was there before
+        # It is not begun, and that is said; or it is shown, above what was there before
         assert preview not in pilot.app.screen_stack
         assert isinstance(pilot.app.screen, RunScreen) == has_begun
         said = [notice.message for notice in pilot.app._notifications]
@@ -74,23 +73,19 @@ async def test_whoever_leaves_before_it_begins_deletes_nothing(
 
 
 async def test_jobs_that_cannot_be_listed_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a state directory that cannot be read / When the jobs are shown
     def read(_: object) -> None:
         raise JobFailed("/state/jobs cannot be read: Input/output error.")
 
     monkeypatch.setattr("tui_fs.screens.jobs.JobList.read", read)
-    # Then that is said, and the screen goes on
     async with Host(JobsScreen(Settings())).run_test(size=SMALL) as pilot:
         await wait_for(pilot, "/state/jobs cannot be read: Input/output error.")
 
 
 async def test_a_journal_that_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a journal on a file system that is lost / When the job is shown
     def poll(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr("tui_fs.screens.run.JobView.poll", poll)
-    # Then that is said, and the screen goes on
     folder = record([STARTED])
     app = Host(RunScreen(folder, Settings()))
     async with app.run_test(size=SMALL, notifications=True) as pilot:

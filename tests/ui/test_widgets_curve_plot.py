@@ -48,7 +48,6 @@ def test_ticks_read_as_a_person_writes_them(value: float, label: str) -> None:
 
 
 def test_a_log_axis_reaches_from_tick_to_tick() -> None:
-    # Given four decades / When little room is there / Then the decades are the ticks
     axis = axis_over([1, 10_000], True, 6)
     assert [axis.low, axis.high] == [1, 10_000]
     assert list(axis.ticks) == [1, 10, 100, 1_000, 10_000]
@@ -60,7 +59,6 @@ def test_a_short_log_axis_has_ticks_within_its_decade() -> None:
 
 
 def test_a_tight_log_axis_ends_with_its_values() -> None:
-    # Given batches of 1 to 2,048 / When the axis is tight / Then no room is lost beside them
     axis = axis_over([1, 2_048], True, 4, is_tight=True)
     assert [axis.low, axis.high] == [1, 2_048]
     assert list(axis.ticks) == [1, 10, 100, 1_000]
@@ -68,7 +66,6 @@ def test_a_tight_log_axis_ends_with_its_values() -> None:
 
 
 def test_a_linear_axis_begins_with_zero() -> None:
-    # Given times of some seconds / Then their lengths can be compared, as with bars
     axis = axis_over([7, 9.5], False, 6)
     assert axis.ticks == (0, 2, 4, 6, 8, 10)
 
@@ -120,7 +117,6 @@ def test_lines_are_drawn_between_their_points() -> None:
 
 
 def test_noise_is_a_line_from_the_least_to_the_most() -> None:
-    # Given one point of wide spread / When drawn / Then dots stand above and below its sign
     wide = Curve("rm", (Point(5, 5, 1, 10), Point(10, 5, 5, 5)))
     lines = drawn(Plot((wide,)), 30, 13)
     column = next(line.index("●") for line in lines[1:] if "●" in line)

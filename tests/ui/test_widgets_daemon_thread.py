@@ -32,7 +32,6 @@ asyncio.run(main())
 
 
 def test_what_is_answered_comes_back() -> None:
-    # Given functions that return and raise / When asked / Then that is what one gets
     def refuse() -> int:
         raise PermissionError("no")
 
@@ -45,7 +44,6 @@ def test_what_is_answered_comes_back() -> None:
 
 
 def test_an_answer_that_nobody_wants_any_more_harms_nothing() -> None:
-    # Given somebody who asks and goes away / When the answer comes / Then nothing happens
     answers = Event()
 
     async def act() -> list[object]:
@@ -64,7 +62,6 @@ def test_an_answer_that_nobody_wants_any_more_harms_nothing() -> None:
 
 @pytest.mark.parametrize("who", ["itself", "completion"])
 def test_a_program_ends_although_it_was_never_answered(who: str) -> None:
-    # Given a program that has asked what is never answered / When it ends / Then it does
     ended = subprocess.run(
         [sys.executable, "-c", NEVER_ANSWERED, who], capture_output=True, timeout=60, check=False
     )

@@ -61,7 +61,6 @@ def test_figures_stand_right_and_a_note_says_why_there_are_none() -> None:
 
 
 def test_columns_that_do_not_fit_follow_below() -> None:
-    # Given less room than the columns take / Then each is shown whole, beside the whole name
     rows = (ROWS[0], Row(("rsync on one core", "0.2 s", "20,374")))
     assert plain(layout_table(COLUMNS, rows, 30)) == [
         "            seconds",

@@ -110,9 +110,7 @@ def flattened(found: Calibration) -> list[float]:
 
 @given(truths())
 def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
-    # Given trees that took as long as some prices say / When fitted
     found = fit(samples_of(truth), typical("ext4"), 7.0, "6.2")
-    # Then these are the prices, as far as a difference of floats tells them
     assert flattened(found) == pytest.approx(flattened(truth), rel=1e-3, abs=1e-9)
     assert (found.kind, found.measured_at, found.kernel) == ("ext4", 7.0, "6.2")
     assert found.experience == {}
@@ -136,38 +134,32 @@ def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
     )
 )
 def test_no_price_is_negative_or_infinite_whatever_was_measured(samples: list[Sample]) -> None:
-    # Given times that contradict each other / When fitted
     try:
         found = fit(samples, typical("ext4"), 1.0, "")
     except TuiFsError:
         return
-    # Then every price is a cost that can be added, and every strategy has one
     assert all(0.0 <= figure < 1e6 for figure in flattened(found))
     assert found.link_s <= max(found.prices["rm"].name_s, typical("ext4").link_s)
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(0.0, 0.2), (1e3, 4.0)])
 def test_a_level_costs_what_memory_may_cost(seconds: float, times: float) -> None:
-    # Given deep trees that took no time, or a thousand seconds / When fitted
     usual = typical("ext4")
     samples = [
         replace(one, seconds=seconds) if one.shape is Shape.DEEP else one
         for one in samples_of(usual)
     ]
-    # Then a level costs a fifth of what is typical, or four times as much
     assert fit(samples, usual, 1.0, "").level_s == pytest.approx(times * usual.level_s)
 
 
 @pytest.mark.parametrize("lacking", (Shape.EMPTY, Shape.FLAT, Shape.FOREST))
 def test_without_rm_nothing_is_known(lacking: Shape) -> None:
-    # Given samples without one of the three that tell rm's prices / When fitted / Then it says so
     samples = [one for one in samples_of(typical("ext4")) if one.shape is not lacking]
     with pytest.raises(TuiFsError, match="too slow to be measured"):
         fit(samples, typical("ext4"), 1.0, "")
 
 
 def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
-    # Given rm alone, measured three times as slow as is typical
     usual = typical("ext4")
     rm = usual.prices["rm"]
     slow = replace(
@@ -175,9 +167,7 @@ def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
         prices={**usual.prices, "rm": UnitCosts(0.5, 3 * rm.name_s, 2 * rm.directory_s)},
         link_s=rm.name_s,
     )
-    # When fitted
     found = fit(samples_of(slow, [RM]), usual, 1.0, "")
-    # Then the others' entries cost three times as much, and their starts as ever
     for name in set(STRATEGIES) - {RM}:
         was, now = usual.prices[name], found.prices[name]
         assert now.start_s == was.start_s
@@ -193,19 +183,17 @@ ONE_AFTER_THE_OTHER = set(STRATEGIES) - {RM, PARALLEL}
 
 
 def test_threads_may_be_cheaper_than_rm_but_not_by_any_factor() -> None:
-    # Given the engine at half of rm's prices, one that looked free, and one held up / When fitted
     usual = typical("ext4")
     for share, told in ((0.5, 0.5), (0.0, 0.1), (2.0, 1.0)):
         was = UnitCosts(0.002, share * usual.prices["rm"].name_s, share * usual.prices["rm"].name_s)
         cheap = replace(usual, prices={**usual.prices, "parallel": was})
         found = fit(samples_of(cheap), usual, 1.0, "").prices
-        # Then the half is believed; what is free is not, nor what takes longer than one thread
+        # The half is believed; what is free is not, nor what takes longer than one thread
         assert found["parallel"].name_s == pytest.approx(told * found["rm"].name_s, rel=0.1)
 
 
 @pytest.mark.parametrize("name", sorted(ONE_AFTER_THE_OTHER))
 def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
-    # Given a strategy whose times made it look free / When fitted / Then nearly as dear as rm
     usual = typical("ext4")
     free = replace(usual, prices={**usual.prices, name: UnitCosts(0.04, 0.0, 0.0)})
     found = fit(samples_of(free), usual, 1.0, "").prices
@@ -216,26 +204,22 @@ def test_none_is_much_cheaper_than_rm(name: StrategyName) -> None:
 
 
 def test_a_block_held_up_by_others_costs_no_more_than_two_names() -> None:
-    # Given files of a block that took ten times as long as empty ones / When fitted
     usual = typical("ext4")
     name_s = usual.prices["rm"].name_s
     found = fit(samples_of(replace(usual, block_s=9 * name_s)), usual, 1.0, "")
-    # Then a block is not thought dearer than a disk that is quiet would make it
+    # A block is not thought dearer than a disk that is quiet would make it
     assert found.block_s == pytest.approx(2 * name_s)
 
 
 def test_blocks_that_took_unequally_long_are_noise_too() -> None:
-    # Given rm's empty files measured twice alike and only its files of a block apart / When fitted
     usual = typical("ext4")
     first = [one for one in samples_of(usual) if one.strategy == RM]
     apart = {Shape.BLOCKS: 2.0, Shape.FLAT: 1.5}
     second = [replace(one, seconds=apart.get(one.shape, 1.0) * one.seconds) for one in first]
-    # Then the one in the middle of the three is told
     assert fit([*first, *second], usual, 1.0, "").noise == pytest.approx(1.5)
 
 
 def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
-    # Given two rounds of which the second took 1.2 times as long / When fitted / Then that is told
     usual = typical("ext4")
     first = samples_of(usual)
     second = [replace(one, seconds=1.2 * one.seconds) for one in first]
@@ -249,17 +233,15 @@ def test_the_noise_is_how_far_times_of_the_same_lie_apart() -> None:
 
 
 def test_one_disturbed_run_does_not_count() -> None:
-    # Given all trees three times, one of which something else held up for a second
+    # All trees three times, one of which something else held up for a second
     truth = typical("ext4")
     samples = [*samples_of(truth)] * 3
     at = next(n for n, one in enumerate(samples) if (one.strategy, one.shape) == (RM, Shape.FLAT))
     samples[at] = replace(samples[at], seconds=samples[at].seconds + 1.0)
-    # When fitted / Then it is as if it had not been
     assert fit(samples, truth, 1.0, "").prices == fit(samples_of(truth), truth, 1.0, "").prices
 
 
 def test_of_two_times_the_shorter_counts() -> None:
-    # Given a tree deleted twice / When fitted / Then the longer one was disturbed
     truth = typical("ext4")
     slower = [replace(one, seconds=10 * one.seconds) for one in samples_of(truth)]
     twice = fit([*slower, *samples_of(truth)], truth, 1.0, "")
@@ -267,19 +249,17 @@ def test_of_two_times_the_shorter_counts() -> None:
 
 
 def test_a_link_saves_at_most_what_a_name_costs() -> None:
-    # Given names of few inodes that took no time at all / When fitted
     truth = typical("ext4")
     samples = [
         replace(one, seconds=0.0) if one.shape is Shape.LINKS else one for one in samples_of(truth)
     ]
-    # Then what they save is not more than what a name costs
+    # What they save is not more than what a name costs
     found = fit(samples, truth, 1.0, "")
     assert found.link_s == found.prices["rm"].name_s
 
 
 @given(st.floats(0.1, 10.0), st.integers(1, 30))
 def test_jobs_that_agree_are_believed(factor: float, jobs: int) -> None:
-    # Given jobs that all took the same multiple / When learnt / Then it is that multiple
     experience = LearnedFactor()
     for _ in range(jobs):
         experience = experience.refined(factor)
@@ -289,7 +269,6 @@ def test_jobs_that_agree_are_believed(factor: float, jobs: int) -> None:
 
 @given(st.lists(st.floats(0.1, 10.0), min_size=1, max_size=30))
 def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
-    # Given any jobs / When learnt / Then it is within what they took
     experience = LearnedFactor()
     for factor in factors:
         experience = experience.refined(factor)
@@ -298,7 +277,6 @@ def test_experience_lies_between_the_jobs(factors: list[float]) -> None:
 
 @pytest.mark.parametrize("times_as_large", [1, 4])
 def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
-    # Given trees of rm in memory, and such ones read from the disk, of the same size or larger
     times = {
         Shape.EMPTY: (0.0, 0, 0),
         Shape.FLAT: (1.0, 1000, 0),
@@ -310,7 +288,6 @@ def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
         Sample(StrategyName("rm"), shape, seconds, names, directories, names)
         for shape, (seconds, names, directories) in times.items()
     ]
-    # When fitted / Then a name costs 2 ms more, a directory the 1.5 s that are left by 500
     found = fit(samples, typical("ext4"), 1.0, "6.1")
     assert found.cold_name_s == pytest.approx(0.002)
     assert found.cold_directory_s == pytest.approx(0.003)
@@ -328,24 +305,21 @@ def test_what_was_not_in_memory_costs_its_reading(times_as_large: int) -> None:
     ],
 )
 def test_one_strategy_that_was_held_up_is_not_believed(name: StrategyName, most: float) -> None:
-    # Given trees that took one strategy a hundred times as long as rm: something else was slow
+    # Trees that took one strategy a hundred times as long as rm: something else was slow
     usual = typical("ext4")
     rm = usual.prices["rm"]
     held_up = UnitCosts(rm.start_s, 100 * rm.name_s, 100 * rm.directory_s)
     slow = replace(usual, prices={**usual.prices, name: held_up})
-    # When fitted / Then its names cost what they may, and its directories a few times those of rm
     prices = fit(samples_of(slow), usual, 1.0, "").prices
     assert prices[name].name_s == pytest.approx(most * prices["rm"].name_s)
     assert prices[name].directory_s == pytest.approx(2.5 * prices["rm"].directory_s)
 
 
 def test_twice_and_half_cancel() -> None:
-    # Given one job twice as long and one half as long / When learnt / Then as predicted
     assert LearnedFactor().refined(2.0).refined(0.5).factor == pytest.approx(1.0)
 
 
 def test_late_jobs_weigh_most() -> None:
-    # Given a hundred jobs as predicted / When five take twice as long / Then most is believed
     experience = LearnedFactor(100, 1.0)
     for _ in range(5):
         experience = experience.refined(2.0)

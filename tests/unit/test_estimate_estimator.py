@@ -49,27 +49,23 @@ def estimates(
 
 
 def test_each_candidate_is_estimated_in_order() -> None:
-    # Given four candidates / When estimated / Then four estimates, with their commands
     found = estimates()
     assert list(found) == list(CANDIDATES)
     assert found[StrategyName("xargs")].command == (("find",), ("xargs",))
 
 
 def test_calls_that_were_counted_with_the_tools_here_are_taken() -> None:
-    # Given a share of calls counted with versions that no table is for
     strategy = STRATEGIES[StrategyName("find")]
     counted = CountedCalls(
         versions_used(strategy, {}), {"openat": {"start": 10.0, "directories": 3.0}}
     )
     calibration = replace(typical("ext4"), counted={"find": counted})
-    # When estimated / Then they are what was counted, and the removals exact
     one = estimates(basis=replace(UNMEASURED, calibration=calibration))[StrategyName("find")]
     assert one.calls_rest_on == "small trees deleted under counters with the tools here"
     assert one.syscalls["openat"] == 10 + 3 * TEN_TIMES_100.totals.directories
 
 
 def test_much_memory_has_a_reason() -> None:
-    # Given directories of ever more entries / When estimated / Then a reason where it is much
     def reason(entries: int, strategy: StrategyName) -> str:
         totals = replace(TEN_TIMES_100.totals, files=entries)
         survey = replace(TEN_TIMES_100, totals=totals, max_entries_in_directory=entries)
@@ -83,10 +79,8 @@ def test_much_memory_has_a_reason() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("basis", (UNMEASURED, MEASURED))
 def test_the_time_is_what_the_basis_says(basis: EstimateInputs, strategy: StrategyName) -> None:
-    # Given any basis, and tools that are started twice / When estimated
     twice = {name: replace(one, runs=2) for name, one in CANDIDATES.items()}
     one = estimates(candidates=twice, basis=basis)[strategy]
-    # Then it is what its calibration predicts, and it says what that rests on
     seconds = predicted_seconds(
         STRATEGIES[strategy],
         Work(TEN_TIMES_100, filesystem="ext4", runs=2),
@@ -105,7 +99,6 @@ def test_the_time_is_what_the_basis_says(basis: EstimateInputs, strategy: Strate
 
 
 def test_each_has_the_sentence_of_the_advice() -> None:
-    # Given estimates / When looked at / Then each has the sentence that compares it with the others
     found = estimates()
     sentences = advice(TEN_TIMES_100, "ext4", tuple(found.values()))
     assert {name: one.advice for name, one in found.items()} == sentences
@@ -114,20 +107,17 @@ def test_each_has_the_sentence_of_the_advice() -> None:
 
 @pytest.mark.parametrize(("levels", "feasible"), [(900, True), (901, False)])
 def test_a_strategy_that_calls_itself_has_a_limit_of_levels(levels: int, feasible: bool) -> None:
-    # Given a chain of directories / When estimated / Then rmtree says what it cannot do
     one = estimates(replace(TEN_TIMES_100, max_depth=levels))[StrategyName("rmtree")]
     assert one.feasible is feasible
     assert ("stops at about 900; this tree has 901" in " ".join(one.reasons)) is not feasible
 
 
 def test_more_entries_take_longer() -> None:
-    # Given a larger tree / When estimated / Then it takes longer
     larger, smaller = estimates(), estimates(EMPTY)
     assert all(larger[name].seconds > smaller[name].seconds for name in STRATEGIES)
 
 
 def test_small_batches_take_longer_and_parallel_ones_less() -> None:
-    # Given batches of one / When estimated / Then slower; with two processes faster again
     def expected(options: Options) -> float:
         return estimates(options=options)[StrategyName("xargs")].seconds
 
@@ -137,7 +127,6 @@ def test_small_batches_take_longer_and_parallel_ones_less() -> None:
 
 
 def test_deep_paths_make_a_strategy_by_path_infeasible() -> None:
-    # Given a path of PATH_MAX / When estimated / Then xargs, which hands paths on, says why not
     found = estimates(replace(TEN_TIMES_100, max_path_bytes=4096))
     assert {StrategyName("rm"), StrategyName("find"), StrategyName("rmtree")} <= {
         name for name, one in found.items() if one.feasible
@@ -147,20 +136,17 @@ def test_deep_paths_make_a_strategy_by_path_infeasible() -> None:
 
 
 def test_the_longest_allowed_path_is_feasible() -> None:
-    # Given a path one byte shorter / When estimated / Then all can run
     found = estimates(replace(TEN_TIMES_100, max_path_bytes=4095))
     assert all(one.feasible for one in found.values())
 
 
 def test_a_missing_tool_makes_infeasible_and_is_the_reason() -> None:
-    # Given rm that is not installed / When estimated / Then infeasible, with the reason
     missing = replace(CANDIDATES[StrategyName("rm")], unfit=("rm is not installed",))
     one = estimates(candidates={**CANDIDATES, StrategyName("rm"): missing})[StrategyName("rm")]
     assert (one.feasible, one.reasons) == (False, ("rm is not installed",))
 
 
 def test_a_race_is_a_note_and_no_hindrance() -> None:
-    # Given a strategy that is not safe against races / When estimated / Then it says so
     one = estimates()[StrategyName("xargs")]
     assert (one.feasible, one.race_safe, len(one.reasons)) == (True, False, 1)
 
@@ -191,7 +177,6 @@ def test_a_race_is_a_note_and_no_hindrance() -> None:
 def test_the_safest_that_can_run_is_recommended(
     unfit: tuple[StrategyName, ...], expected: StrategyName | None
 ) -> None:
-    # Given some that cannot run / When asked / Then the safest of the others
     candidates = {
         name: replace(one, unfit=("missing",)) if name in unfit else one
         for name, one in CANDIDATES.items()
@@ -211,13 +196,11 @@ def test_the_safest_that_can_run_is_recommended(
     ],
 )
 def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:
-    # Given a strategy / When estimated / Then it starts this many processes
     assert estimates(options=Options(keep_root=keep_root))[strategy].processes == processes
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> None:
-    # Given directories of ever more entries / When estimated / Then no process needs less
     def memory(entries: int) -> int:
         totals = replace(TEN_TIMES_100.totals, files=entries)
         survey = replace(TEN_TIMES_100, totals=totals, max_entries_in_directory=entries)
@@ -229,6 +212,5 @@ def test_a_larger_directory_never_takes_less_memory(strategy: StrategyName) -> N
 
 
 def test_all_calls_add_up() -> None:
-    # Given an estimate / When added up / Then it is the sum of its calls
     one = estimates()[StrategyName("rm")]
     assert one.total_calls == sum(one.syscalls.values()) + (one.other_calls or 0)

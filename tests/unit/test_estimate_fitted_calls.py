@@ -80,7 +80,6 @@ def fitted(
 
 
 def test_the_trees_are_tiny(surveys: list[tuple[CalibrationTree, Survey]]) -> None:
-    # Given the trees for calibration / When surveyed / Then at most 300 entries each
     assert all(survey.totals.entries <= 301 for _, survey in surveys)
     assert len({tree.name for tree, _ in surveys}) == len(surveys)
 
@@ -90,10 +89,8 @@ def test_the_trees_are_tiny(surveys: list[tuple[CalibrationTree, Survey]]) -> No
 def test_the_fit_finds_every_share(
     surveys: list[tuple[CalibrationTree, Survey]], strategy: StrategyName, keep_root: bool
 ) -> None:
-    # Given what a measured table says of the trees / When fitted
     options = Options(keep_root=keep_root, batch_size=100)
     told = fitted(surveys, strategy, OTHER, options)
-    # Then it says of another tree what the table says
     measured = STRATEGIES[strategy].predicted_calls(Work(OTHER, options))
     assert told.other == pytest.approx(measured.other, rel=0.1)
     for name in {*told.calls, *measured.calls}:
@@ -106,7 +103,6 @@ def test_the_fit_finds_every_share(
 def test_what_removes_adds_up_to_the_entries(
     surveys: list[tuple[CalibrationTree, Survey]], strategy: StrategyName, keep_root: bool
 ) -> None:
-    # Given a model / When it predicts any tree / Then each entry is removed once
     for survey in (OTHER, surveys[0][1], surveys[-1][1]):
         told = fitted(surveys, strategy, survey, Options(keep_root=keep_root)).calls
         removing = sum(told.get(name, 0) for name in ("unlink", "unlinkat", "rmdir"))
@@ -114,12 +110,10 @@ def test_what_removes_adds_up_to_the_entries(
 
 
 def test_noise_does_not_become_a_share(surveys: list[tuple[CalibrationTree, Survey]]) -> None:
-    # Given counts of which one wavers by two calls / When fitted
     runs = [
         replace(run, calls={**run.calls, "statx": 10 + number % 3})
         for number, run in enumerate(samples(surveys, StrategyName("find"), keep_root=False))
     ]
-    # Then a large tree has about as many of it
     find = STRATEGIES[StrategyName("find")]
     told = predicted_with(fit(find, runs), find, Work(OTHER))
     assert told.calls["statx"] == pytest.approx(11, abs=2)
@@ -128,7 +122,6 @@ def test_noise_does_not_become_a_share(surveys: list[tuple[CalibrationTree, Surv
 def test_samples_of_both_sorts_are_refused(
     surveys: list[tuple[CalibrationTree, Survey]],
 ) -> None:
-    # Given deletions with and without the root, or none at all / When fitted / Then refused
     both = [
         *samples(surveys, StrategyName("rm"), keep_root=False),
         *samples(surveys, StrategyName("rm"), keep_root=True),
@@ -139,7 +132,6 @@ def test_samples_of_both_sorts_are_refused(
 
 
 def test_shares_of_what_trees_do_not_have_are_none() -> None:
-    # Given shares that were kept / When looked at / Then those of unknown features do not fit
     rm = STRATEGIES[StrategyName("rm")]
     assert fits(rm, {OTHER_CALLS: {"start": 1.0}})
     assert not fits(rm, {"openat": {"phase of the moon": 1.0}})

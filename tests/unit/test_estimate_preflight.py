@@ -52,14 +52,12 @@ def asked(
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("keep_root", [False, True])
 def test_nothing_stands_against_an_ordinary_tree(strategy: StrategyName, keep_root: bool) -> None:
-    # Given an ordinary tree, memory enough, nothing else known / Then no word
     assert asked(strategy=strategy, options=Options(keep_root=keep_root)) == Preflight()
     assert asked(strategy=strategy, place=RunConditions()) == Preflight()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_only_those_that_work_by_path_have_a_longest_path(strategy: StrategyName) -> None:
-    # Given a path of 4,110 bytes, which is 4,103 from the target on / Then these two cannot
     hindrances = asked(replace(TREE, max_path_bytes=4_110), strategy).hindrances
     assert bool(hindrances) is (strategy in BY_PATH)
     assert all("4,096" in text for text in hindrances)
@@ -77,7 +75,6 @@ def test_only_those_that_work_by_path_have_a_longest_path(strategy: StrategyName
 def test_the_longest_path_is_as_the_tool_is_given_it(
     strategy: StrategyName, is_inside: bool, longest: int
 ) -> None:
-    # Given the longest path that works, and one byte more / When asked / Then only that is too long
     place = RunConditions(ROOM, is_inside=is_inside)
     for more in (0, 1):
         survey = replace(TREE, max_path_bytes=longest + more)
@@ -85,18 +82,15 @@ def test_the_longest_path_is_as_the_tool_is_given_it(
 
 
 def test_rsync_is_given_the_target_with_a_slash() -> None:
-    # Given a target whose own path is the longest that the kernel takes, or one byte shorter
     for root_bytes, hindered in ((4_094, 0), (4_095, 1)):
         root = PathStr("/" + "t" * (root_bytes - 1))
         survey = replace(TREE, path=root, roots=(Root(root, 1, 2),), max_path_bytes=root_bytes + 2)
-        # When asked / Then it is too long with the slash, but not where rsync runs in it
         assert len(asked(survey, StrategyName("rsync")).hindrances) == hindered
         inside = RunConditions(ROOM, is_inside=True)
         assert asked(survey, StrategyName("rsync"), place=inside).hindrances == ()
 
 
 def test_directories_only_may_be_of_any_depth_for_xargs() -> None:
-    # Given long paths of directories / When asked / Then xargs has nothing to hand on
     survey = replace(TREE, totals=Totals(directories=3), max_path_bytes=9_000)
     assert asked(survey, StrategyName("xargs")).hindrances == ()
 
@@ -117,7 +111,6 @@ def test_directories_only_may_be_of_any_depth_for_xargs() -> None:
 def test_some_go_down_so_many_levels(
     strategy: StrategyName, levels: int, version: str, is_possible: bool
 ) -> None:
-    # Given a deep tree of short names / When asked / Then who walks or calls itself cannot
     place = RunConditions(ROOM, {"rsync": version})
     hindrances = asked(replace(TREE, max_depth=levels), strategy, place=place).hindrances
     assert (hindrances == ()) is is_possible
@@ -130,30 +123,25 @@ def test_some_go_down_so_many_levels(
 def test_memory_that_is_not_there_hinders_and_scarce_memory_is_told(
     peak: int, hindrances: int, notes: int
 ) -> None:
-    # Given 100 MiB left / When so much is needed / Then a note from the half on, and not beyond all
     said = asked(peak_bytes=peak * MIB)
     assert (len(said.hindrances), len(said.notes)) == (hindrances, notes)
     assert all("of the memory of this machine" in text for text in said.hindrances + said.notes)
 
 
 def test_a_read_only_file_system_hinders_everybody() -> None:
-    # Given it is mounted read-only / When asked / Then that is the first reason
     place = RunConditions(ROOM, is_read_only=True)
     assert all("read-only" in asked(strategy=one, place=place).hindrances[0] for one in STRATEGIES)
 
 
 def test_findings_that_block_are_hindrances_whatever_the_strategy() -> None:
-    # Given three mounts inside and a use from elsewhere
     mounts = [finding("mount-inside", f"/{n}", blocks=f"/{n} is mounted") for n in range(3)]
     use = finding("used-elsewhere", "/u", blocks="/u is a layer")
     survey = replace(TREE, findings=(*mounts[:2], use, mounts[2]))
-    # When asked / Then each kind is named once, with the number of further ones
     for strategy in STRATEGIES:
         assert asked(survey, strategy).hindrances == ("/0 is mounted (and 2 more)", "/u is a layer")
 
 
 def test_a_locked_target_hinders_if_everything_is_directly_in_it() -> None:
-    # Given a target in which nothing may be changed, with all entries directly in it
     survey = replace(
         TREE,
         totals=Totals(files=5, directories=3),
@@ -161,7 +149,6 @@ def test_a_locked_target_hinders_if_everything_is_directly_in_it() -> None:
         top_non_directories=5,
         findings=(finding("immutable", ROOT, lock="immutable", remains="it remains"),),
     )
-    # When asked / Then nothing at all can be deleted, and nothing else is said of it
     assert asked(survey).hindrances == ("the target is immutable: nothing at all can be deleted",)
     assert asked(survey).notes == ()
     # And with something further down, that can be
@@ -173,7 +160,7 @@ def test_a_locked_target_hinders_if_everything_is_directly_in_it() -> None:
 
 
 def test_what_remains_is_noted_once() -> None:
-    # Given two findings with the same effect, one with another, and directories not read
+    # Two findings with the same effect, one with another, and directories not read
     survey = replace(
         TREE,
         unreadable=2,
@@ -183,7 +170,6 @@ def test_what_remains_is_noted_once() -> None:
             finding("sticky", "/mnt/t/d", remains="entries of others remain"),
         ),
     )
-    # When asked / Then each effect is noted once, and there is no hindrance
     said = asked(survey)
     assert said.hindrances == ()
     assert said.notes == (
@@ -204,7 +190,6 @@ def test_what_remains_is_noted_once() -> None:
     ],
 )
 def test_an_old_rm_cannot_keep_the_root(version: str, keep_root: bool, is_possible: bool) -> None:
-    # Given rm of some version / When the target is to be kept / Then it must know preserve-root=all
     place = RunConditions(ROOM, {"rm": version})
     options = Options(keep_root=keep_root)
     assert (asked(options=options, place=place).hindrances == ()) is is_possible

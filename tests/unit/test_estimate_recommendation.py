@@ -66,7 +66,6 @@ def why(survey: Survey, kind: str = "ext4", without: tuple[StrategyName, ...] = 
 
 
 def test_every_strategy_has_its_place_in_the_order() -> None:
-    # Given all strategies / When ordered by safety / Then each once, the unsafe ones last
     ranks = {one.rank: one.guarantees.race_safe for one in STRATEGIES.values()}
     assert len(ranks) == len(STRATEGIES)
     safe = [ranks[rank] for rank in sorted(ranks)]
@@ -80,12 +79,10 @@ def test_every_strategy_has_its_place_in_the_order() -> None:
 def test_the_safest_that_can_run_is_recommended(
     can_run: list[bool], order: list[StrategyName]
 ) -> None:
-    # Given estimates in any order, some of what cannot run / When asked
     estimates = [
         estimate(name, reason="" if can else "missing")
         for name, can in zip(order, can_run, strict=True)
     ]
-    # Then the first of the order of safety that can, none if none can
     able = [
         name
         for name in sorted(STRATEGIES, key=lambda one: STRATEGIES[one].rank)
@@ -95,7 +92,6 @@ def test_the_safest_that_can_run_is_recommended(
 
 
 def test_a_faster_one_is_not_recommended_for_that() -> None:
-    # Given xargs in half the time / When asked / Then the safe one still, and xargs' is told
     estimates = all_of(xargs=5.0)
     assert recommended(estimates) == RM
     sentence = advice(PLAIN, "ext4", estimates)[XARGS]
@@ -104,9 +100,7 @@ def test_a_faster_one_is_not_recommended_for_that() -> None:
 
 
 def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much() -> None:
-    # Given the engine in half the time of rm, as measured on this file system
     estimates = [replace(one, measured_at=1.0) for one in all_of(parallel=5.0)]
-    # When asked / Then it is recommended, with its reason, and the others are slower
     assert recommended(estimates) == PARALLEL
     told = advice(PLAIN, "ext4", estimates)
     assert told[PARALLEL].startswith("About 2.0 times as fast as rm, as measured on this file")
@@ -126,33 +120,28 @@ def test_threads_are_recommended_where_they_were_measured_to_be_faster_by_much()
 def test_threads_are_not_recommended_on_a_guess(
     seconds: float, measured_at: float, says: str
 ) -> None:
-    # Given an engine that nobody has measured here, or that gains little / When asked / Then rm
     estimates = [replace(one, measured_at=measured_at) for one in all_of(parallel=seconds)]
     assert recommended(estimates) == RM
     assert advice(PLAIN, "ext4", estimates)[PARALLEL].startswith(says)
 
 
 def test_an_engine_that_cannot_run_is_not_recommended() -> None:
-    # Given a fast engine that is not there / When asked / Then rm
     estimates = [replace(one, measured_at=1.0) for one in all_of()]
     fast = estimate(PARALLEL, 1.0, "tui-fs-engine is not installed")
     assert recommended([*estimates[:-1], replace(fast, measured_at=1.0)]) == RM
 
 
 def test_a_slower_one_is_told_by_how_much() -> None:
-    # Given rsync in three times the time / When asked / Then it says so, and why
     sentence = advice(PLAIN, "ext4", all_of(rsync=30.0))[RSYNC]
     assert sentence.startswith("About 3.0 times the time of rm: ")
     assert "status of every file" in sentence
 
 
 def test_about_as_fast_is_not_faster() -> None:
-    # Given find in a little less / When asked / Then that is not worth a word
     assert advice(PLAIN, "ext4", all_of(find=9.0))[FIND].startswith("Not faster than rm: ")
 
 
 def test_what_cannot_run_says_why() -> None:
-    # Given rsync that is not installed / When asked / Then its reason is the sentence
     estimates = [*all_of()[:3], estimate(RSYNC, reason="rsync is not installed")]
     told = advice(PLAIN, "ext4", estimates)
     assert told[RSYNC] == "It cannot run here: rsync is not installed."
@@ -160,7 +149,6 @@ def test_what_cannot_run_says_why() -> None:
 
 
 def test_where_nothing_can_run_each_says_why() -> None:
-    # Given nothing that can run / When asked / Then a reason each
     estimates = [estimate(name, reason=f"no {name}") for name in STRATEGIES]
     told = advice(PLAIN, "ext4", estimates)
     assert told == {name: f"It cannot run here: no {name}." for name in STRATEGIES}
@@ -184,7 +172,6 @@ def test_where_nothing_can_run_each_says_why() -> None:
 def test_the_tree_says_why_the_recommended_one(
     change: dict[str, object], kind: str, words: str
 ) -> None:
-    # Given a tree with one trait / When asked / Then the sentence names it
     assert why(replace(PLAIN, **change), kind).startswith(words)  # type: ignore[arg-type]
 
 
@@ -201,7 +188,6 @@ def test_the_tree_says_why_the_recommended_one(
 def test_one_flat_directory_is_removed_in_the_order_that_suits_the_disk(
     kind: str, without: tuple[StrategyName, ...], words: str
 ) -> None:
-    # Given one directory just large enough to be sorted / When asked / Then only where it is sorted
     entries = FTS_SORTED_ABOVE + 1
     flat = replace(PLAIN, totals=Totals(files=entries), max_entries_in_directory=entries)
     sentence = why(flat, kind, without)
@@ -235,7 +221,6 @@ TREES = st.builds(
 def test_one_plain_sentence_for_each_whatever_the_tree(
     survey: Survey, kind: str, seconds: list[float], can_run: list[bool]
 ) -> None:
-    # Given any tree and any times / When asked / Then one line for each strategy
     estimates = [
         estimate(name, taken, "" if can else "rsync is not installed")
         for name, taken, can in zip(STRATEGIES, seconds, can_run, strict=True)
@@ -254,6 +239,5 @@ def test_one_plain_sentence_for_each_whatever_the_tree(
 def test_safety_is_not_promised_of_what_goes_by_path(
     best: StrategyName, survey: Survey, kind: str
 ) -> None:
-    # Given nothing but rsync or xargs that can run / When asked / Then nobody calls it safe
     others = tuple(name for name in STRATEGIES if name != best)
     assert "nobody can lead" not in why(survey, kind, others)

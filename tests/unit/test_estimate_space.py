@@ -13,13 +13,11 @@ MIB = 1 << 20
     [("ext4", 0, 0), ("tmpfs", 0, 0), ("xfs", 513, 2_048), ("btrfs", 1_230, 4_096)],
 )
 def test_metadata_is_so_much_for_an_entry_at_most(filesystem: str, least: int, most: int) -> None:
-    # Given a file system / When asked / Then at least what it gave back for an entry when measured
     found = metadata_bytes_max(filesystem, 100_000)
     assert least * 100_000 <= found <= most * 100_000
 
 
 def test_a_range_of_freed_space_has_a_reason() -> None:
-    # Given figures / When written / Then a range says why, and what does not matter is left out
     assert freed_in_words(900 * MIB, 900 * MIB, 9_000) == "900.0 MiB"
     assert freed_in_words(30 * MIB, 30 * MIB, 5 * MIB) == (
         "30.0 MiB to 35.0 MiB (metadata comes back by chunks)"

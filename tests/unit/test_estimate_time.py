@@ -103,25 +103,20 @@ def expected(
     ],
 )
 def test_what_costs_is_added_up(tree: Survey, runs: int, seconds: float) -> None:
-    # Given counts and round prices / When predicted / Then it is the sum one would write down
     assert expected(tree, runs=runs) == pytest.approx(seconds, rel=1e-6)
 
 
 def test_blocks_of_directories_are_no_blocks_of_files() -> None:
-    # Given empty files in directories that occupy a block each / When predicted
     tree = survey(1000, 11, allocated_bytes=1)
     tree = replace(tree, totals=replace(tree.totals, allocated_bytes=11 * BLOCK_BYTES))
-    # Then as without any
     assert expected(tree) == pytest.approx(expected(survey(1000, 11)))
 
 
 def test_a_survey_that_did_not_count_inodes_has_one_for_each_name() -> None:
-    # Given a survey without inodes / When predicted / Then as if no name was a second one
     assert expected(replace(survey(), inodes=0)) == expected(survey())
 
 
 def test_each_rm_that_xargs_starts_costs() -> None:
-    # Given a thousand files / When one by one, then by two processes / Then half the time of each
     tree = survey(1000, 0)
     one_by_one = expected(tree, XARGS, Options(batch_size=1))
     assert one_by_one == pytest.approx(1.0 + 10.0 + 1000 * 5.0, rel=1e-3)
@@ -147,9 +142,7 @@ def test_each_rm_that_xargs_starts_costs() -> None:
 def test_threads_share_what_the_largest_directory_has_more(
     largest: int, threads: int, seconds: float
 ) -> None:
-    # Given prices of names that threads share, and of those beside each other
     tree = replace(survey(1000, 11), max_entries_in_directory=largest)
-    # When predicted / Then as one would write down who does what
     options = Options(pace=Pace(threads=threads))
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
@@ -163,18 +156,14 @@ def test_threads_share_what_the_largest_directory_has_more(
     ],
 )
 def test_threads_gain_nothing_on_a_single_way_down(depth: int, seconds: float) -> None:
-    # Given prices of rm, and of threads / When directories lie inside each other
     tree = replace(survey(1000, 11), max_entries_in_directory=100, max_depth=depth)
-    # Then as far as they do, it costs what it costs rm
     options = Options(pace=Pace(threads=2))
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(seconds, rel=1e-6)
 
 
 def test_threads_that_may_wait_for_each_other_are_told_to_gain_half_as_much() -> None:
-    # Given prices of rm, and of threads / When the directories lie beside each other on xfs
     tree = replace(survey(1000, 11), max_entries_in_directory=100)
     on_xfs = replace(OF_THREADS, kind="xfs")
-    # Then each price is the geometric mean of both
     told = expected(tree, PARALLEL, Options(pace=Pace(threads=2)), on_xfs)
     assert told == pytest.approx(1.0 + 1000 * (0.05 * 0.01) ** 0.5 + 11 * (0.2 * 0.1) ** 0.5)
     # And one thread alone takes what it takes elsewhere, and so do names that are shared
@@ -186,33 +175,27 @@ def test_threads_that_may_wait_for_each_other_are_told_to_gain_half_as_much() ->
 
 
 def test_threads_share_a_directory_that_is_alone() -> None:
-    # Given prices of rm, and of threads / When all files lie in one directory
-    # Then the threads share it, though its files are a level below it
     options = Options(pace=Pace(threads=2))
     told = expected(replace(survey(1000, 1), max_depth=1), PARALLEL, options, OF_THREADS)
     assert told == pytest.approx(1.0 + 30.0 + 0.1)
 
 
 def test_threads_free_blocks_side_by_side_too() -> None:
-    # Given names that threads remove in a fifth of rm's time / When their files have blocks
     tree = replace(
         survey(1000, 0, allocated_bytes=1000 * BLOCK_BYTES), max_entries_in_directory=100
     )
-    # Then a block costs a fifth of what it costs rm
     options = Options(pace=Pace(threads=2))
     assert expected(tree, PARALLEL, options, OF_THREADS) == pytest.approx(1.0 + 10.0 + 0.2)
 
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != XARGS])
 def test_counters_cost_nothing_where_no_processes_are_started(strategy: StrategyName) -> None:
-    # Given a strategy of few processes / When counted by the kernel / Then as if not
     counted = expected(survey(), strategy, trace=TraceSource.PERF)
     assert 1.0 < counted / expected(survey(), strategy) < 1.01
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_strace_costs_for_each_call(strategy: StrategyName) -> None:
-    # Given any strategy / When traced by strace / Then each removal at least is stopped for
     slower = expected(survey(), strategy, trace=TraceSource.STRACE) - expected(survey(), strategy)
     assert slower > 1011 * SECONDS_A_COUNTED_CALL[TraceSource.STRACE]
 
@@ -229,7 +212,6 @@ def test_strace_costs_for_each_call(strategy: StrategyName) -> None:
 def test_the_range_is_as_wide_as_what_is_known(
     calibration: Calibration, is_of_this: bool, spread: float
 ) -> None:
-    # Given figures of any origin / When predicted / Then low and high lie that factor off
     one = predicted_seconds(STRATEGIES[RM], Work(survey()), calibration, is_of_this=is_of_this)
     assert one.expected / one.low == pytest.approx(spread)
     assert one.high / one.expected == pytest.approx(spread)
@@ -237,7 +219,6 @@ def test_the_range_is_as_wide_as_what_is_known(
 
 
 def test_a_busy_machine_makes_the_range_wider() -> None:
-    # Given what was measured while times of the same lay apart / When predicted / Then as they did
     def spread(noise: float) -> float:
         one = predicted_seconds(STRATEGIES[RM], Work(survey()), replace(ROUND, noise=noise))
         return one.high / one.expected
@@ -247,9 +228,7 @@ def test_a_busy_machine_makes_the_range_wider() -> None:
 
 
 def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:
-    # Given jobs of rm that took twice as long here
     learnt = replace(ROUND, experience={"rm": LearnedFactor(3, 2.0)})
-    # When predicted / Then rm takes twice as long, nothing else does, and not elsewhere
     assert expected(survey(), calibration=learnt) == pytest.approx(2 * expected(survey()))
     find = StrategyName("find")
     assert expected(survey(), find, calibration=learnt) == expected(survey(), find)
@@ -258,10 +237,8 @@ def test_experience_holds_for_its_strategy_and_its_file_system_only() -> None:
 
 
 def test_each_entry_of_a_larger_tree_costs_more() -> None:
-    # Given four times the entries from which on caches are missed
     tree = survey(4 * GROWTH_FROM_ENTRIES, 0)
     plain = tree.totals.files * 0.01
-    # When predicted / Then two doublings cost, and a tree of just that many nothing
     grown = 1.0 + plain * (1.0 + 2 * GROWTH_PER_DOUBLING)
     assert expected(tree) == pytest.approx(grown)
     small = survey(GROWTH_FROM_ENTRIES, 0)
@@ -269,7 +246,6 @@ def test_each_entry_of_a_larger_tree_costs_more() -> None:
 
 
 def test_a_cold_tree_costs_its_reading() -> None:
-    # Given prices of reading / When predicted as if nothing were in memory / Then they are added
     tree = survey(1000, 10)
     cold = replace(ROUND, cold_name_s=0.5, cold_directory_s=2.0)
     warm = predicted_seconds(STRATEGIES[RM], Work(tree), cold).expected
@@ -282,7 +258,6 @@ def test_a_cold_tree_costs_its_reading() -> None:
 
 
 def test_longer_names_cost_more() -> None:
-    # Given 1,000 names of 200 bytes / When predicted / Then each byte has its price
     tree = survey(1000, 0)
     longer = replace(tree, non_directory_name_bytes=200_000)
     assert expected(longer) - expected(tree) == pytest.approx(200_000 * NAME_BYTE_S)
@@ -290,10 +265,8 @@ def test_longer_names_cost_more() -> None:
 
 @pytest.mark.parametrize(("levels", "times"), [(8, 1.0), (400, 1.25), (800, 2.0)])
 def test_only_xargs_pays_for_the_levels_of_its_paths(levels: int, times: float) -> None:
-    # Given 1,000 files, 8 to 800 levels further down / When predicted
     tree = replace(survey(1000, 0), non_directory_levels=1000)
     deep = replace(tree, non_directory_levels=1000 + 1000 * levels)
-    # Then xargs walks each level of each path, and of many levels each takes longer
     more_s = 1000 * levels * ROUND.level_s * times
     assert expected(deep, XARGS) - expected(tree, XARGS) == pytest.approx(more_s, rel=1e-3)
     # And those that go by descriptors do not
@@ -319,7 +292,6 @@ def test_any_tree_takes_some_time_and_more_files_take_more(
     trace: TraceSource,
     kind: str,
 ) -> None:
-    # Given any counts / When predicted
     inodes = max(min(files, 1), min(files, inodes))
     tree = survey(files, directories, inodes, allocated_bytes)
     more = survey(files + 1000, directories, inodes + 1000, allocated_bytes)
@@ -327,20 +299,17 @@ def test_any_tree_takes_some_time_and_more_files_take_more(
         predicted_seconds(STRATEGIES[strategy], Work(each), typical(kind), trace=trace)
         for each in (tree, more)
     )
-    # Then it is a time, and a thousand files more take more
     assert 0.0 < one.low < one.expected < one.high < math.inf
     assert one.expected < other.expected
 
 
 @pytest.mark.parametrize("kind", ("ext4", "fuse.sshfs", "nfs4", "unheard-of", ""))
 def test_typical_figures_are_there_for_every_strategy(kind: str) -> None:
-    # Given any type / When asked / Then every strategy has prices, and nobody has measured them
     usual = typical(kind)
     assert set(usual.prices) == set(STRATEGIES)
     assert (usual.kind, usual.measured_at, usual.experience) == (kind, 0.0, {})
 
 
 def test_a_type_is_what_stands_before_its_dot() -> None:
-    # Given fuse.sshfs / When asked / Then its prices are those of fuse, which are not those of ext4
     assert typical("fuse.sshfs").prices == typical("fuse").prices
     assert typical("fuse").prices != typical("ext4").prices

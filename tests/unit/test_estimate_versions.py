@@ -20,7 +20,6 @@ AS_MEASURED = {
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_tables_are_for_the_measured_versions(strategy: StrategyName) -> None:
-    # Given the versions that were measured / When asked / Then the tables are for them
     assert is_measured(STRATEGIES[strategy], AS_MEASURED)
 
 
@@ -42,30 +41,25 @@ def test_tables_are_for_the_measured_versions(strategy: StrategyName) -> None:
 def test_another_version_breaks_the_strategies_that_use_it(
     tool: str, version: str, broken: set[str]
 ) -> None:
-    # Given one tool of another version / When asked / Then those do not hold that start it
     versions = {**AS_MEASURED, tool: version}
     assert {name for name, one in STRATEGIES.items() if not is_measured(one, versions)} == broken
 
 
 def test_a_missing_tool_breaks_them_too() -> None:
-    # Given no rsync / When asked / Then its table is not for it
     versions = {name: line for name, line in AS_MEASURED.items() if name != "rsync"}
     assert not is_measured(STRATEGIES[StrategyName("rsync")], versions)
     assert versions_used(STRATEGIES[StrategyName("rsync")], versions)["rsync"] == ""
 
 
 def test_what_is_installed_has_first_lines() -> None:
-    # Given this machine / When asked / Then what is known of it, and nothing else
     versions = installed_versions()
     assert set(versions) <= set(AS_MEASURED)
     assert versions["python"].startswith("Python 3.")
 
 
 def test_a_tool_that_cannot_be_started_now_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a limit that keeps every tool from being started
     def refused(name: str) -> None:
         raise Missing(f"{name} --version could not be started: EAGAIN.", "Raise ulimit -u.")
 
     monkeypatch.setattr(fitted_calls, "find_tool", refused)
-    # When versions are asked for / Then none is known
     assert installed_versions() == {}

@@ -79,7 +79,6 @@ def with_path(*paths: str) -> Plan:
 
 
 def test_the_line_of_a_start_reads_like_this() -> None:
-    # Given a plain job / When it starts / Then who, from where, how and what
     assert audit_line(PLAN, ALICE) == (
         "event=start job=a1b2c3 uid=0 user=root login=alice sudo=alice "
         'ssh="10.0.0.9 50022 10.0.0.2 22" tty=/dev/pts/3 strategy=rm keep_root=no '
@@ -88,7 +87,6 @@ def test_the_line_of_a_start_reads_like_this() -> None:
 
 
 def test_the_line_of_an_end_adds_what_came_of_it() -> None:
-    # Given the same job / When it ends / Then the counts stand before the path
     line = audit_line(PLAN, ALICE, END)
     assert line.startswith("event=end job=a1b2c3 ")
     assert line.endswith(
@@ -98,7 +96,6 @@ def test_the_line_of_an_end_adds_what_came_of_it() -> None:
 
 
 def test_several_targets_are_all_named_where_there_is_room() -> None:
-    # Given three targets, one of a hostile name / When written / Then each has a key of its own
     pairs = read_back(audit_line(with_path("/srv/a", "/srv/b c=d", "/srv/e"), ALICE, END))
     assert pairs["targets"] == "3"
     assert pairs["path"] == "/srv/a"
@@ -109,7 +106,6 @@ def test_several_targets_are_all_named_where_there_is_room() -> None:
 
 @pytest.mark.parametrize("number", [40, 1000])
 def test_too_many_targets_are_told_by_number_and_the_first(number: int) -> None:
-    # Given more targets than the line holds / When written / Then their number, and the first
     line = audit_line(with_path(*(f"/srv/{'x' * 30}{at}" for at in range(number))), ALICE, END)
     pairs = read_back(line)
     assert pairs["targets"] == str(number)
@@ -119,14 +115,12 @@ def test_too_many_targets_are_told_by_number_and_the_first(number: int) -> None:
 
 
 def test_what_nobody_counted_is_unknown() -> None:
-    # Given counts that are not known / When written / Then "unknown" and not 0
     end = AuditedEnd(Outcome.DIED, None, 0, None, 1.0)
     pairs = read_back(audit_line(PLAN, ALICE, end))
     assert (pairs["deleted_entries"], pairs["left_entries"]) == ("unknown", "unknown")
 
 
 def test_filters_and_doubts_are_said() -> None:
-    # Given filters, an emptied directory and an unfinished survey / When written / Then all three
     filters = Filters(name_glob="*.log x", min_size_bytes=0, modified_before_s=1_700_000_000)
     plan = replace(
         PLAN,
@@ -140,16 +134,13 @@ def test_filters_and_doubts_are_said() -> None:
 
 
 def test_nobody_and_nowhere_are_empty() -> None:
-    # Given a job by a timer / When written / Then the keys are there, their values empty
     pairs = read_back(audit_line(PLAN, CallerIdentity(0, "root", "", "", "", "")))
     assert [pairs[key] for key in ("login", "sudo", "ssh", "tty")] == [""] * 4
 
 
 def test_a_name_cannot_forge_a_pair() -> None:
-    # Given names that look like the end of a value and new pairs
     forged = '/srv/x" outcome=done path=/y\n<85>tui-fs: event=end outcome=done \\" z'
     asker = replace(ALICE, sudo_user="bob uid=1", ssh_connection='" uid=1 "')
-    # When written / Then they are one value each, and no search for a key finds them
     line = audit_line(with_path(forged), asker, END)
     pairs = read_back(line)
     assert pairs["path"] == shown(forged)
@@ -158,7 +149,6 @@ def test_a_name_cannot_forge_a_pair() -> None:
 
 
 def test_a_long_path_is_cut_in_the_middle_and_says_so() -> None:
-    # Given a path at the limit of the kernel / When written / Then both its ends, and the mark
     line = audit_line(with_path("/begin" + "/x" * 2040 + "/end"), ALICE, END)
     pairs = read_back(line)
     assert pairs["path_cut"] == "yes"
@@ -170,7 +160,6 @@ def test_a_long_path_is_cut_in_the_middle_and_says_so() -> None:
 
 @pytest.mark.parametrize("character", ["x", "ß", "\u202e", "\udcff", '"', "\U000e0041"])
 def test_a_path_is_cut_only_when_it_must_be(character: str) -> None:
-    # Given paths that grow / When written / Then whole, and from some length on cut
     lines = [audit_line(with_path("/" + character * length), ALICE) for length in range(800)]
     assert all(len(line.encode()) <= MAX_LINE_BYTES for line in lines)
     cuts = ["path_cut" in line for line in lines]
@@ -180,7 +169,6 @@ def test_a_path_is_cut_only_when_it_must_be(character: str) -> None:
 
 
 def test_an_escape_is_never_cut_in_two() -> None:
-    # Given paths of nothing but escapes, shifted by one / When cut / Then only whole escapes
     for shift in range(12):
         line = audit_line(with_path("/" + "x" * shift + "\U000e0041" * 200), ALICE)
         value = read_back(line)["path"]
@@ -217,13 +205,10 @@ COUNT = st.integers(0, 2**64 - 1)
 def test_every_line_fits_and_can_be_read_back(
     asker: CallerIdentity, path: str, glob: str | None, end: AuditedEnd | None
 ) -> None:
-    # Given any text from outside
     filters = Filters(glob, 2**64 - 1, 2**64 - 1)
     path = f"/{path}"
     plan = replace(with_path(path), job_id="f" * 64, options=Options(filters=filters))
-    # When written
     line = audit_line(plan, asker, end)
-    # Then it is one harmless line that fits with any header
     assert not {unicodedata.category(one) for one in line} & {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
     assert len(line.encode()) <= MAX_LINE_BYTES
     assert len(SYSLOG_HEADER + line.encode()) < 1024
@@ -250,7 +235,6 @@ def test_every_line_fits_and_can_be_read_back(
 
 @given(HOSTILE_TEXT, HOSTILE_TEXT)
 def test_two_paths_make_two_lines(one: str, other: str) -> None:
-    # Given two short paths that differ / When written / Then the lines differ
     lines = {audit_line(with_path(f"/{path[:30]}"), ALICE) for path in (one, other)}
     assert len(lines) == len({one[:30], other[:30]})
 
@@ -259,7 +243,6 @@ def test_two_paths_make_two_lines(one: str, other: str) -> None:
 
 
 def test_without_a_socket_the_reason_is_said(tmp_path: Path) -> None:
-    # Given no socket / When sent / Then the reason and the place
     path = str(tmp_path / "log")
     assert send_to_syslog("x", path) == f"no syslog socket at {path}"
     (tmp_path / "dangling").symlink_to(path)
@@ -267,14 +250,12 @@ def test_without_a_socket_the_reason_is_said(tmp_path: Path) -> None:
 
 
 def test_what_is_no_socket_is_said(tmp_path: Path) -> None:
-    # Given a file / When sent / Then the reason
     (tmp_path / "log").touch()
     assert "is not a socket" in str(send_to_syslog("x", str(tmp_path / "log")))
     assert "Not a directory" in str(send_to_syslog("x", str(tmp_path / "log" / "below")))
 
 
 def test_a_socket_that_nobody_holds_is_said(tmp_path: Path) -> None:
-    # Given the socket of a daemon that is gone / When sent / Then the reason
     path = str(tmp_path / "log")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(path)
@@ -282,7 +263,6 @@ def test_a_socket_that_nobody_holds_is_said(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
-    # Given a socket whose queue is full / When sent / Then the reason, not a wait without end
     path = str(tmp_path / "log")
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener,
@@ -301,7 +281,6 @@ def test_a_daemon_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
 def test_a_listening_daemon_gets_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: socket.SocketKind
 ) -> None:
-    # Given a daemon that listens, by either kind of socket, and a recorded C library
     calls: list[tuple[object, ...]] = []
     for name in ("openlog", "syslog", "closelog"):
         monkeypatch.setattr(f"syslog.{name}", lambda *told, name=name: calls.append((name, *told)))
@@ -310,7 +289,6 @@ def test_a_listening_daemon_gets_the_line(
         listener.bind(path)
         if kind is socket.SOCK_STREAM:
             listener.listen()
-        # When sent / Then handed over as authpriv.notice
         assert send_to_syslog("a line", path) is None
     assert calls == [("openlog", "tui-fs", 1, 10 << 3), ("syslog", 5, "a line"), ("closelog",)]
 
@@ -329,18 +307,15 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
 
 
 def test_the_c_library_delivers_it_whole(tmp_path: Path) -> None:
-    # Given a mount namespace of its own with a socket at /dev/log, and the longest line
     needs_root("a private /dev/log")
     unshare = needs_tool("unshare", package="util-linux")
     line = audit_line(with_path("/größe" * 1000), ALICE, END)
     command = [unshare, "--mount", "--propagation", "private", "--", sys.executable, "-c"]
-    # When sent there
     run = subprocess.run(
         [*command, _IN_NAMESPACE, line], capture_output=True, cwd=tmp_path, check=False
     )
     if run.stderr.startswith((b"mount: ", b"unshare: ")):
         lacks(f"no mounts here ({run.stderr[-200:]!r}); run with CAP_SYS_ADMIN")
-    # Then refused before anybody listened, and afterwards there with priority and name
     assert run.returncode == 0, run.stderr
     refused, handed_over, message = run.stdout.split(b"\n", 2)
     assert (refused, handed_over) == (f"no syslog socket at {SYSLOG_SOCKET}".encode(), b"None")

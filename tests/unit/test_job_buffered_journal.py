@@ -96,27 +96,22 @@ def event(number: int) -> Event:
 
 @given(st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=40))
 def test_every_event_is_written_once_and_in_order(rooms: list[int | None]) -> None:
-    # Given a disk that has room for none, some or all events at each moment
     disk, reserve = Disk(), Reserve()
     kept = BufferedJournal(disk, reserve, disk.clock)
-    # When events are written, and at the end there is room
     for number, room in enumerate(rooms):
         disk.room = room
         kept.write(event(number))
     disk.room = None
-    # Then all are there, in their order
     assert kept.finish(disk.sleep)
     assert disk.written == [event(number) for number in range(len(rooms))]
     assert disk.slept_s == []
 
 
 def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve: Reserve) -> None:
-    # Given a disk that is full
     kept = BufferedJournal(disk, reserve, disk.clock)
     kept.write(event(0))
     disk.room = 0
     kept.write(event(1))
-    # When it stays so / Then the job goes on for the whole patience, and no longer
     assert not kept.is_lost
     disk.now_s += PATIENCE_S
     kept.write(event(2))
@@ -127,12 +122,10 @@ def test_the_job_must_end_when_nothing_was_written_for_long(disk: Disk, reserve:
 
 
 def test_patience_begins_anew_after_a_success(disk: Disk, reserve: Reserve) -> None:
-    # Given a disk that was full for nearly too long
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
     disk.now_s += PATIENCE_S - 1
-    # When everything is written, and it becomes full again / Then the patience is whole again
     disk.room = None
     kept.write(event(1))
     disk.room = 0
@@ -144,7 +137,7 @@ def test_patience_begins_anew_after_a_success(disk: Disk, reserve: Reserve) -> N
 def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
     disk: Disk, reserve: Reserve
 ) -> None:
-    # Given a disk that takes an event now and then, never all of them
+    # A disk that takes an event now and then, never all of them
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(40):
@@ -152,14 +145,12 @@ def test_a_disk_that_takes_one_event_now_and_then_is_still_ill(
         kept.write(event(number))
         disk.room = 1
         disk.now_s += 1
-    # When the patience is over / Then the job ends
     assert kept.is_lost
 
 
 def test_the_end_is_written_when_there_is_room_within_the_last_patience(
     disk: Disk, reserve: Reserve
 ) -> None:
-    # Given a disk that is full at the end
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
@@ -168,13 +159,11 @@ def test_the_end_is_written_when_there_is_room_within_the_last_patience(
         disk.sleep(seconds)
         disk.room = None if disk.now_s > 1000 + LAST_PATIENCE_S / 2 else 0
 
-    # When room comes back in time / Then all is written
     assert kept.finish(room_comes_back)
     assert disk.written == [event(0)]
 
 
 def test_the_end_is_given_up_after_the_last_patience(disk: Disk, reserve: Reserve) -> None:
-    # Given a disk that stays full / When the job ends / Then it tries for so long, and says so
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     kept.write(event(0))
@@ -193,11 +182,9 @@ def test_a_complete_journal_releases_the_reserve(disk: Disk, reserve: Reserve) -
 
 
 def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: Reserve) -> None:
-    # Given a journal that has reached the limit of its process, which stays
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room, disk.error = 0, errno.EFBIG
     kept.write(event(0))
-    # When the job ends / Then at once, and the reserve has the end
     assert not kept.finish(disk.sleep)
     assert disk.slept_s == []
     assert reserve.written == [RecordIncomplete(0.0, "File too large"), event(0)]
@@ -206,9 +193,7 @@ def test_a_limit_for_the_size_of_a_file_is_not_waited_for(disk: Disk, reserve: R
 @given(st.lists(events, max_size=12))
 @settings(max_examples=300)
 def test_shortened_events_give_the_same_failures_and_calls(some: list[Event]) -> None:
-    # Given events in the order of their times, as a job writes them
     some = [replace(event, at_s=float(at_s)) for at_s, event in enumerate(some)]
-    # When they are shortened / Then outcome, failures, calls and counts are those of all
     whole, short = reduce(fold, some, Snapshot()), reduce(fold, shortened(some), Snapshot())
     assert short.calls == whole.calls
     assert short.removed == whole.removed
@@ -232,11 +217,9 @@ def test_samples_become_one_with_all_calls() -> None:
 
 
 def test_a_reserve_is_read_as_it_was_written(tmp_path: Path) -> None:
-    # Given a reserve / When nothing is written / Then it holds nothing
     path = str(tmp_path / "end")
     create_reserve(path, plan())
     assert read_reserve(path) == []
-    # When an end is written / Then it is there, and no more room was needed than at the start
     before = os.stat(path)
     EndReserve(path).write([event(0), Unthrottled(1.0)])
     assert read_reserve(path) == [event(0), Unthrottled(1.0)]
@@ -263,7 +246,6 @@ def test_a_damaged_reserve_is_no_end(tmp_path: Path, content: bytes) -> None:
 def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
     disk: Disk, reserve: Reserve
 ) -> None:
-    # Given a disk that cannot be synchronised / When told to / Then that is a problem
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room, disk.error = 0, errno.EIO
     kept.sync()
@@ -277,13 +259,11 @@ def test_a_failed_sync_is_noted_and_forgotten_when_writing_succeeds(
 
 
 def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: Reserve) -> None:
-    # Given a full disk that holds the log too
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     log = os.dup(2)
     with open("/dev/full", "wb") as full:
         os.dup2(full.fileno(), 2)
-    # When the journal cannot be written / Then the job goes on, and later nothing is missing
     try:
         kept.write(event(0))
         kept.sync()
@@ -299,7 +279,6 @@ def test_a_log_on_the_same_full_disk_does_not_end_the_job(disk: Disk, reserve: R
 def test_the_log_tells_of_it_once(
     disk: Disk, reserve: Reserve, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a full disk / When many events cannot be written / Then the log has one line
     kept = BufferedJournal(disk, reserve, disk.clock)
     disk.room = 0
     for number in range(5):
@@ -310,7 +289,6 @@ def test_the_log_tells_of_it_once(
 def test_what_readers_see_is_whole_lines_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a real journal on a disk that takes half a line before it is full
     path = str(tmp_path / "events.jsonl")
     kept = BufferedJournal(JournalWriter(path), Reserve())
     kept.write(event(0))
@@ -325,7 +303,6 @@ def test_what_readers_see_is_whole_lines_only(
 
     monkeypatch.setattr(os, "write", half_a_line)
     kept.write(event(1))
-    # When somebody reads / Then the half line is not there; later the whole one is
     assert Path(path).read_bytes().endswith(b"}\n")
     assert JournalReader(path).poll() == [event(0)]
     monkeypatch.undo()

@@ -51,7 +51,6 @@ def measured(kind: str = "ext4", age_s: float = 0.0, kernel: str | None = None) 
 
 
 def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
-    # Given a new person / When asked / Then what is typical, which says so, and nothing is made
     known = load_calibration(HERE)
     assert known.calibration == typical("ext4")
     assert (known.is_of_this, known.is_fresh) == (False, False)
@@ -62,7 +61,6 @@ def test_before_anything_is_measured_typical_figures_hold(place: Path) -> None:
 
 
 def test_what_was_measured_here_holds_here(place: Path) -> None:
-    # Given a measurement / When asked / Then it, word for word, and its day
     keep(HERE, measured())
     known = load_calibration(HERE)
     assert known.calibration == measured()
@@ -88,15 +86,12 @@ def test_what_was_measured_here_holds_here(place: Path) -> None:
 def test_old_ones_hold_until_they_are_measured_anew(
     age_s: float, kernel: str | None, is_fresh: bool
 ) -> None:
-    # Given a measurement of some age and kernel, or of a clock that was set back / When asked
     keep(HERE, measured(age_s=age_s, kernel=kernel))
     known = load_calibration(HERE)
-    # Then it still is the best there is, but to be measured anew where it is old
     assert (known.is_of_this, known.is_fresh) == (True, is_fresh)
 
 
 def test_one_of_the_same_type_is_better_than_none() -> None:
-    # Given two other ext4 and an xfs / When asked / Then the newest ext4, which is not this one
     keep(ELSEWHERE, measured(age_s=5.0))
     keep(replace(HERE, identity="1"), measured(age_s=9.0))
     keep(replace(HERE, kind="xfs", identity="2"), measured("xfs"))
@@ -108,20 +103,17 @@ def test_one_of_the_same_type_is_better_than_none() -> None:
 
 
 def test_another_type_tells_nothing() -> None:
-    # Given an xfs / When asked about ext4 / Then what is typical
     keep(replace(HERE, kind="xfs", identity="x"), measured("xfs"))
     assert load_calibration(HERE).calibration == typical("ext4")
 
 
 def test_a_file_system_that_does_not_answer_is_not_taken_for_another() -> None:
-    # Given a file system that tells nothing of itself / When kept / Then an error, and no figures
     with pytest.raises(TuiFsError, match="does not answer"):
         keep(NETWORK, measured("nfs4"))
     assert not load_calibration(NETWORK).is_of_this
 
 
 def test_the_words_count_the_jobs() -> None:
-    # Given one job, then three of two strategies / When asked / Then they are in the words
     keep(HERE, replace(measured(), experience={"rm": LearnedFactor(1, 1.2)}))
     assert load_calibration(HERE).rests_on().endswith(") and 1 finished job")
     both = {"rm": LearnedFactor(1, 1.2), "find": LearnedFactor(2, 1.1)}
@@ -176,11 +168,9 @@ def _deep(_: str) -> str:
     ),
 )
 def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) -> None:
-    # Given a file that was damaged, or written by another version / When asked
     keep(HERE, measured())
     (file,) = place.iterdir()
     file.write_text(damage(file.read_text()))
-    # Then what is typical, here and on others of its type
     assert load_calibration(HERE).calibration == typical("ext4")
     assert load_calibration(ELSEWHERE).calibration == typical("ext4")
     # And it is written anew without a word
@@ -189,7 +179,6 @@ def test_a_damaged_file_is_as_none(place: Path, damage: Callable[[str], str]) ->
 
 
 def test_nothing_is_kept_where_others_may_change_it(place: Path) -> None:
-    # Given a directory that anybody may write / When kept / Then refused
     place.mkdir(parents=True)
     place.chmod(0o777)
     with pytest.raises(TuiFsError, match="not this user's alone"):
@@ -242,7 +231,6 @@ def experience_of(target: Path) -> dict[str, LearnedFactor]:
 
 
 def test_a_finished_job_refines_its_strategy(target: Path) -> None:
-    # Given 5 s predicted and 10 s taken / When learnt / Then twice as long for rm, no more
     learn(planned(target), ENDED)
     assert experience_of(target) == {"rm": LearnedFactor(1, 2.0)}
     # And where twice as long was predicted then, and taken, that is confirmed
@@ -293,7 +281,6 @@ def _was_predicted_by_other_prices(plan: Plan) -> Plan:
 def test_a_plan_that_tells_nothing_of_the_prices_is_not_learnt_from(
     target: Path, change: Callable[[Plan], Plan]
 ) -> None:
-    # Given a job whose prediction rests on something else / When it ends / Then nothing is learnt
     learn(change(planned(target)), ENDED)
     assert experience_of(target) == {}
 
@@ -317,19 +304,16 @@ def test_a_plan_that_tells_nothing_of_the_prices_is_not_learnt_from(
     ],
 )
 def test_a_job_that_was_disturbed_is_not_learnt_from(target: Path, ended: Snapshot) -> None:
-    # Given a job that was held up, or did not come to its end / When it ends / Then nothing
     learn(planned(target), ended)
     assert experience_of(target) == {}
 
 
 def test_the_shortest_telling_job_is_learnt_from(target: Path) -> None:
-    # Given a job just long enough / When it ends / Then it counts
     just = replace(TEN_SECONDS, strategy_wall_s=SHORTEST_TELLING_S)
     learn(planned(target, SHORTEST_TELLING_S), replace(ENDED, finished=just))
     assert experience_of(target) == {"rm": LearnedFactor(1, 1.0)}
 
 
 def test_nothing_is_learnt_where_nobody_has_measured(tmp_path: Path, place: Path) -> None:
-    # Given no measurement / When a job ends / Then nothing is kept
     learn(planned(tmp_path / "gone"), ENDED)
     assert list(place.glob("*")) == []

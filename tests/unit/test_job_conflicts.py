@@ -102,9 +102,7 @@ def at_work(folder: JobFolder) -> Iterator[None]:
     ],
 )
 def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
-    # Given a job at work
     with at_work(job("aaaaaa", "/srv/spool")):
-        # When another one wants to / Then refused where one lies in the other
         _, why = register_or_refuse(job("bbbbbb", path), [at(path)])
     assert (why is not None) is is_busy
     if why is not None:
@@ -125,7 +123,6 @@ def test_what_overlaps_a_job_at_work_is_busy(path: str, is_busy: bool) -> None:
 def test_any_target_of_one_job_is_in_the_way_of_any_of_another(
     theirs: tuple[str, ...], ours: tuple[str, ...], is_busy: bool
 ) -> None:
-    # Given a job at work on several / When another one wants several / Then none may touch
     with at_work(job("aaaaaa", *theirs)):
         _, why = register_or_refuse(job("bbbbbb", *ours), [at(path) for path in ours])
     assert (why is not None) is is_busy
@@ -138,7 +135,6 @@ def pinned(path: Path) -> Target:
 
 
 def test_targets_beside_each_other_do_not_touch(tmp_path: Path) -> None:
-    # Given directories beside each other, with names that begin alike / Then nothing is refused
     for name in ("a", "ab", "a b/c", "d/a"):
         (tmp_path / name).mkdir(parents=True)
     check_nested([pinned(tmp_path / name) for name in ("a", "ab", "a b/c", "d/a")])
@@ -148,7 +144,6 @@ def test_targets_beside_each_other_do_not_touch(tmp_path: Path) -> None:
     "names", [("a", "a"), ("a", "a/b"), ("a/b/c", "x", "a"), ("x", "a/b", "a")]
 )
 def test_a_target_in_another_is_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
-    # Given a directory that is named twice, or that is inside another / Then it is said
     for name in ("a/b/c", "x"):
         (tmp_path / name).mkdir(parents=True)
     with pytest.raises(Refused) as refusal:
@@ -159,7 +154,6 @@ def test_a_target_in_another_is_refused(tmp_path: Path, names: tuple[str, ...]) 
 
 @pytest.mark.parametrize(("inside", "other"), [("", ""), ("b", ""), ("", "b"), ("b/c", "b")])
 def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> None:
-    # Given a directory that has another name through a mount, here by its pin / Then refused
     (tmp_path / "real" / "b" / "c").mkdir(parents=True)
     (tmp_path / "name" / "b" / "c").mkdir(parents=True)
     lied = {str(tmp_path / "name" / one): tmp_path / "real" / one for one in ("", "b", "b/c")}
@@ -182,7 +176,7 @@ def test_other_names_hide_nothing(tmp_path: Path, inside: str, other: str) -> No
 def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a job at work on another device, which may not answer any more
+    # A job at work on another device, which may not answer any more
     monkeypatch.setattr(conflicts, "is_occupied", lambda _: True)
     job("aaaaaa", "/mnt/lost/a")
     theirs = load_plan(job("bbbbbb", "/srv/b")).targets
@@ -193,7 +187,6 @@ def test_nobody_looks_at_a_file_system_that_only_another_job_works_on(
         looked_at.append(path)
         return REAL_LSTAT(path)
 
-    # When another one is to start / Then its own directories are looked at, and no others
     monkeypatch.setattr("tui_fs.job.conflicts.os.lstat", lstat)
     check_conflicts(ours, JobFolder(f"{jobs_directory()}/bbbbbb"))
     assert not any(path.startswith("/mnt/lost") for path in looked_at)
@@ -211,7 +204,6 @@ _NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=4)
 def test_overlap_is_mutual(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, one: list[str], other: list[str]
 ) -> None:
-    # Given any two paths, and jobs that all count as at work
     monkeypatch.setattr(conflicts, "is_occupied", lambda _: True)
     paths = ["/" + "/".join(names) for names in (one, other)]
     refused = []
@@ -224,24 +216,22 @@ def test_overlap_is_mutual(
         lock, why = register_or_refuse(JobFolder(f"{home}/tui-fs/jobs/bbbbbb"), [at(second)])
         lock.release()
         refused.append(why is not None)
-    # Then each is refused beside the other, or neither; as one's names begin with the other's
+    # Each is refused beside the other, or neither; as one's names begin with the other's
     shorter = min(len(one), len(other))
     assert refused == [one[:shorter] == other[:shorter]] * 2
 
 
 def test_a_job_that_has_ended_or_died_is_not_in_the_way() -> None:
-    # Given a job whose process was killed, and one that never had one
+    # A job whose process was killed, and one that never had one
     dead = job("aaaaaa", "/srv")
     with at_work(dead):
         assert has_supervisor(dead.lock)
     job("cccccc", "/srv")
-    # When another one wants the same / Then it may
     _, why = register_or_refuse(job("bbbbbb", "/srv"), [at("/srv")])
     assert why is None
 
 
 def test_a_job_is_not_in_its_own_way() -> None:
-    # Given a job alone / When it enlists / Then it may, and its lock is seen by others
     folder = job("aaaaaa", "/srv")
     process = process_of(folder)
     tell(process)
@@ -252,7 +242,6 @@ def test_a_job_is_not_in_its_own_way() -> None:
 
 
 def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
-    # Given a job that is refused / When looked at / Then its supervisor counts as alive
     with at_work(job("aaaaaa", "/srv")):
         folder = job("bbbbbb", "/srv/x")
         process = process_of(folder)
@@ -264,11 +253,9 @@ def test_a_refused_job_holds_its_lock_until_it_has_said_so() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"schema": 1}'])
 def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -> None:
-    # Given a job at work whose plan was damaged
     folder = job("aaaaaa", "/srv")
     with at_work(folder):
         Path(folder.plan).write_bytes(content)
-        # When another one wants to run, anywhere / Then refused
         _, why = register_or_refuse(job("bbbbbb", "/elsewhere"), [at("/elsewhere")])
     assert why is not None
     assert why.rule == "busy"
@@ -277,11 +264,9 @@ def test_a_job_at_work_nobody_knows_where_is_in_everybodys_way(content: bytes) -
 
 @pytest.mark.parametrize("number", [2, 5])
 def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
-    # Given processes that wait to register_or_refuse for one tree
     paths = ["/srv", "/srv/a", "/srv", "/srv/a/b", "/srv"][:number]
     folders = [job(f"aaaaa{index}", path) for index, path in enumerate(paths)]
     processes = [process_of(folder) for folder in folders]
-    # When all are told at once / Then one may, and all others know why they may not
     for process in processes:
         tell(process)
     told = [told_by(process) for process in processes]
@@ -293,11 +278,9 @@ def test_of_those_that_enlist_together_one_may_run(number: int) -> None:
 
 
 def test_nobody_waits_for_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a state directory whose path leads to the runtime directory when it has been made
     runtime = Path(os.environ["XDG_RUNTIME_DIR"])
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
-    # When all jobs are held off / Then that ends
     script = "from tui_fs.job.conflicts import alone\nwith alone():\n    print('alone')"
     ended = subprocess.run(
         [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=30, check=True

@@ -68,7 +68,6 @@ VALUES = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_obeyed_for_its_sender(folder: JobFolder, name: str) -> None:
-    # Given a job that obeys / When a command is sent / Then it is carried out for this user
     command = Command(name, VALUES.get(name, ""))
     obeyed: list[tuple[Command, int]] = []
     with serving(folder, lambda *what: obeyed.append(what)):
@@ -98,13 +97,11 @@ def test_a_command_is_obeyed_for_its_sender(folder: JobFolder, name: str) -> Non
     ],
 )
 def test_a_line_that_is_no_command_is_bad_input(line: str) -> None:
-    # Given a line that is no command, or one whose value does not fit / When read / Then said
     with pytest.raises(BadInput, match=r"not a command|takes"):
         read_command(line)
 
 
 def test_what_the_job_cannot_do_now_is_said(folder: JobFolder) -> None:
-    # Given a job that cannot / When told to / Then its reason comes back
     with (
         serving(folder, lambda *_: "It is not paused."),
         pytest.raises(BadInput, match=r"It is not paused\."),
@@ -113,7 +110,6 @@ def test_what_the_job_cannot_do_now_is_said(folder: JobFolder) -> None:
 
 
 def test_an_unknown_command_is_not_obeyed(folder: JobFolder) -> None:
-    # Given a job / When told something else / Then it does nothing and says what it knows
     obeyed: list[Command] = []
 
     def obey(command: Command, _: int) -> None:
@@ -125,13 +121,11 @@ def test_an_unknown_command_is_not_obeyed(folder: JobFolder) -> None:
 
 
 def test_a_job_that_does_not_run_does_not_answer(folder: JobFolder) -> None:
-    # Given no supervisor / When told / Then JobFailed
     with pytest.raises(JobFailed, match="not running"):
         send(folder, Command("pause"))
 
 
 def test_a_job_that_has_ended_does_not_answer(folder: JobFolder) -> None:
-    # Given the socket of a supervisor that is gone / When told / Then JobFailed
     with serving(folder, lambda *_: None):
         pass
     with pytest.raises(JobFailed, match="not running"):
@@ -139,7 +133,6 @@ def test_a_job_that_has_ended_does_not_answer(folder: JobFolder) -> None:
 
 
 def test_only_the_owner_may_connect(folder: JobFolder) -> None:
-    # Given a job / When its socket is looked at / Then mode 0600
     with serving(folder, lambda *_: None):
         assert os.stat(folder.socket).st_mode & 0o777 == 0o600
 
@@ -147,32 +140,26 @@ def test_only_the_owner_may_connect(folder: JobFolder) -> None:
 def test_a_socket_works_at_any_length_of_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a state directory whose path is longer than a socket address
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ("x" * 120)))
     folder = create(plan())
-    # When a command is sent / Then it arrives
     with serving(folder, lambda *_: None):
         send(folder, Command("pause"))
 
 
 def test_one_who_connects_and_goes_does_not_stop_the_server(folder: JobFolder) -> None:
-    # Given somebody who connects and goes without a word
     obeyed: list[Command] = []
     with serving(folder, _noting(obeyed)):
         with socket.socket(socket.AF_UNIX) as silent:
             _connect(silent, folder)
-        # When another sends a command / Then it alone is carried out
         send(folder, Command("pause"))
     assert obeyed == [Command("pause")]
 
 
 def test_one_who_is_slow_to_speak_is_heard_and_keeps_nobody_waiting(folder: JobFolder) -> None:
-    # Given somebody whose machine stands still after connecting
     obeyed: list[Command] = []
     with serving(folder, _noting(obeyed)), socket.socket(socket.AF_UNIX) as slow:
         slow.settimeout(5)
         _connect(slow, folder)
-        # When others are served meanwhile, and it speaks at last / Then all are obeyed
         began = time.monotonic()
         send(folder, Command("pause"))
         assert time.monotonic() - began < 0.3
@@ -183,7 +170,6 @@ def test_one_who_is_slow_to_speak_is_heard_and_keeps_nobody_waiting(folder: JobF
 
 
 def test_those_who_never_speak_are_not_kept_without_end(folder: JobFolder) -> None:
-    # Given many who connect and say nothing / When another sends a command / Then it is obeyed
     with serving(folder, lambda *_: None), contextlib.ExitStack() as silent:
         those = [silent.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(20)]
         for one in those:
@@ -195,7 +181,6 @@ def test_those_who_never_speak_are_not_kept_without_end(folder: JobFolder) -> No
 
 
 def test_a_command_without_an_answer_was_not_carried_out_for_certain(folder: JobFolder) -> None:
-    # Given a job that ends while it obeys / When told / Then nobody says that it was carried out
     def listen() -> None:
         connection, _ = listening.accept()
         connection.recv(100)
@@ -212,13 +197,11 @@ def test_a_command_without_an_answer_was_not_carried_out_for_certain(folder: Job
 
 
 def test_a_job_that_cannot_be_reached_is_not_said_to_have_ended(folder: JobFolder) -> None:
-    # Given a job so busy that no more connections are taken
     with contextlib.ExitStack() as others, _address(folder) as address:
         listening = others.enter_context(socket.socket(socket.AF_UNIX))
         listening.bind(address)
         listening.listen(0)
         _connect(others.enter_context(socket.socket(socket.AF_UNIX)), folder)
-        # When told / Then it cannot be told, which is not the same as not running
         with pytest.raises(JobFailed, match="cannot be told"):
             send(folder, Command("pause"))
 

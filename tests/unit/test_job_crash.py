@@ -13,10 +13,8 @@ from tui_fs.job.view import JobView
 
 
 def test_a_crash_is_reported_as_one_with_its_log() -> None:
-    # Given a job whose supervisor failed by an error of its own
     folder = job(*RUNNING)
     CrashMark(folder).leave(KeyError("missing"))
-    # When it is reported / Then the error and the log are named, and nothing was killed
     view = JobView(folder)
     view.poll()
     report = view.report()

@@ -85,14 +85,11 @@ def amounts(found: tuple[Discrepancy, ...]) -> list[tuple[str, int | None]]:
     ],
 )
 def test_as_expected_within_a_hundredth_or_a_mebibyte(got: int, expected: int) -> None:
-    # Given about what was expected / Then there is nothing to explain
     assert causes(got, expected) == ()
 
 
 def test_a_held_file_is_named() -> None:
-    # Given 200 MiB that one process holds / When less by that came back
     (cause,) = causes(800 * MIB, 1000 * MIB, kept=(held(1, 200 * MIB, 123),))
-    # Then it says who, how much, and what can be done
     assert (cause.kind, cause.bytes, cause.inodes) == (DiscrepancyKind.HELD_OPEN, 200 * MIB, 1)
     assert (cause.pid, cause.command) == (123, "prog123")
     for words in ("prog123 (process 123)", "200.0 MiB", "/srv/t/log"):
@@ -101,17 +98,14 @@ def test_a_held_file_is_named() -> None:
 
 
 def test_several_holders_of_one_file_are_one_cause() -> None:
-    # Given a master and its workers with the same log, and a file of the master's own
     files = (held(1, 100 * MIB, 9, 11, 10), held(2, 50 * MIB, 9, path="/srv/t/own"))
     found = causes(0, 150 * MIB, kept=files)
-    # Then every byte is told once
     assert amounts(found) == [("held-open", 100 * MIB), ("held-open", 50 * MIB)]
     assert "together with processes 10, 11," in found[0].sentence
     assert found[0].pid == 9
 
 
 def test_many_holders_are_told_together() -> None:
-    # Given more processes than can be named / Then the rest is one cause, and the sum is right
     files = tuple(held(number, number * MIB, number) for number in range(1, 31))
     found = causes(0, 465 * MIB, kept=files)
     assert len(found) == MOST_HOLDERS + 1
@@ -121,27 +115,23 @@ def test_many_holders_are_told_together() -> None:
 
 @pytest.mark.parametrize("how", [HoldKind.MAPPED, HoldKind.EXECUTABLE])
 def test_a_mapped_file_must_not_be_emptied(how: HoldKind) -> None:
-    # Given a file that is mapped, which would kill its reader / Then only a restart is advised
     (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, how=how),))
     assert "Restart prog5" in cause.advice
     assert "/proc/" not in cause.advice
 
 
 def test_also_mapped_is_mapped() -> None:
-    # Given a file held by descriptor and mapped by another / Then it must not be emptied either
     file = held(1, 20 * MIB, 5)
     both = replace(file, holders=(*file.holders, *held(1, 0, 6, how=HoldKind.MAPPED).holders))
     assert "/proc/" not in causes(0, 20 * MIB, kept=(both,))[0].advice
 
 
 def test_tui_fs_itself_is_no_service_to_restart() -> None:
-    # Given a file held by the process that looks / Then nobody is told to restart it
     (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, own=True),))
     assert "tui-fs itself" in cause.advice
 
 
 def test_a_strange_command_is_escaped() -> None:
-    # Given a process that calls itself by an escape sequence / Then it is harmless in all words
     file = held(1, 20 * MIB, 5, path="/srv/t/\x1b[31m")
     file = replace(file, holders=(replace(file.holders[0], command="a\x1b]0;b\n"),))
     (cause,) = causes(0, 20 * MIB, kept=(file,))
@@ -149,18 +139,16 @@ def test_a_strange_command_is_escaped() -> None:
 
 
 def test_held_files_are_told_though_they_are_few_of_much() -> None:
-    # Given 500 MiB of 100 GiB / Then they are told, though a hundredth is nothing to explain
     found = causes(100 * GIB - 500 * MIB, 100 * GIB, kept=(held(1, 500 * MIB, 5),))
     assert amounts(found) == [("held-open", 500 * MIB)]
 
 
 def test_what_was_deleted_before_is_elsewhere() -> None:
-    # Given a file of the target deleted before the start, and one beside it deleted since
+    # A file of the target deleted before the start, and one beside it deleted since
     old = held(1, 30 * MIB, 5)
     beside = held(2, 20 * MIB, 6, path="/srv/t2/log")
     small = held(3, MIB - 1, 7, path="/srv/small")
     found = causes(0, 100 * MIB, old=(old,), kept=(old, beside, small))
-    # Then they explain nothing of what is missing, but are space to be had
     assert amounts(found) == [
         ("others-wrote", 100 * MIB),
         ("held-open-elsewhere", 30 * MIB),
@@ -169,28 +157,23 @@ def test_what_was_deleted_before_is_elsewhere() -> None:
 
 
 def test_elsewhere_is_not_told_when_nothing_is_missing() -> None:
-    # Given all that was expected / Then another's deleted files are none of our business
     assert causes(GIB, GIB, kept=(held(1, GIB, 5, path="/srv/x"),)) == ()
 
 
 def test_a_path_too_long_to_be_told_is_ours() -> None:
-    # Given a file deleted since the start, its path unknown / Then it counts, and says so
     (cause,) = causes(0, 20 * MIB, kept=(held(1, 20 * MIB, 5, path=""),))
     assert cause.kind is DiscrepancyKind.HELD_OPEN
     assert "too long" in cause.sentence
 
 
 def test_unknown_sizes_are_said_to_be_unknown() -> None:
-    # Given a mapped file whose size may not be seen / Then no number is invented
     found = causes(80 * MIB, 100 * MIB, kept=(held(1, None, 5, how=HoldKind.MAPPED),))
     assert amounts(found) == [("held-open", None), ("others-wrote", 20 * MIB)]
     assert "unknown amount" in found[0].sentence
 
 
 def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
-    # Given 300 MiB with names outside / When 250 MiB are missing / Then these
     assert amounts(causes(750 * MIB, 1000 * MIB, least=700 * MIB)) == [("links-outside", 250 * MIB)]
-    # When 400 MiB are missing / Then 300 of them, and the rest is a guess
     assert amounts(causes(600 * MIB, 1000 * MIB, least=700 * MIB)) == [
         ("links-outside", 300 * MIB),
         ("others-wrote", 100 * MIB),
@@ -208,7 +191,6 @@ def test_links_outside_explain_no_more_than_the_survey_foretold() -> None:
     ],
 )
 def test_guesses_by_file_system(kind: str, told: list[tuple[str, int | None]]) -> None:
-    # Given 1 GiB that nothing explains / Then the likeliest guess has it, the other no amount
     assert amounts(causes(0, GIB, kind=kind)) == told
 
 
@@ -232,18 +214,15 @@ def test_lower_layers_explain_all_that_was_expected(
 def test_little_that_was_expected_needs_no_explanation_on_a_busy_disk(
     most: int, number: int
 ) -> None:
-    # Given others who write 500 MiB while a little is deleted
     assert len(causes(most - 500 * MIB, most)) == number
 
 
 def test_guesses_are_for_the_rest_only() -> None:
-    # Given btrfs where a held file explains all / Then nobody speaks of snapshots
     found = causes(0, GIB, kind="btrfs", kept=(held(1, GIB, 5),))
     assert amounts(found) == [("held-open", GIB)]
 
 
 def test_what_could_not_be_seen_is_said() -> None:
-    # Given processes that may not be looked into / Then the guess says so
     (cause,) = causes(0, GIB, held_after=OpenFileScan(unseen_processes=3))
     assert "3 processes could not be looked into" in cause.advice
     (cause,) = causes(0, GIB, held_after=OpenFileScan(complete=False))
@@ -252,13 +231,11 @@ def test_what_could_not_be_seen_is_said() -> None:
 
 @pytest.mark.parametrize(("kind", "surplus"), [("ext4", 1), ("xfs", 0)])
 def test_more_than_expected(kind: str, surplus: int) -> None:
-    # Given 1.9 MiB more for 1,000 entries, which on xfs can be their inodes
     found = causes(MIB * 19 // 10, 0, kind=kind)
     assert amounts(found) == [("others-freed", MIB * 19 // 10)] * surplus
 
 
 def test_files_closed_meanwhile_are_named_where_more_came_back() -> None:
-    # Given a file that had been deleted before and was closed meanwhile
     (cause,) = causes(3 * GIB, GIB, old=(held(1, GIB, 5),))
     assert (cause.kind, cause.bytes) == (DiscrepancyKind.OTHERS_FREED, 2 * GIB)
     assert "Up to 1.0 GiB of it" in cause.sentence
@@ -276,7 +253,6 @@ def test_files_closed_meanwhile_are_named_where_more_came_back() -> None:
 def test_the_reserve_of_ext4(
     free_before: int, available_before: int, got: int, swallowed: int
 ) -> None:
-    # Given an ext4 with 5 GiB reserved for root / When as much came back as was expected
     free = free_before + got
     available = max(0, free - 5 * GIB)
     assert available >= available_before
@@ -285,7 +261,7 @@ def test_the_reserve_of_ext4(
         "before": Space(available_before, None, free_before - available_before),
         "after": Space(available, None, free - available),
     }
-    # Then the part that only root may use is told
+    # The part that only root may use is told
     found = causes(0, got, file_system=room, **spaces)
     assert amounts(found) == ([("reserved", swallowed)] if swallowed else [])
     for cause in found:
@@ -297,20 +273,17 @@ def test_the_reserve_of_ext4(
 
 
 def test_unfinished_jobs_tell_facts_only() -> None:
-    # Given a cancelled job / Then what is held is told, and nobody guesses at the rest
     found = causes(0, GIB, finished=False, least=0, kept=(held(1, 20 * MIB, 5),))
     assert amounts(found) == [("held-open", 20 * MIB)]
 
 
 def test_an_incomplete_survey_makes_no_surplus() -> None:
-    # Given a survey that had not counted all / When more came back / Then nobody else freed it
     expected = Expected(Totals(10), MIB, MIB, complete=False)
     assert causes(GIB, MIB, expected=expected) == ()
 
 
 @pytest.mark.parametrize("unknown", ["before", "after"])
 def test_without_an_answer_of_the_file_system(unknown: str) -> None:
-    # Given no figures / Then only what is held is told
     unanswered: dict[str, Any] = {unknown: None}
     found = causes(0, GIB, kept=(held(1, 20 * MIB, 5),), **unanswered)
     assert amounts(found) == [("held-open", 20 * MIB)]
@@ -328,7 +301,6 @@ def test_without_an_answer_of_the_file_system(unknown: str) -> None:
     ],
 )
 def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: int | None) -> None:
-    # Given 1,000 entries / When fewer inodes came back / Then that is told beyond a hundred
     found = causes(GIB, GIB, kind=kind, inodes=inodes, deleted_entries=deleted)
     assert [(one.kind, one.inodes) for one in found] == (
         [] if missing is None else [(DiscrepancyKind.INODES, missing)]
@@ -336,7 +308,6 @@ def test_missing_inodes(kind: str, deleted: int | None, inodes: int, missing: in
 
 
 def test_held_empty_files_keep_inodes() -> None:
-    # Given 500 empty files held open / Then they explain the inodes, though no byte is missing
     files = tuple(held(number, 0, 5) for number in range(500))
     found = causes(GIB, GIB, inodes=500, kept=files)
     assert [(one.kind, one.bytes, one.inodes) for one in found] == [
@@ -355,7 +326,6 @@ def test_held_empty_files_keep_inodes() -> None:
 def test_no_more_is_explained_than_is_missing(
     got: int, least: int, outside: int, kept: list[int], kind: str, finished: bool
 ) -> None:
-    # Given any figures / Then what is no exact fact adds up to no more than what is missing
     files = tuple(held(number, size, 5 + number) for number, size in enumerate(kept))
     most = least + outside
     found = causes(got, most, least=least, kind=kind, kept=files, finished=finished)

@@ -57,31 +57,26 @@ def disk() -> Disk:
 
 
 def test_nobody_waits_nothing_is_held(disk: Disk) -> None:
-    # Given a quiet disk / When a minute passes / Then the tools run all the time
     assert disk.share_run(60) == 1.0
 
 
 def test_own_waiting_costs_little_more_than_nothing(disk: Disk) -> None:
-    # Given tools that wait for the disk all the time, and nobody else
+    # Tools that wait for the disk all the time, and nobody else
     disk.own_percent = 95.0
-    # When a minute passes / Then asking takes less than a thirtieth of it
     assert 0.96 < disk.share_run(60) < 1.0
 
 
 @pytest.mark.parametrize("own_percent", [0.0, 95.0])
 def test_while_others_wait_the_tools_get_a_small_share(disk: Disk, own_percent: float) -> None:
-    # Given somebody who waits for the disk all the time
     disk.own_percent, disk.others_percent = own_percent, 60.0
-    # When a minute passes / Then the tools have run, a little
     assert disk.share_run(60) == pytest.approx(RUN_S / (RUN_S + HOLD_S), rel=0.25)
 
 
 def test_when_others_stop_waiting_the_tools_run_again_soon(disk: Disk) -> None:
-    # Given tools that are held because others wait
+    # Tools that are held because others wait
     disk.others_percent = 60.0
     while disk.decide() is None:
         pass
-    # When the others have what they wanted / Then the next look lets the tools go
     disk.others_percent = 0.0
     before = disk.now_s
     while disk.decide() is not None:
@@ -90,10 +85,8 @@ def test_when_others_stop_waiting_the_tools_run_again_soon(disk: Disk) -> None:
 
 
 def test_others_that_come_back_are_noticed(disk: Disk) -> None:
-    # Given tools that wait for the disk alone for a minute
     disk.own_percent = 95.0
     disk.share_run(60)
-    # When somebody else begins to wait / Then the tools give way within the longest trust
     disk.others_percent = 60.0
     before = disk.now_s
     while disk.gentleness.decide()[0] is None:
@@ -102,19 +95,16 @@ def test_others_that_come_back_are_noticed(disk: Disk) -> None:
 
 
 def test_the_one_who_waits_is_named(disk: Disk) -> None:
-    # Given a quiet disk and busy processors / When it decides / Then the processors are named
     disk.processors_percent = 80.0
     assert disk.decide() == Pressure("processors", 80.0)
 
 
 def test_without_pressure_information_nothing_is_held() -> None:
-    # Given a kernel that tells no pressure / When it decides / Then the tools run
     gentleness = PressureThrottle(lambda: None, lambda: None)
     assert gentleness.decide() == (None, LOOK_EVERY_S)
 
 
 def test_a_hold_can_be_forgotten(disk: Disk) -> None:
-    # Given tools that are held / When a person pauses the job / Then nothing is held any more
     disk.others_percent = 60.0
     disk.decide()
     assert disk.gentleness.holds
@@ -123,13 +113,11 @@ def test_a_hold_can_be_forgotten(disk: Disk) -> None:
 
 
 def test_asking_takes_a_short_time(disk: Disk) -> None:
-    # Given pressure / When the tools are first held / Then the answer is looked at soon
     disk.others_percent = 60.0
     assert disk.gentleness.decide()[1] == ASKING_S
 
 
 def test_without_pressure_the_load_of_the_disk_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a kernel that tells no pressure / When asked who waits / Then the disk's load answers
     monkeypatch.setattr("tui_fs.job.gentle_mode.PressureMeter.percent", lambda _: None)
     monkeypatch.setattr("tui_fs.job.gentle_mode.DiskLoad.percent", lambda _: 42.0)
     assert disk_pressure([0])() == 42.0

@@ -73,11 +73,10 @@ def earlier_boot() -> Host:
 
 
 def test_a_job_of_another_host_is_not_shown_as_died() -> None:
-    # Given jobs of another host, one without an end / When looked at and listed
     folder = made_by(job(*RUNNING, sampled(1, 10)), OTHER)
     done = job(*RUNNING, finished(Outcome.DONE), job_id="done")
     made_by(done, OTHER)
-    # Then it is elsewhere, not died; an end counts wherever it was written
+    # It is elsewhere, not died; an end counts wherever it was written
     assert seen(folder)[0] is JobState.ELSEWHERE
     by_id = {summary.job_id: summary for summary in summaries()[0]}
     assert by_id["abc"].state is JobState.ELSEWHERE
@@ -97,9 +96,7 @@ def test_the_list_names_the_other_host(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("command", ["pause", "resume", "cancel"])
 def test_a_command_to_a_job_of_another_host_names_that_host(command: str) -> None:
-    # Given a job of another host without an end, whose lock is free as seen from here
     made_by(job(*RUNNING), OTHER)
-    # When commanded, attached or resumed / Then one sentence says where it runs
     with pytest.raises(JobFailed, match="runs on host nfs-client-2"):
         run_control(argparse.Namespace(command=command, job="abc", value=""))
 
@@ -111,10 +108,8 @@ def test_attach_to_a_job_of_another_host_names_that_host() -> None:
 
 
 def test_after_a_restart_a_job_without_an_end_has_died_though_its_lock_is_taken() -> None:
-    # Given a job of this machine before its restart, whose lock an NFS server still keeps
     folder = made_by(job(*RUNNING, created_at=time.time() + 1e9), earlier_boot())
     with held(folder.lock):
-        # When looked at / Then it died, whatever clock it was made by
         assert seen(folder) == (JobState.DIED, True)
         # And its lock is in nobody's way
         check_conflicts(load_plan(folder).targets)
@@ -125,14 +120,12 @@ def test_after_a_restart_a_job_that_was_starting_has_died() -> None:
 
 
 def test_a_locked_job_of_another_host_is_in_the_way() -> None:
-    # Given a job of another host whose lock is seen / When its target is wanted / Then refused
     folder = made_by(job(*RUNNING), OTHER)
     with held(folder.lock), pytest.raises(Refused):
         check_conflicts(load_plan(folder).targets)
 
 
 def test_jobs_of_another_host_are_never_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given ended and unended jobs of another host far beyond the rule / When pruned / Then all stay
     for name in ("MAX_JOBS", "MIN_JOBS", "MAX_BYTES"):
         monkeypatch.setattr(retention, name, 0)
     made_by(job(*RUNNING, finished(Outcome.DONE), job_id="done"), OTHER)
@@ -154,12 +147,11 @@ def foreign_record(tmp_path: Path) -> str:
 def test_a_record_of_another_host_is_listed_with_that_host(
     foreign_record: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a record of another host, of which nothing is here / When listed
     assert [(record.id, standing) for record, standing in records()[0]] == [
         (foreign_record, AsideState.ELSEWHERE)
     ]
     run_aside(aside(list=True))
-    # Then it is not called gone
+    # It is not called gone
     out = capsys.readouterr().out
     assert "on host nfs-client-2" in out
     assert "deleted or moved" not in out

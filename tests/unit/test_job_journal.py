@@ -40,38 +40,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(them=st.lists(events, max_size=6))
 @settings(max_examples=60)
 def test_what_was_written_is_read(folder: Path, them: list[Event]) -> None:
-    # Given any events / When written and read / Then they are the same
     assert JournalReader(str(written(folder, them))).poll() == them
 
 
 def test_a_journal_cut_at_any_byte_reads_to_its_last_whole_event(tmp_path: Path) -> None:
-    # Given a journal
     whole = written(tmp_path, SAMPLE).read_bytes()
     cut = tmp_path / "cut"
     for size in range(len(whole) + 1):
-        # When cut after any byte
         cut.write_bytes(whole[:size])
-        # Then the events whose lines are whole are read, and nothing is said of the rest
         assert JournalReader(str(cut)).poll() == SAMPLE[: whole[:size].count(b"\n")]
 
 
 def test_the_rest_of_a_cut_line_is_read_when_it_comes(tmp_path: Path) -> None:
-    # Given a reader that met half a line
     whole = written(tmp_path, SAMPLE).read_bytes()
     growing = tmp_path / "growing"
     for size in range(0, len(whole) + 1, 7):
         growing.write_bytes(whole[:size])
         reader = JournalReader(str(growing))
         first = reader.poll()
-        # When the rest is written
         growing.write_bytes(whole)
-        # Then the events go on where they stopped, none twice
         assert first + reader.poll() == SAMPLE
         assert reader.poll() == []
 
 
 def test_a_missing_journal_is_an_empty_one(tmp_path: Path) -> None:
-    # Given no file / When read / Then no events
     assert JournalReader(str(tmp_path / "none")).poll() == []
 
 
@@ -90,14 +82,12 @@ def test_a_missing_journal_is_an_empty_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_whole_line_is_bad_input(tmp_path: Path, line: bytes) -> None:
-    # Given a whole line that is no event / When read / Then BadInput
     (tmp_path / "j").write_bytes(line + b"\n")
     with pytest.raises(BadInput):
         JournalReader(str(tmp_path / "j")).poll()
 
 
 def test_the_place_of_unreadable_json_is_said(tmp_path: Path) -> None:
-    # Given a good line and one that is no JSON / When read / Then the byte is named
     good = written(tmp_path, SAMPLE[:1]).read_bytes()
     (tmp_path / "j").write_bytes(good + b"{\n")
     with pytest.raises(BadInput, match=f"damaged at byte {len(good)}"):
@@ -109,25 +99,21 @@ def test_the_place_of_unreadable_json_is_said(tmp_path: Path) -> None:
 @given(line=st.binary(max_size=60).filter(lambda line: b"\n" not in line))
 @settings(max_examples=200)
 def test_any_bytes_in_a_line_are_bad_input(folder: Path, line: bytes) -> None:
-    # Given a line of any bytes / When read / Then BadInput, and never another exception
     (folder / "j").write_bytes(line + b"\n")
     with pytest.raises(BadInput):
         JournalReader(str(folder / "j")).poll()
 
 
 def test_deeply_nested_json_is_bad_input(tmp_path: Path) -> None:
-    # Given a line of a hundred thousand brackets / When read / Then BadInput
     (tmp_path / "j").write_bytes(b"[" * 100_000 + b"\n")
     with pytest.raises(BadInput):
         JournalReader(str(tmp_path / "j")).poll()
 
 
 def test_events_before_the_damage_are_not_lost(tmp_path: Path) -> None:
-    # Given good lines and then a damaged one
     good = written(tmp_path, SAMPLE).read_bytes()
     (tmp_path / "j").write_bytes(good + b"{\n")
     reader = JournalReader(str(tmp_path / "j"))
-    # When read until it complains / Then what came before is known
     seen: list[Event] = []
     with pytest.raises(BadInput):
         while True:
@@ -136,11 +122,9 @@ def test_events_before_the_damage_are_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_long_journal_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a journal longer than what is read at once
     path = written(tmp_path, SAMPLE * 5)
     monkeypatch.setattr("tui_fs.job.journal.READ_AT_ONCE_BYTES", 200)
     reader = JournalReader(str(path))
-    # When polled until nothing comes / Then all events came once
     seen: list[Event] = []
     while new := reader.poll():
         seen += new
@@ -148,14 +132,12 @@ def test_a_long_journal_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_two_writers_append(tmp_path: Path) -> None:
-    # Given a journal that exists / When opened again / Then nothing is lost
     path = written(tmp_path, SAMPLE)
     JournalWriter(str(path)).write(Paused(9.0, 9.0, True))
     assert JournalReader(str(path)).poll() == [*SAMPLE, Paused(9.0, 9.0, True)]
 
 
 def test_only_the_owner_may_read_a_journal(tmp_path: Path) -> None:
-    # Given a new journal / When looked at / Then mode 0600, one JSON object a line
     path = written(tmp_path, SAMPLE)
     assert path.stat().st_mode & 0o777 == 0o600
     assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())

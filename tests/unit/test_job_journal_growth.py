@@ -52,7 +52,6 @@ def recorded_at(until_s: float) -> list[float]:
 
 
 def test_samples_become_rarer_as_a_job_grows_older() -> None:
-    # Given a job of 48 hours / When journalled / Then a few thousand samples, never far apart
     times = recorded_at(TWO_DAYS_S)
     assert 5_000 < len(times) < 8_000
     gaps = [(at, after - at) for at, after in pairwise(times)]
@@ -94,7 +93,6 @@ def _gentle_throttle(events: list[Event], clock: Callable[[], float]) -> Throttl
 def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a gentle job that is held for 0.6 of every 0.7 seconds for 48 hours
     monkeypatch.setattr(throttle, "PressureThrottle", _Always)
     events: list[Event] = []
     now_s = 0.0
@@ -106,7 +104,6 @@ def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
         made.look(lambda: 0)  # it ends
         now_s += 1.0
     assert made.hold is None
-    # Then its journal has some thousand holds, each with its end, and the sum is exact
     holds = [event for event in events if isinstance(event, Throttled)]
     ends = [event for event in events if isinstance(event, Unthrottled)]
     assert len(holds) == len(ends) < 8_000
@@ -129,14 +126,12 @@ def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
     now_s += 5.0
     assert [type(event) for event in events] == [Throttled, Unthrottled]
     assert made.held_s == pytest.approx(9.0)
-    # When a sample tells it, and the journal only the first / Then the snapshot has the sum
     snapshot = JobView(job(*RUNNING, *events, replace(sampled(now_s, 10), held_s=made.held_s)))
     snapshot.poll()
     assert snapshot.snapshot.held_s == pytest.approx(9.0)
 
 
 def test_the_journal_of_many_failures_is_bounded() -> None:
-    # Given a tool that fails 60,000 times in 10 ways, with long names
     output = rm_output()
     kept: list[Event] = []
     errors = [os.strerror(number) for number in range(1, 11)]
@@ -144,7 +139,6 @@ def test_the_journal_of_many_failures_is_bounded() -> None:
         lines = b"".join(denied("x" * 3_000, errors[number % 10]) for number in range(1_000))
         kept += output.take_errors(lines, 1.0)
         kept += output.counted_failures(2.0)
-    # When journalled / Then in a bounded size, and each is counted
     size = sum(len(json.dumps(event_to_json(event))) for event in kept)
     assert size < 1.5 * tool_output.BYTES_KEPT + 60 * 10 * 200
     number = sum(isinstance(event, EntryFailed) for event in kept)
@@ -165,11 +159,9 @@ def denied(name: str, reason: str = "Permission denied") -> bytes:
 def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given room for two paths of a kind, many failures of one and then one of another
     monkeypatch.setattr(tool_output, "PATHS_KEPT_OF_A_KIND", 2)
     output = rm_output()
     seen = list(output.take_errors(denied("a") * 50 + denied("b", "Read-only file system"), 1.0))
-    # When taken / Then both have their paths, and the others are counted
     assert [event.path for event in seen if isinstance(event, EntryFailed)] == [
         "/t/a",
         "/t/a",
@@ -181,7 +173,6 @@ def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one(
 def test_failures_are_all_counted_where_their_paths_are_too_long_to_keep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given room for 100 bytes of paths / When longer ones fail / Then each counts once
     monkeypatch.setattr(tool_output, "BYTES_KEPT", 100)
     output = rm_output()
     seen = list(output.take_errors(denied("x" * 60) * 5, 1.0))
@@ -191,7 +182,6 @@ def test_failures_are_all_counted_where_their_paths_are_too_long_to_keep(
 
 
 def test_kinds_beyond_those_kept_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given room for one kind / When failures of three come / Then none is lost
     monkeypatch.setattr(tool_output, "KINDS_KEPT", 1)
     output = rm_output()
     lines = (
@@ -206,13 +196,11 @@ def test_kinds_beyond_those_kept_are_counted_together(monkeypatch: pytest.Monkey
 def test_a_reader_holds_a_bounded_number_of_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a journal many times as long as what is read at once
     monkeypatch.setattr(journal, "READ_AT_ONCE_BYTES", 4_096)
     path = str(tmp_path / "j")
     writer = JournalWriter(path)
     for number in range(1_000):
         writer.write(sampled(number, number))
-    # When read / Then in pieces of that size, and nothing is lost
     reader, pieces = JournalReader(path), list[int]()
     while events := reader.poll():
         pieces.append(len(events))
@@ -238,7 +226,6 @@ def test_a_line_longer_than_what_is_read_at_once_is_read(
 
 
 def test_a_view_keeps_a_bounded_number_of_failed_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a journal with more failed entries than are kept / When reported / Then all are counted
     monkeypatch.setattr("tui_fs.job.view.PATHS_KEPT", 3)
     failed = [EntryFailed(1.0, PathStr(f"/t/{number}"), "remove", 1) for number in range(10)]
     view = JobView(job(*RUNNING, *failed, finished(Outcome.PARTIAL)))
@@ -249,12 +236,10 @@ def test_a_view_keeps_a_bounded_number_of_failed_entries(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("length", [1, 5_000, 100_000])
 def test_the_last_event_is_read_without_what_is_before_it(tmp_path: Path, length: int) -> None:
-    # Given a journal that begins with damage and ends with an event of any length
     path = tmp_path / "j"
     path.write_bytes(b"\0" * 50_000 + b"\n")
     event = JobRefused(1.0, "busy", "x" * length, "")
     JournalWriter(str(path)).write(event)
-    # When its end is read / Then it is that event; cut off, it is not an end
     assert last_event(str(path)) == event
     path.write_bytes(path.read_bytes()[:-1])
     assert last_event(str(path)) is None
@@ -269,7 +254,6 @@ def test_a_journal_without_events_has_no_last_one(tmp_path: Path) -> None:
 def test_the_list_does_not_read_the_whole_journal_of_an_ended_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given an ended job whose end has the sums / When listed / Then without a fold
     end = replace(finished(Outcome.PARTIAL), failed=7, deleted_entries=12)
     job(*RUNNING, sampled(1, 12), end)
     monkeypatch.setattr("tui_fs.job.list.JobView", None)
@@ -278,14 +262,12 @@ def test_the_list_does_not_read_the_whole_journal_of_an_ended_job(
 
 
 def test_an_end_without_sums_is_not_taken_for_no_failures() -> None:
-    # Given an end that does not say how many entries failed / When listed / Then they are counted
     job(*RUNNING, EntryFailed(1.0, PathStr("/t/x"), "remove", 1), finished(Outcome.PARTIAL))
     (summary,) = summaries()[0]
     assert summary.failed == 1
 
 
 def test_a_report_without_an_end_in_the_journal_is_not_believed() -> None:
-    # Given a job that was killed between its report and its end / When listed / Then it died
     folder = job(*RUNNING, sampled(1, 10))
     Path(folder.report).write_text('{"outcome": "done"}')
     (summary,) = summaries()[0]
@@ -293,7 +275,6 @@ def test_a_report_without_an_end_in_the_journal_is_not_believed() -> None:
 
 
 def test_a_list_that_is_read_again_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a running job that is listed again and again
     folder = job(started(), *RUNNING[1:], sampled(1, 10))
     jobs, polled = JobList(), list[int]()
     poll = JournalReader.poll
@@ -309,14 +290,12 @@ def test_a_list_that_is_read_again_reads_only_what_is_new(monkeypatch: pytest.Mo
         assert sum(polled) == 3
         polled.clear()
         JournalWriter(folder.journal).write(sampled(2, 20))
-        # When it has gone on / Then only that is read
         (summary,) = jobs.read()[0]
         assert (sum(polled), summary.deleted_entries) == (1, 20)
         assert summary.state is JobState.RUNNING
 
 
 def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
-    # Given an old job whose journal has its last sample from minutes ago
     folder = job(*RUNNING, sampled(1_000, 10))
     hold = Throttled(1_100.0, "disk", 40.0)
     answers: list[list[Event]] = [
@@ -330,7 +309,6 @@ def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
     ):
         view = JobView(folder)
         view.poll()
-        # When followed / Then the present counts and the present hold are shown
         assert view.poll_live() == 1
         assert view.snapshot.removed is not None
         assert (view.snapshot.removed.entries, view.snapshot.held) == (500, hold)
@@ -343,7 +321,7 @@ def test_a_live_view_shows_counts_that_are_not_in_the_journal() -> None:
 
 
 def test_a_live_view_counts_failures_that_are_not_in_the_journal_once() -> None:
-    # Given a job whose supervisor has counted failures that it has not journalled
+    # A job whose supervisor has counted failures that it has not journalled
     folder = job(*RUNNING, sampled(1_000, 10))
     pending = FailuresCounted(1_100.0, "remove", 13, 70)
     answers: list[list[Event]] = [[sampled(1_100, 500), pending], [sampled(1_101, 600)], []]
@@ -352,7 +330,6 @@ def test_a_live_view_counts_failures_that_are_not_in_the_journal_once() -> None:
         view.poll()
         view.poll_live()
         assert view.snapshot.failed == 70
-        # When they are journalled / Then they are counted once
         JournalWriter(folder.journal).write(pending)
         view.poll_live()
         assert view.snapshot.failed == 70
@@ -375,7 +352,6 @@ def test_a_live_view_of_a_paused_job_shows_the_pause() -> None:
 
 
 def test_a_view_goes_on_where_nobody_answers() -> None:
-    # Given a job that is alive and does not answer / When followed / Then by its journal
     folder = job(*RUNNING, sampled(10, 10))
     with held(folder.lock):
         view = JobView(folder)

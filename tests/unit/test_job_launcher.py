@@ -38,13 +38,11 @@ def tool(name: str) -> str:
 
 
 def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) -> None:
-    # Given a step that makes a file, and a pipeline that counts names / When run
     steps = (
         ((tool("touch"), "made"),),
         ((tool("ls"),), (tool("wc"), "-l")),
     )
     ended = run_steps(steps, directory, open_source(TraceSource.OFF))
-    # Then the second saw what the first did
     assert ended.output == b"1\n" and ended.errors == b""
     assert [one.statuses for one in ended.steps] == [(0,), (0, 0)]
     assert os.listdir(tmp_path) == ["made"]
@@ -53,12 +51,9 @@ def test_steps_run_in_turn_in_their_directory(directory: int, tmp_path: Path) ->
 def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
     directory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given variables that change what tools do
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=4096")
     monkeypatch.setenv("RSYNC_RSH", "false")
-    # When a tool prints its environment
     ended = run_steps((((tool("env"),),),), directory, open_source(TraceSource.OFF))
-    # Then it runs as from a shell with the C locale
     variables = {line.partition(b"=")[0] for line in ended.output.splitlines()}
     assert variables == {b"LC_ALL", b"PATH"} and b"LC_ALL=C\n" in ended.output
 
@@ -66,41 +61,34 @@ def test_a_tool_sees_the_c_locale_and_a_path_and_nothing_else(
 def test_a_name_that_a_killed_tool_has_not_finished_reaches_nobody(
     directory: int, tmp_path: Path
 ) -> None:
-    # Given a tool that is killed in the middle of a name, and one that uses what it is told
     writer = "printf 'whole\\0torn'; kill -KILL $$"
     reader = (needs_tool("xargs", package="findutils"), "-0", "-n", "1", tool("touch"), "--")
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
-    # When run, again and again
     for _ in range(20):
         ended = run_steps(steps, directory, open_source(TraceSource.OFF))
-        # Then the second has never seen the end of what it was told
+        # The second has never seen the end of what it was told
         assert [one.statuses for one in ended.steps] == [(-signal.SIGKILL, -signal.SIGKILL)]
     assert os.listdir(tmp_path) in ([], ["whole"])
 
 
 def test_a_reader_that_has_read_enough_ends_by_itself(directory: int) -> None:
-    # Given a tool that is killed by the pipe that its reader has closed, and takes a while to end
     reader = "read -r first; exec <&-; sleep 0.3; echo $first; exit 7"
     steps = (((tool("yes"),), (needs_tool("sh", package="dash"), "-c", reader)),)
-    # When run / Then the reader has come to its own end
     ended = run_steps(steps, directory, open_source(TraceSource.OFF))
     assert [one.statuses for one in ended.steps] == [(-signal.SIGPIPE, 7)]
     assert ended.output == b"y\n"
 
 
 def test_a_tool_that_fails_by_itself_has_told_all_names(directory: int, tmp_path: Path) -> None:
-    # Given a tool that ends with a failure after what it has told / When run
     writer = "printf 'whole\\0last\\0'; exit 1"
     reader = (needs_tool("xargs", package="findutils"), "-0", tool("touch"), "--")
     steps = (((needs_tool("sh", package="dash"), "-c", writer), reader),)
     ended = run_steps(steps, directory, open_source(TraceSource.OFF))
-    # Then the other has used all of it
     assert [one.statuses for one in ended.steps] == [(1, 0)]
     assert sorted(os.listdir(tmp_path)) == ["last", "whole"]
 
 
 def test_page_faults_are_the_tools_own(directory: int) -> None:
-    # Given a tool that touches little / When run / Then the interpreter's faults are not among its
     ended = run_steps((((tool("true"),),),), directory, open_source(TraceSource.OFF))
     assert 0 < ended.steps[0].minor_faults < _OWN_FAULTS
 
@@ -108,7 +96,6 @@ def test_page_faults_are_the_tools_own(directory: int) -> None:
 def test_only_the_beginning_of_much_output_is_kept_and_nothing_stands_still(
     directory: int,
 ) -> None:
-    # Given a tool that prints far more than a pipe holds / When run / Then it ends well
     ended = run_steps(
         (((tool("head"), "-c", "5000000", "/dev/zero"),),), directory, open_source(TraceSource.OFF)
     )
@@ -117,17 +104,14 @@ def test_only_the_beginning_of_much_output_is_kept_and_nothing_stands_still(
 
 
 def test_what_the_question_raises_ends_the_tools(directory: int) -> None:
-    # Given a tool that takes longer than any test
     def stop() -> None:
         raise Stopped
 
-    # When asked whether it goes on, and it does not / Then it is ended, and that is raised
     with pytest.raises(Stopped):
         run_steps((((tool("sleep"), "600"),),), directory, open_source(TraceSource.OFF), stop)
 
 
 def test_tools_that_cannot_be_forked_are_an_error_and_can_be_forked_later(directory: int) -> None:
-    # Given a launcher that may start no process
     why = why_not_limited("processes")
     if why is not None:
         lacks(why)
@@ -135,7 +119,6 @@ def test_tools_that_cannot_be_forked_are_an_error_and_can_be_forked_later(direct
     try:
         with limited("processes", launcher.pid), pytest.raises(BlockingIOError):
             launcher.fork_step(0)
-        # When it may again / Then the step runs
         launcher.fork_step(0)
         launcher.release()
         assert launcher.ended().statuses == (0,)
@@ -179,11 +162,9 @@ with open(f"/proc/{tool}/stat") as status:
 
 @pytest.mark.root
 def test_a_group_that_has_got_the_number_of_collected_tools_is_not_killed() -> None:
-    # Given tools that have ended and were collected, and a launcher that was killed after that
     needs_root("a PID namespace")
     namespace = [needs_tool("unshare", package="util-linux"), "--pid", "--fork", "--mount-proc"]
     namespace += ["sh", "-c", '"$@"; exit $?', "sh"]  # the parent of what is nobody's child
-    # When their number is that of another process by the time the launcher is closed
     finished = subprocess.run(
         [*namespace, sys.executable, "-c", _NUMBER_GIVEN_AGAIN, tool("true")],
         capture_output=True,
@@ -191,5 +172,4 @@ def test_a_group_that_has_got_the_number_of_collected_tools_is_not_killed() -> N
         timeout=60,
         check=False,
     )
-    # Then that process lives
     assert (finished.stderr, finished.stdout) == ("", "S\n")

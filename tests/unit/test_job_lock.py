@@ -33,14 +33,12 @@ def held(path: str) -> AbstractContextManager["subprocess.Popen[str]"]:
 
 
 def test_the_holder_is_seen_from_another_process(tmp_path: Path) -> None:
-    # Given a process that holds the lock / When asked here / Then it is there
     path = str(tmp_path / "lock")
     with held(path):
         assert has_supervisor(path)
 
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
-    # Given a holder / When killed without a chance to clean up / Then nobody holds it
     path = str(tmp_path / "lock")
     with held(path) as holder:
         holder.send_signal(signal.SIGKILL)
@@ -50,7 +48,6 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_released_lock_is_free_while_its_process_lives(tmp_path: Path) -> None:
-    # Given a holder / When it releases / Then nobody holds it
     path = str(tmp_path / "lock")
     with held(path) as holder:
         assert holder.stdin is not None
@@ -62,29 +59,25 @@ def test_a_released_lock_is_free_while_its_process_lives(tmp_path: Path) -> None
 
 
 def test_a_held_lock_cannot_be_taken(tmp_path: Path) -> None:
-    # Given a holder / When a second supervisor comes / Then it is refused at once
     path = str(tmp_path / "lock")
     with held(path), pytest.raises(OSError):
         SupervisorLock(path)
 
 
 def test_a_missing_lock_has_no_holder(tmp_path: Path) -> None:
-    # Given no file / When asked / Then none, and asking does not make one
     assert not is_occupied(str(tmp_path / "lock"))
     assert not (tmp_path / "lock").exists()
 
 
 def test_an_unlocked_file_has_no_holder(tmp_path: Path) -> None:
-    # Given a file that nobody locks / When asked / Then none
     (tmp_path / "lock").touch()
     assert not is_occupied(str(tmp_path / "lock"))
 
 
 def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(tmp_path: Path) -> None:
-    # Given a process that holds the lock (a POSIX record lock would be lost below)
+    # A process that holds the lock (a POSIX record lock would be lost below)
     path = str(tmp_path / "lock")
     lock = SupervisorLock(path)
-    # When it opens and closes the file, and asks / Then it still holds it, and sees that itself
     os.close(os.open(path, os.O_RDWR))
     assert has_supervisor(path)
     assert has_supervisor(path)
@@ -95,7 +88,6 @@ def test_a_lock_survives_its_file_being_opened_and_closed_in_its_process(tmp_pat
 
 
 def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Path) -> None:
-    # Given a supervisor with a forked child that outlives it
     path = str(tmp_path / "lock")
     script = (
         "import os, sys, time\n"
@@ -118,12 +110,10 @@ def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Pa
     assert supervisor.stdout is not None
     assert supervisor.stdout.readline() == "forked\n"
     assert has_supervisor(path)
-    # When the supervisor is killed / Then it is seen as dead, and the targets as occupied
     supervisor.kill()
     supervisor.wait()
     wait_until(lambda: not has_supervisor(path), "the child to close what it inherited", 20)
     assert is_occupied(path)
-    # When the child has ended, too / Then nothing is occupied
     assert supervisor.stdin is not None
     supervisor.stdin.close()
     wait_until(lambda: not is_occupied(path), "the end of the launcher", 20)
@@ -131,7 +121,6 @@ def test_a_forked_launcher_keeps_the_targets_and_not_the_supervisor(tmp_path: Pa
 
 
 def test_a_tool_that_was_executed_holds_nothing(tmp_path: Path) -> None:
-    # Given a supervisor that has executed a tool / When it has released its lock / Then it is free
     path = str(tmp_path / "lock")
     lock = SupervisorLock(path)
     with subprocess.Popen(["sleep", "600"], close_fds=False) as tool:
@@ -144,7 +133,6 @@ def test_a_tool_that_was_executed_holds_nothing(tmp_path: Path) -> None:
 def test_a_file_system_without_locks_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    # Given a file system whose locks fail / When a lock is taken or asked for
     path = str(tmp_path / "lock")
     Path(path).touch()
 
@@ -152,7 +140,6 @@ def test_a_file_system_without_locks_is_named(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "fcntl", fail)
-    # Then one sentence says so, and nobody takes it for a job that has died
     for act in (lambda: SupervisorLock(path), lambda: has_supervisor(path)):
         with pytest.raises(JobFailed) as failed:
             act()

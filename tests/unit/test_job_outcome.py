@@ -91,74 +91,60 @@ ALL = removed(12, 2)
 def test_a_job_comes_to_this(
     aftermath: Verification, events: tuple[Event, ...], outcome: Outcome, says: str
 ) -> None:
-    # Given what is left and what happened / When ended / Then this outcome, and why
     found = ending(aftermath, *events)
     assert found.outcome is outcome
     assert says in found.explanation
 
 
 def test_a_reason_that_is_a_sentence_gets_no_second_full_stop() -> None:
-    # Given a cancel because of a refusal, whose sentence ends with a path / When ended
     found = ending(LEFT, replace(CANCEL, reason="Something is mounted inside /srv/t."))
-    # Then the path cannot be misread
     assert found.explanation == "Stopped before the end: Something is mounted inside /srv/t."
 
 
 def test_one_entry_is_left_in_the_singular() -> None:
-    # Given one survivor / When ended / Then the sentence is in the singular
     assert "1 entry is left." in ending(Verification(HERE, Totals(directories=1))).explanation
 
 
 def test_a_cancelled_tool_was_not_killed_from_outside() -> None:
-    # Given a job that was cancelled, so that its tools were killed / When ended / Then no blame
     assert "from outside" not in ending(LEFT, CANCEL, ended(-9)).explanation
 
 
 def test_a_broken_pipe_is_no_kill_from_outside() -> None:
-    # Given find whose xargs ended first / When ended / Then no blame
     assert "from outside" not in ending(LEFT, ended(-signal.SIGPIPE)).explanation
 
 
 def test_a_real_time_signal_is_explained_too() -> None:
-    # Given a tool that was ended by signal 40 / When ended / Then that is said
     assert "40" in ending(LEFT, ended(-40)).explanation
 
 
 def test_a_problem_is_part_of_the_explanation() -> None:
-    # Given a step that was not begun / When ended / Then the reason is told
     assert "was replaced" in ending(LEFT, problem="The target was replaced.").explanation
 
 
 def test_counts_of_a_source_that_tells_directories_are_exact() -> None:
-    # Given exact counts / When ended / Then files and directories are those
     found = ending(GONE, removed(12, 2))
     assert (found.deleted_files, found.deleted_directories) == (10, 2)
     assert found.split_is_exact
 
 
 def test_directories_are_told_by_difference_otherwise() -> None:
-    # Given seven removed, and four survivors of which one directory / When ended
     found = ending(LEFT, removed(7, None))
-    # Then one of the two directories is gone, by difference
     assert (found.deleted_files, found.deleted_directories) == (6, 1)
     assert not found.split_is_exact
 
 
 def test_without_any_counts_all_is_told_by_difference() -> None:
-    # Given a source that counts nothing / When ended / Then survivors give the counts
     found = ending(LEFT)
     assert (found.deleted_files, found.deleted_directories) == (7, 1)
     assert not found.split_is_exact
 
 
 def test_nothing_is_claimed_that_nobody_counted() -> None:
-    # Given neither counts nor survivors / When ended / Then unknown
     found = ending(UNCOUNTED)
     assert (found.deleted_files, found.deleted_directories) == (None, None)
 
 
 def test_a_done_job_says_where_its_counts_disagree_with_the_survey() -> None:
-    # Given twelve surveyed and fifteen removed / When done / Then that is said
     assert "12" in ending(GONE, removed(15, 2)).explanation
     assert "15" in ending(GONE, removed(15, 2)).explanation
     assert ending(GONE, ALL).explanation == "Nothing of it is left."
@@ -173,21 +159,17 @@ def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), Throttled(2.0, "io", 50.0)])
 def test_a_pause_in_which_a_job_died_was_no_work(stands: Event) -> None:
-    # Given a job that stood still for an hour when the machine went down / When reported
     found = report(*RUNNING, stands, sampled(3599.0, 5), state=JobState.DIED)
-    # Then that hour is told as what it was
     stood_s = found["paused_s"] + found["held_back_s"]
     assert (stood_s, found["strategy_wall_s"] - stood_s) == (3598.0, 1.0)
 
 
 def test_a_report_compares_space_before_and_after() -> None:
-    # Given free space before and after / When reported / Then the difference is what was freed
     found = report(*RUNNING, finished(Outcome.DONE))
     assert (found["freed_bytes"], found["freed_inodes"]) == (1000, 10)
 
 
 def test_a_report_without_inode_counts_claims_none() -> None:
-    # Given a file system without inode counts / When reported / Then unknown
     end = finished(Outcome.DONE)
     assert end.space is not None
     end = replace(end, space=replace(end.space, free_inodes=None))
@@ -196,7 +178,6 @@ def test_a_report_without_inode_counts_claims_none() -> None:
 
 
 def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
-    # Given a prediction and counts / When reported / Then both are there by name
     found = report(*RUNNING, sampled(1, 5, {"unlinkat": 5}), finished(Outcome.DONE))
     assert found["syscalls"] == {"unlinkat": {"calls": 5, "errors": 0, "seconds": None}}
     assert found["predicted"]["syscalls"] == {"unlinkat": 1000}
@@ -205,7 +186,6 @@ def test_a_report_holds_prediction_and_counts_side_by_side() -> None:
 
 
 def test_a_disagreement_agrees_in_number() -> None:
-    # Given a survey of one entry / When two were removed / Then it is one entry, not "1 entries"
     expected = replace(plan().expected, totals=Totals(files=1))
     events: tuple[Event, ...] = (*RUNNING, removed(2, 0))
     snapshot = reduce(fold, events, Snapshot())
@@ -214,7 +194,6 @@ def test_a_disagreement_agrees_in_number() -> None:
 
 
 def test_a_report_names_errors_with_their_meaning() -> None:
-    # Given a failure / When reported / Then path, errno, its name and what it means
     found = report(*RUNNING, failed(errno.EPERM), finished(Outcome.PARTIAL))
     (error,) = found["errors"]
     assert (error["path"], error["errno"], error["errno_name"]) == ("/t/x", 1, "EPERM")
@@ -223,7 +202,6 @@ def test_a_report_names_errors_with_their_meaning() -> None:
 
 
 def test_a_refused_report_says_which_rule() -> None:
-    # Given a refusal / When reported / Then the rule is there and nothing was deleted
     found = report(JobRefused(0.1, "changed", "It changed.", "Look."), state=JobState.REFUSED)
     assert found["refusal"] == {"rule": "changed", "sentence": "It changed.", "advice": "Look."}
     assert (found["outcome"], found["explanation"]) == ("refused", "It changed. Look.")
@@ -231,10 +209,9 @@ def test_a_refused_report_says_which_rule() -> None:
 
 
 def test_a_report_is_valid_json_whatever_the_target_is_called() -> None:
-    # Given a target that is not UTF-8, so that its command is not either
+    # A target that is not UTF-8, so that its command is not either
     begun = replace(started(), targets=(PathStr("/\udcff"),), command=(("rm", "/\udcff"),))
     found = report(begun, finished(Outcome.DONE))
-    # When written as text / Then strict UTF-8 can carry it
     assert found["target_b64"]
     str(found["command"]).encode("utf-8")
     "".join(found["command"][0]).encode("utf-8")
@@ -242,7 +219,6 @@ def test_a_report_is_valid_json_whatever_the_target_is_called() -> None:
 
 @pytest.mark.parametrize("state", [JobState.DIED, JobState.DONE])
 def test_calls_without_times_say_so(state: JobState) -> None:
-    # Given a source without times / When reported / Then null, not zero
     end = () if state is JobState.DIED else (finished(Outcome.DONE),)
     sample = replace(sampled(1), calls={"rmdir": CallCount(2, 1)})
     found = report(*RUNNING, sample, *end, state=state)
@@ -250,11 +226,9 @@ def test_calls_without_times_say_so(state: JobState) -> None:
 
 
 def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() -> None:
-    # Given a tool whose own output counts, and which was killed with lines unwritten
     begun = replace(started(), source=TraceSource.OUTPUT)
     events: tuple[Event, ...] = (begun, *RUNNING[1:], removed(5, 0), ended(-9))
     snapshot = reduce(fold, events, Snapshot())
-    # When ended with 4 of 12 left / Then eight are gone, by difference
     found = outcome_of_job(plan(), snapshot, LEFT, "")
     assert (found.deleted_files, found.deleted_directories) == (7, 1)
     assert not found.split_is_exact
@@ -262,40 +236,32 @@ def test_counts_of_a_killed_tool_are_not_believed_where_it_writes_them_itself() 
 
 @pytest.mark.parametrize("end", ((), (ended(125),)), ids=("launcher", "rm below xargs"))
 def test_counts_that_were_cut_off_are_not_believed(end: tuple[Event, ...]) -> None:
-    # Given a tool whose own output counts, killed with lines unwritten without being seen itself
     begun = replace(started(), source=TraceSource.OUTPUT)
     snapshot = reduce(fold, (begun, *RUNNING[1:], removed(5, 0), *end), Snapshot())
-    # When ended with 4 of 12 left / Then eight are gone, by difference
     found = outcome_of_job(plan(), snapshot, LEFT, "")
     assert (found.deleted_files, found.deleted_directories) == (7, 1)
     assert not found.split_is_exact
 
 
 def test_the_times_of_a_step_that_was_cut_off_are_those_last_seen() -> None:
-    # Given a launcher that was killed while its tools had used four seconds
     usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
     found = report(*RUNNING, replace(sampled(1), usage=usage), finished(Outcome.PARTIAL))
-    # When reported / Then they are not zero
     assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)
 
 
 def test_counts_of_the_kernel_are_believed_even_after_a_kill() -> None:
-    # Given kernel counters and a killed tool / When ended / Then they are exact
     found = ending(LEFT, removed(8, 1), ended(-9))
     assert (found.deleted_files, found.deleted_directories) == (7, 1)
     assert found.split_is_exact
 
 
 def test_the_times_of_a_job_that_died_are_those_last_seen() -> None:
-    # Given a job that died while its tools had used four seconds, three of them in the kernel
     usage = Usage(4.0, 3.0, None, 0, 0, 0, 1, "rm 1")
     found = report(*RUNNING, replace(sampled(1), usage=usage), state=JobState.DIED)
-    # When reported / Then user and kernel time are told apart
     assert (found["cpu_user_s"], found["cpu_system_s"]) == (1.0, 3.0)
 
 
 def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
-    # Given three targets of which two are left / When the job ends / Then both are named
     paths = tuple(PathStr(f"/srv/{name}") for name in "abc")
     several = replace(plan(), targets=tuple(replace(plan().targets[0], path=p) for p in paths))
     begun = replace(started(), targets=paths)
@@ -321,19 +287,15 @@ def test_of_several_it_is_said_which_are_left_and_which_are_gone() -> None:
 
 @pytest.mark.parametrize("vanish", (False, True))
 def test_a_directory_to_be_kept_that_somebody_removed_is_called_gone(vanish: bool) -> None:
-    # Given a journal of a job that was to keep its target
     begun = replace(started(), keep_root=True)
     path = begun.targets[0]
     end = replace(finished(Outcome.DONE), vanished=(path,) if vanish else ())
-    # When reported / Then the target is gone only if it was removed
     (said,) = report(begun, end)["targets"]
     assert (said["gone"], said["done"]) == (vanish, True)
 
 
 def test_what_a_tool_reports_explains_what_is_left_where_no_entry_failed() -> None:
-    # Given a tool that ended early and named no entry / When the job ends
     said = ToolSaid(1.0, "rm: memory exhausted\x1b[31m")
-    # Then the explanation has its message
     assert ending(LEFT, said, ended(1)).explanation == (
         "4 entries are left. The tool reported: rm: memory exhausted\\e[31m."
     )
@@ -343,14 +305,11 @@ def test_what_a_tool_reports_explains_what_is_left_where_no_entry_failed() -> No
 
 
 def test_a_command_is_shown_with_the_bytes_that_ran() -> None:
-    # Given a job whose target is not UTF-8 / When reported
     begun = replace(started(), command=(("/usr/bin/rm", "-rf", "--", "/srv/a\udcff"),))
     shown = report_as_text(report(begun, finished(Outcome.DONE)))
-    # Then the command line can be pasted, and names that target
     assert "$ /usr/bin/rm -rf -- $'/srv/a\\xff'" in shown
 
 
 def test_a_sentence_of_the_report_shows_names_as_everything_else_does() -> None:
-    # Given an explanation with a name that has a backslash / When reported / Then it has two
     end = replace(finished(Outcome.PARTIAL), explanation=displayable("/a\\b  c") + " stays.")
     assert "/a\\\\b \\x20c stays." in report_as_text(report(started(), end))

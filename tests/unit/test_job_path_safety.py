@@ -63,7 +63,6 @@ def why(
 
 @pytest.mark.parametrize("strategy", BY_PATH)
 def test_what_works_by_path_needs_a_tree_of_ones_own(firm: Path, strategy: StrategyName) -> None:
-    # Given a directory of root's / When asked / Then no race
     assert why(strategy, tree(firm)) is None
     # But where others may write in it, each number of directories is said as it is
     assert "write in a directory of" in str(why(strategy, firm / "t", shared=1))
@@ -72,7 +71,6 @@ def test_what_works_by_path_needs_a_tree_of_ones_own(firm: Path, strategy: Strat
 
 @pytest.mark.parametrize("strategy", BY_DESCRIPTOR)
 def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: StrategyName) -> None:
-    # Given the worst there is / When asked / Then no race
     (firm / "theirs").mkdir()
     os.chown(firm / "theirs", NOBODY, NOBODY)
     assert why(strategy, tree(firm / "theirs", 0o777, NOBODY), shared=9) is None
@@ -82,7 +80,6 @@ def test_what_holds_directories_open_needs_nothing(firm: Path, strategy: Strateg
     ("mode", "uid"), [(0o777, 0), (0o1777, 0), (0o755, NOBODY), (0o000, NOBODY)]
 )
 def test_a_target_that_others_may_write_is_a_race(firm: Path, mode: int, uid: int) -> None:
-    # Given a target in other hands, not seen by the survey / When asked / Then it is named
     target = tree(firm, mode, uid)
     assert f"replace {target}" in str(why(StrategyName("xargs"), target))
 
@@ -98,12 +95,10 @@ def test_a_target_that_others_may_write_is_a_race(firm: Path, mode: int, uid: in
     ],
 )
 def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: bool) -> None:
-    # Given a target of root's below a directory of a mode and an owner
     above = firm / "above"
     target = tree(above / "below")
     above.chmod(mode)
     os.chown(above, uid, uid)
-    # When asked / Then it is a race where others can exchange what is below, which is named
     said = why(StrategyName("rsync"), target)
     assert (said is not None) is is_race
     assert said is None or f"replace {above / 'below'}" in said
@@ -117,7 +112,6 @@ def test_the_way_to_the_target_counts(firm: Path, mode: int, uid: int, is_race: 
 def test_tools_get_the_path_where_it_is_firm(
     firm: Path, strategy: StrategyName, with_output: bool
 ) -> None:
-    # Given a target that nobody else can replace / When staged / Then as the strategy would
     target, built = str(tree(firm)), STRATEGIES[strategy]
     build = built.steps_with_output if with_output else built.steps
     tools = dict.fromkeys(built.tools, "/bin/tool")
@@ -136,16 +130,13 @@ def test_tools_get_the_path_where_it_is_firm(
 def test_tools_get_no_path_where_others_can_exchange_it(
     firm: Path, strategy: StrategyName, options: Options, with_output: bool
 ) -> None:
-    # Given a target that others can replace, with a name like an option
     (firm / "all").mkdir()
     (firm / "all").chmod(0o777)
     target, built = firm / "all" / "-rf", STRATEGIES[strategy]
     target.mkdir()
     assert not is_unreplaceable(str(target), read_mounts())
-    # When staged
     tools = dict.fromkeys(built.tools, "/bin/tool")
     staged = stage(built, [str(target)], options, tools, "/e", with_output=with_output)
-    # Then no word holds any part of its path, and all but the last step run in it
     words = [word for one in staged for argv in one.step for word in argv]
     assert not any(str(firm) in word for word in words)
     assert {one.targets for one in staged} == {(0,)}
@@ -173,7 +164,6 @@ def several(above: Path, number: int, name: str = "t") -> list[str]:
 def test_firm_targets_come_first_and_others_run_inside(
     firm: Path, strategy: StrategyName, keep_root: bool
 ) -> None:
-    # Given firm targets, and among them one that others can replace
     (firm / "all").mkdir()
     (firm / "all").chmod(0o777)
     one, two = several(firm, 2)
@@ -181,9 +171,7 @@ def test_firm_targets_come_first_and_others_run_inside(
     paths, options = [one, loose, two], Options(keep_root=keep_root)
     built = STRATEGIES[strategy]
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    # When staged
     staged = stage(built, paths, options, tools, "/e")
-    # Then the firm ones come first, each compared in the moment before its own run
     groups = [(0,), (2,)]
     expected = [
         step
@@ -207,7 +195,6 @@ def test_firm_targets_come_first_and_others_run_inside(
 def test_a_command_line_holds_what_the_kernel_permits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given many targets of long names, all firm / When staged / Then in several runs
     monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
     paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
     built = STRATEGIES[StrategyName("rm")]
@@ -222,7 +209,6 @@ def test_a_command_line_holds_what_the_kernel_permits(
 
 
 def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given many firm targets of short names / When staged / Then in few runs of equal size
     monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
     paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
     staged = stage(STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e")
@@ -230,7 +216,6 @@ def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
-    # Given more targets than can have steps of their own / Then it says so for them only
     paths = several(firm, 51)
     built = STRATEGIES[StrategyName("rsync")]
     tools = dict.fromkeys(built.tools, "/bin/tool")
@@ -242,7 +227,6 @@ def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
 
 
 def test_accepted_races_are_none(firm: Path) -> None:
-    # Given a target of others / When races are accepted / Then none is said, and none refused
     target = tree(firm, 0o777, NOBODY)
     assert why(StrategyName("xargs"), target, 1, Options(accept_races=True)) is None
     check_path_race(STRATEGIES[StrategyName("xargs")], Options(accept_races=True), [str(target)], 1)
@@ -253,7 +237,6 @@ def test_accepted_races_are_none(firm: Path) -> None:
 
 
 def test_nobody_vouches_for_what_is_gone(firm: Path) -> None:
-    # Given a target that is gone, or the way to it / When asked / Then in doubt it is a race
     assert why(StrategyName("xargs"), firm / "gone") is not None
     assert why(StrategyName("xargs"), firm / "gone" / "t") is not None
     assert not is_unreplaceable(str(firm / "gone" / "t"), read_mounts())
@@ -265,7 +248,6 @@ def target_at(path: Path) -> Target:
 
 
 def test_the_pinned_target_is_held(tmp_path: Path) -> None:
-    # Given a pinned target / When opened / Then both descriptors stand for what they should
     target = target_at(tree(tmp_path))
     parent, held = open_pinned(target)
     assert pin_of(held) == target.pin
@@ -280,35 +262,29 @@ def test_the_pinned_target_is_held(tmp_path: Path) -> None:
 
 
 def test_another_directory_in_its_place_is_refused(tmp_path: Path) -> None:
-    # Given a target that was replaced after it was confirmed
     target = target_at(tree(tmp_path))
     (tmp_path / "t").rename(tmp_path / "moved")
     tree(tmp_path)
-    # When opened / Then refused
     with pytest.raises(Refused) as refusal:
         open_pinned(target)
     assert refusal.value.rule == "changed"
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    # Given a link in the target's place that leads to it
     target = target_at(tree(tmp_path))
     (tmp_path / "t").rename(tmp_path / "moved")
     (tmp_path / "t").symlink_to("moved")
-    # When opened / Then an error, not the directory
     with pytest.raises(OSError):
         open_pinned(target)
 
 
 def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
-    # Given two firm targets and one that somebody else could replace
+    # Two firm targets and one that somebody else could replace
     paths = [str(tree(firm / "a")), str(tree(firm / "b", uid=NOBODY)), str(tree(firm / "c"))]
     os.chown(firm / "b", NOBODY, NOBODY)
     pins = [Pin(1, number, 0) for number in (10, 20, 30)]
     tools = {"tui-fs-engine": "/bin/e", "rmdir": "/bin/rmdir"}
-    # When staged
     staged = stage(STRATEGIES[StrategyName("parallel")], paths, Options(), tools, "/e", pins=pins)
-    # Then each run compares its own targets, also where it runs in one
     pinned = {
         one.targets: [step for step in one.step[0] if ":" in step]
         for one in staged
@@ -328,11 +304,9 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
 def test_what_works_by_path_is_refused_when_an_acl_grants_write(
     firm: Path, strategy: StrategyName
 ) -> None:
-    # Given a target of root's in a directory with an access control list
     target = tree(firm / "above")
     assert why(strategy, target) is None
     grant(firm / "above", NAMED_USER, NOBODY)
-    # When asked / Then the user in the list can replace the target
     assert f"replace {target}" in str(why(strategy, target))
     assert not is_unreplaceable(str(target), read_mounts())
     # And the same with a list of the target itself
@@ -348,7 +322,6 @@ def test_what_works_by_path_is_refused_when_an_acl_grants_write(
 def test_what_works_by_path_is_refused_where_a_server_decides(
     firm: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    # Given a target on a local disk whose way leads through the file system of a server
     target = tree(firm / "served" / "disk")
     assert is_unreplaceable(str(target), read_mounts())
     local = read_mounts()
@@ -371,7 +344,6 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
         return MountTable((*local, *mounts))
 
     monkeypatch.setattr("tui_fs.job.path_safety.read_mounts", lambda: table(served, disk))
-    # When asked / Then it is refused, and the reason names the place and the type
     said = str(why(StrategyName("xargs"), target))
     assert f"{firm / 'served'} is a file system of type {kind}" in said
     assert "its server decides who may write" in said
@@ -388,7 +360,6 @@ def test_what_works_by_path_is_refused_where_a_server_decides(
 
 
 def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
-    # Given a directory of an ordinary user's, which a mount shows as root's
     source = tree(ext4 / "theirs", uid=NOBODY).parent
     os.chown(source, NOBODY, NOBODY)
     try:
@@ -397,7 +368,6 @@ def test_owners_on_an_idmapped_mount_are_not_believed(ext4: Path) -> None:
         lacks(f"this kernel cannot do idmapped mounts ({error})")
     target = ext4 / "shown" / "t"
     assert target.stat().st_uid == 0
-    # When asked / Then what works by path is refused, with the reason
     for strategy in BY_PATH:
         assert f"the mount at {ext4}/shown shows other owners" in str(why(strategy, target))
     # And the tools of all others run in the target

@@ -54,13 +54,11 @@ def looked(peak: PeakMemory, clock: Clock) -> None:
 
 
 def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path, clock: Clock) -> None:
-    # Given a tool that is still loading when first looked at
     peak = PeakMemory([7], FORKED, str(tmp_path))
     peak.released()
     process(tmp_path, 7, 200)
     looked(peak, clock)
     assert peak.bytes == 0
-    # When looked at again / Then its peak counts, and a lower inherited ru_maxrss does not
     process(tmp_path, 7, 3_000)
     looked(peak, clock)
     peak.ended(7, FORKED + FORKED_EXTRA_BYTES)
@@ -68,7 +66,6 @@ def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path, clock: Clock)
 
 
 def test_what_has_not_executed_is_the_interpreter(tmp_path: Path, clock: Clock) -> None:
-    # Given a fork that has not become its tool / When looked at again and again / Then not counted
     peak = PeakMemory([7], FORKED, str(tmp_path))
     peak.released()
     process(tmp_path, 7, 18_000, executed=False)
@@ -78,7 +75,6 @@ def test_what_has_not_executed_is_the_interpreter(tmp_path: Path, clock: Clock) 
 
 
 def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path, clock: Clock) -> None:
-    # Given a tool that grew after the last look / When it has ended / Then what wait4 tells
     peak = PeakMemory([7], FORKED, str(tmp_path))
     peak.released()
     process(tmp_path, 7, 3_000)
@@ -88,25 +84,21 @@ def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path, clock: Clock) 
 
 
 def test_children_count_and_strangers_do_not(tmp_path: Path, clock: Clock) -> None:
-    # Given a child of the tool, and a number that another process has by now
     peak = PeakMemory([7], FORKED, str(tmp_path))
     peak.released()
     process(tmp_path, 7, 1_000, children="8 9 ")
     process(tmp_path, 8, 5_000, parent=7)
     process(tmp_path, 9, 90_000, parent=1)
-    # When looked at / Then the child's peak
     looked(peak, clock)
     looked(peak, clock)
     assert peak.bytes == 5_000 * 1024
 
 
 def test_looks_become_rarer_and_end(tmp_path: Path, clock: Clock) -> None:
-    # Given a step that was released
     peak = PeakMemory([7], FORKED, str(tmp_path))
     assert peak.wait_s() is None
     peak.released()
     process(tmp_path, 7, 1_000)
-    # When looked at / Then after 1 ms, 2 ms and so on, at last every 50 ms
     waits = []
     for _ in range(9):
         wait_s = peak.wait_s()

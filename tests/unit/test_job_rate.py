@@ -35,7 +35,6 @@ class Tools:
 
 @given(st.integers(1, 100_000), st.floats(1.5, 1000))
 def test_fast_tools_are_slowed_to_the_limit(limit_per_s: int, times_faster: float) -> None:
-    # Given tools faster than the limit / When they work / Then on average they keep to it
     tools = Tools(limit_per_s, limit_per_s * times_faster)
     tools.run(2)
     seconds = max(20.0, 200 / limit_per_s)
@@ -44,40 +43,33 @@ def test_fast_tools_are_slowed_to_the_limit(limit_per_s: int, times_faster: floa
 
 
 def test_the_limit_is_used() -> None:
-    # Given tools far faster than the limit / When they work / Then they come close to it
     assert Tools(1_000, 200_000).run(30) == pytest.approx(1_000, rel=0.05)
 
 
 def test_a_straggler_does_not_make_the_tools_look_slow() -> None:
-    # Given tools that finish one more entry after they were told to stand still
     tools = Tools(1_000, 200_000)
     tools.straggle = 1
-    # When they go on after the first hold / Then they are looked at before they have run far
     tools.run(10)
     assert tools.limit.look_again_s == SHORTEST_LOOK_S
 
 
 def test_slow_tools_are_never_held() -> None:
-    # Given tools slower than the limit / When they work / Then at their own speed
     assert Tools(10_000, 500).run(30) == pytest.approx(500, rel=0.02)
 
 
 def test_a_pause_does_not_end_in_a_burst() -> None:
-    # Given tools under a limit that were paused for a minute
     tools = Tools(1_000, 100_000)
     tools.run(5)
     tools.now_s += 60
     before = tools.removed
-    # When they go on / Then in the first second they remove hardly more than in any other
     tools.run(1)
     assert tools.removed - before < 1_000 * (1 + LONGEST_SAVING_S) * 1.2
 
 
 def test_after_slow_tools_the_next_ones_are_looked_at_soon() -> None:
-    # Given tools that remove little, so that the looks are far apart
+    # Tools that remove little, so that the looks are far apart
     tools = Tools(1000, 10.0)
     tools.run(2.0)
     assert tools.limit.look_again_s == LONGEST_LOOK_S
-    # When the next step's tools begin / Then nobody knows how fast they are
     tools.limit.step_begins()
     assert tools.limit.look_again_s == SHORTEST_LOOK_S

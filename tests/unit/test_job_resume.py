@@ -44,18 +44,15 @@ def exchange(path: Path) -> None:
 
 
 def test_all_that_are_left_go_on(places: list[Path]) -> None:
-    # Given a job of which nothing is gone / When asked / Then all, and nothing to say
     rest = remainder_of(plan_of(*places))
     assert [target.path for target in rest.targets] == list(map(str, places))
     assert rest.gone == ""
 
 
 def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> None:
-    # Given a job of which one is gone, and another directory stands at the place of one
     died = plan_of(*places)
     shutil.rmtree(places[1])
     exchange(places[3])
-    # When asked / Then the others, as they were pinned
     rest = remainder_of(died)
     assert [target.path for target in rest.targets] == [str(places[at]) for at in (0, 2, 4)]
     assert [target.pin for target in rest.targets] == [died.targets[at].pin for at in (0, 2, 4)]
@@ -68,10 +65,8 @@ def test_what_is_gone_or_another_is_left_out_and_said(places: list[Path]) -> Non
 def test_one_made_in_another_moment_is_another_even_with_its_inode(
     places: list[Path], apart_ns: int
 ) -> None:
-    # Given a job on directories with the inodes of those that are there, as another disk has them
     died = plan_of(*places[:2])
     others = [with_birth(one, (one.pin.birth_ns or 0) + apart_ns) for one in died.targets]
-    # When asked / Then nothing of it goes on
     with pytest.raises(Refused) as why:
         remainder_of(replace(died, targets=tuple(others)))
     assert why.value.rule == "changed"
@@ -83,7 +78,6 @@ def test_one_made_in_another_moment_is_another_even_with_its_inode(
 def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
     places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file system that does not tell when a directory was made / When asked / Then refused
     died = plan_of(*places)
     monkeypatch.setattr("tui_fs.linux.pins.statx", lambda _: FileStatx(None, None))
     with pytest.raises(Refused) as why:
@@ -97,7 +91,6 @@ def test_nothing_goes_on_where_nobody_knows_when_it_was_made(
 
 
 def test_many_that_are_gone_are_counted(places: list[Path]) -> None:
-    # Given a job of which one is left / When asked / Then the first few and the number
     died = plan_of(*places)
     for path in places[:4]:
         path.rmdir()
@@ -105,7 +98,6 @@ def test_many_that_are_gone_are_counted(places: list[Path]) -> None:
 
 
 def test_with_nothing_left_there_is_nothing_to_do(places: list[Path]) -> None:
-    # Given a job of which all are gone / When asked / Then that is said
     died = plan_of(*places[:2])
     for path in places[:2]:
         path.rmdir()
@@ -115,7 +107,6 @@ def test_with_nothing_left_there_is_nothing_to_do(places: list[Path]) -> None:
 
 
 def test_nothing_but_others_is_refused(places: list[Path]) -> None:
-    # Given a job of which one is gone and the rest are others / When asked / Then refused
     died = plan_of(*places[:2])
     places[0].rmdir()
     exchange(places[1])

@@ -56,7 +56,6 @@ def left() -> set[str]:
 
 
 def test_the_newest_jobs_are_kept() -> None:
-    # Given five ended jobs / When pruned / Then the oldest two go, with all their files
     for number in range(5):
         aged(f"job{number}", number, *END)
     pruned = prune()
@@ -76,7 +75,6 @@ def test_old_jobs_are_removed() -> None:
 
 
 def test_jobs_beyond_the_size_are_removed() -> None:
-    # Given three jobs with logs of 600 KiB / When pruned / Then one megabyte of the newest stays
     for number in range(3):
         Path(aged(f"job{number}", number, *END).log).write_bytes(b"x" * 600_000)
     assert sorted(prune().removed) == ["job1", "job2"]
@@ -90,7 +88,6 @@ def test_a_refused_job_is_removed_as_an_ended_one() -> None:
 
 @pytest.mark.parametrize("events", [RUNNING, (*RUNNING, Paused(2.0, 2.0, True)), ()])
 def test_a_job_that_runs_or_is_paused_is_never_removed(events: tuple[Event, ...]) -> None:
-    # Given a job at work, older and further down the list than anything may be
     folder = aged("busy", 99 * DAY_S, *events, same_boot=True)
     for number in range(4):
         aged(f"job{number}", number, *END)
@@ -109,7 +106,6 @@ def test_an_ended_job_whose_supervisor_still_works_is_not_removed() -> None:
 
 
 def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
-    # Given jobs that died, beyond the number; one is too old / When pruned / Then only that goes
     for number in range(4):
         aged(f"job{number}", number, *END)
     aged("died", 9 * DAY_S, *RUNNING)
@@ -119,7 +115,6 @@ def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
 
 
 def test_a_clock_that_was_set_ahead_does_not_make_jobs_of_this_boot_old() -> None:
-    # Given jobs of this boot, and a clock a year ahead / When pruned / Then none goes by its age
     aged("new", 400 * DAY_S, *END, same_boot=True)
     aged("ended", 401 * DAY_S, *END, same_boot=True)
     aged("died", 402 * DAY_S, *RUNNING, same_boot=True)
@@ -140,7 +135,7 @@ def test_a_job_of_this_boot_grows_old_by_the_time_since_boot(
 def test_a_clock_that_was_set_back_makes_the_jobs_of_this_boot_no_older(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    # Given a clock that was set back a year: three jobs of earlier boots seem to come from the
+    # A clock that was set back a year: three jobs of earlier boots seem to come from the
     # future, and those of this boot to be the oldest
     for number in range(3):
         aged(f"earlier{number}", -365 * DAY_S + number, *END)
@@ -149,13 +144,11 @@ def test_a_clock_that_was_set_back_makes_the_jobs_of_this_boot_no_older(
         folder = aged(f"now{number}", number * DAY_S, *END, same_boot=True)
         Path(folder.log).write_bytes(bytes(400_000))
     monkeypatch.setattr(retention, limit, {"MAX_JOBS": 2, "MAX_BYTES": 900_000}[limit])
-    # When pruned / Then the newest by the time since boot stay
     prune()
     assert left() == {"now2", "now1"}
 
 
 def test_the_newest_are_kept_however_old_they_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given jobs of an earlier boot, and a clock a year ahead / When pruned / Then the newest stay
     monkeypatch.setattr(retention, "MIN_JOBS", 2)
     for number in range(3):
         aged(f"job{number}", 400 * DAY_S + number, *END)
@@ -211,12 +204,10 @@ STRANGE = [strange_file, strange_link, strange_content, strange_directory, link_
 def test_a_folder_with_anything_unexpected_stays_whole_and_is_named(
     change: Callable[[JobFolder], None],
 ) -> None:
-    # Given an old job in whose folder is something strange
     aged("new", 0, *END)
     folder = aged("strange", 11 * DAY_S, *END)
     change(folder)
     before = sorted(path.relative_to(folder.path) for path in Path(folder.path).rglob("*"))
-    # When pruned / Then nothing of it is removed
     pruned = prune()
     assert pruned.removed == []
     assert [kept.path for kept in pruned.kept] == [folder.path]
@@ -224,7 +215,6 @@ def test_a_folder_with_anything_unexpected_stays_whole_and_is_named(
 
 
 def test_a_link_among_the_jobs_is_not_followed(tmp_path: Path) -> None:
-    # Given a link to a job's folder elsewhere / When pruned / Then that folder is as it was
     aged("new", 0, *END)
     outside = tmp_path / "outside"
     os.rename(aged("old", 11 * DAY_S, *END).path, outside)
@@ -259,7 +249,6 @@ def test_jobs_in_a_directory_that_others_can_read_stay() -> None:
 def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
     monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
-    # Given a removal that is killed when some of its files are gone
     aged("new", 0, *END)
     aged("old", 11 * DAY_S, *END)
     unlink, calls = os.unlink, list[str]()
@@ -274,7 +263,6 @@ def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
         patch.setattr(os, "unlink", some)
         with pytest.raises(KeyboardInterrupt):
             prune()
-    # When listed / Then the job is not there, and the next removal finishes
     assert [summary.job_id for summary in summaries()[0]] == ["new"]
     assert len(os.listdir(jobs_directory())) == 2
     assert prune().removed == ["old"]
@@ -286,12 +274,10 @@ def test_the_command_lists_what_it_removed(capsys: pytest.CaptureFixture[str]) -
     aged("old", 11 * DAY_S, *END)
     strange = aged("strange", 12 * DAY_S, *END)
     strange_file(strange)
-    # When asked for JSON / Then what was removed and what stays are in it, and exit code 1
     assert run_list(argparse.Namespace(json=True, prune=True)) == 1
     answer = json.loads(capsys.readouterr().out)
     assert answer["removed"] == ["old"]
     assert [kept["path"] for kept in answer["kept"]] == [strange.path]
-    # When asked for text / Then the same in words
     aged("again", 11 * DAY_S, *END)
     os.unlink(os.path.join(strange.path, "notes.txt"))
     assert run_list(argparse.Namespace(json=False, prune=True)) == 0
@@ -301,7 +287,6 @@ def test_the_command_lists_what_it_removed(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_lock_of_an_earlier_boot_keeps_no_job() -> None:
-    # Given an ended job from before a restart, whose lock an NFS server still keeps
     aged("new", 0, *END)
     folder = aged("old", 11 * DAY_S, *END)
     with held(folder.lock):

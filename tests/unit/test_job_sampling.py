@@ -60,7 +60,6 @@ def test_space_is_unknown_while_no_thread_can_be_started(monkeypatch: pytest.Mon
 def test_a_file_system_that_hangs_is_asked_once_and_never_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a file system that answers once and then hangs
     made = sampler(monkeypatch, [EARLY])
     asked: list[str] = []
     answers_again = threading.Event()
@@ -71,7 +70,6 @@ def test_a_file_system_that_hangs_is_asked_once_and_never_waited_for(
         return LATE
 
     monkeypatch.setattr(sampling, "read_space", hang)
-    # When samples are taken / Then each comes at once, with what was known, and it is asked once
     began_s = time.monotonic()
     for number in range(5):
         assert made.sample(float(number), 1.0).space == EARLY
@@ -92,7 +90,6 @@ def test_what_was_free_before_is_not_told_as_what_is_free_at_the_end(
 
 
 def test_counts_that_cannot_be_read_keep_their_last_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a source whose counters could be read once
     made = sampler(monkeypatch, [EARLY] * 4)
     counts = [Counts({}, Removed(5, 1))]
 
@@ -103,7 +100,6 @@ def test_counts_that_cannot_be_read_keep_their_last_value(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(made, "_counts", read)
     assert made.sample(1.0, 1.0).removed == Removed(5, 1)
-    # When they cannot be read any more / Then no sample raises, and the last are not called whole
     monkeypatch.setattr(sampling, "LAST_PATIENCE_S", 0.0)
     assert made.last_sample(2.0, 2.0).removed == Removed(5, 1)
     assert not made.has_last_counts

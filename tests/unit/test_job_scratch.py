@@ -32,9 +32,7 @@ __all__ = ["above", "records", "sentinel"]
 
 
 def test_it_is_empty_private_and_recorded(above: Path, records: Path) -> None:
-    # Given a directory / When a scratch one is made in it
     scratch = made_in(above)
-    # Then it is this user's alone, open, and on record by all that identifies it
     path = only_scratch(above)
     status = path.stat()
     assert status.st_mode & 0o7777 == 0o700
@@ -51,12 +49,10 @@ def test_it_is_empty_private_and_recorded(above: Path, records: Path) -> None:
 def test_it_goes_with_all_that_is_in_it_and_nothing_else(
     above: Path, sentinel: Sentinel, records: Path
 ) -> None:
-    # Given one that was filled, with links to what lies outside
     before = manifest(above / "target")
     scratch = made_in(above)
     fill(scratch)
     sentinel.plant(only_scratch(above) / "planted")
-    # When removed, twice / Then nothing is left of it, and all else is as it was
     scratch.remove()
     scratch.remove()
     assert scratches(above) == []
@@ -66,7 +62,6 @@ def test_it_goes_with_all_that_is_in_it_and_nothing_else(
 
 
 def test_no_descriptor_is_inherited_by_a_program(above: Path) -> None:
-    # Given a scratch directory / When a program is executed / Then it has none of it
     scratch = made_in(above)
     mine = {
         number
@@ -85,10 +80,8 @@ def _leads_to(number: int, places: tuple[str, ...]) -> bool:
 
 
 def test_two_at_once_do_not_disturb_each_other(above: Path, records: Path) -> None:
-    # Given two measurements beside one target
     first, second = made_in(above), made_in(above)
     assert len(scratches(above)) == len(list(records.iterdir())) == 2
-    # When one is removed / Then the other is there
     first.remove()
     assert os.path.samestat(os.fstat(second.descriptor), only_scratch(above).stat())
     second.remove()
@@ -97,13 +90,11 @@ def test_two_at_once_do_not_disturb_each_other(above: Path, records: Path) -> No
 def test_what_was_renamed_away_is_emptied_where_it_is(
     above: Path, sentinel: Sentinel, records: Path
 ) -> None:
-    # Given a scratch directory that somebody renames, and links a precious one in its place
     scratch = made_in(above)
     fill(scratch)
     path = only_scratch(above)
     path.rename(above / "moved")
     path.symlink_to(sentinel.root)
-    # When removed / Then its content goes, and the link and what it leads to stay
     scratch.remove()
     assert os.listdir(above / "moved") == []
     assert path.is_symlink()
@@ -112,19 +103,16 @@ def test_what_was_renamed_away_is_emptied_where_it_is(
 
 
 def test_another_directory_in_its_place_stays(above: Path, sentinel: Sentinel) -> None:
-    # Given a precious directory that somebody puts in its place
     scratch = made_in(above)
     path = only_scratch(above)
     path.rename(above / "moved")
     sentinel.root.rename(path)
-    # When removed / Then it stays
     scratch.remove()
     path.rename(sentinel.root)
     sentinel.assert_whole()
 
 
 def test_an_empty_one_in_its_place_stays(above: Path) -> None:
-    # Given an empty directory in its place, which rmdir would remove / When removed / Then it stays
     scratch = made_in(above)
     path = only_scratch(above)
     path.rename(above / "moved")
@@ -173,26 +161,22 @@ def _by_one_of_another_owner(path: Path) -> None:
 def test_what_was_exchanged_before_it_was_open_is_not_used(
     above: Path, monkeypatch: pytest.MonkeyPatch, exchange: Callable[[Path], None]
 ) -> None:
-    # Given somebody who exchanges the new directory at once / When made
     flat(above / "sentinel", 3)
     files = {path.name for path in (above / "sentinel").iterdir()}
     with monkeypatch.context() as changed, pytest.raises((Refused, OSError)):
         _refuse_to_open(changed, exchange)
         made_in(above)
-    # Then it says so, and what stands there is whole
     found = {path.name for path in above.rglob("file-*") if "target" not in path.parts}
     assert found == files
 
 
 def test_another_file_system_is_refused(above: Path) -> None:
-    # Given a place that has become another file system / When made / Then refused
     with pytest.raises(Refused):
         Scratch(str(above), above.stat().st_dev + 1)
     assert scratches(above) == []
 
 
 def test_a_place_that_is_gone_is_an_error(above: Path) -> None:
-    # Given no such directory, a file, and a link / When made / Then an OSError each
     (above / "file").touch()
     (above / "link").symlink_to(above)
     for name in ("nowhere", "file", "link"):
@@ -212,21 +196,17 @@ def made_in_place(place: Path, above: Path) -> Scratch:
 def test_what_could_not_be_finished_is_taken_back(
     above: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
 ) -> None:
-    # Given a disk without room, or a signal, while one is being made
     def fail() -> None:
         raise error
 
-    # When made / Then it is gone again
     with struck(monkeypatch, call, fail), pytest.raises(type(error)):
         made_in(above)
     assert scratches(above) == []
 
 
 def test_no_scratch_is_made_where_an_acl_grants_write(above: Path) -> None:
-    # Given a directory whose access control list lets another user write
     assert place_beside(str(above / "target")) == str(above)
     grant(above, NAMED_USER, 65534)
-    # When a place is sought, or used / Then it is not that one
     assert place_beside(str(above / "target")) != str(above)
     with pytest.raises(Refused, match="exchange what is made"):
         made_in(above)
@@ -234,7 +214,6 @@ def test_no_scratch_is_made_where_an_acl_grants_write(above: Path) -> None:
 
 
 def test_a_state_directory_that_others_may_change_is_refused(above: Path, records: Path) -> None:
-    # Given records that anybody could write / When made / Then refused, and nothing is left
     records.mkdir(parents=True)
     records.chmod(0o777)
     with pytest.raises(Refused, match="not this user's alone"):

@@ -49,10 +49,8 @@ def change_record(records: Path, **fields: object) -> Path:
 def test_what_a_killed_process_left_is_removed(
     above: Path, sentinel: Sentinel, records: Path
 ) -> None:
-    # Given a process that was killed in the middle
     before = manifest(above / "target")
     leave_behind(above)
-    # When the next one clears away / Then nothing is left of it, and all else is as it was
     clear_away(above)
     assert scratches(above) == []
     assert list(records.iterdir()) == []
@@ -61,21 +59,20 @@ def test_what_a_killed_process_left_is_removed(
 
 
 def test_what_another_host_makes_is_left_to_it(above: Path, records: Path) -> None:
-    # Given a directory that a process of another host with the same home has made at this path,
+    # A directory that a process of another host with the same home has made at this path,
     # or is about to make, and a lock that this host does not see
     leave_behind(above)
     other = Host("nfs-client-2", "0" * 32, "11111111-1111-1111-1111-111111111111")
     for inode in (told_by(record_of(records))["inode"], None):
         record = change_record(records, host=encode(other), inode=inode)
         before = manifest(above)
-        # When the next one clears away here / Then both stay
         clear_away(above)
         assert manifest(above) == before
         assert record.exists()
 
 
 def test_no_depth_is_too_much(above: Path, records: Path) -> None:
-    # Given a chain of directories deeper than a path is long and than Python can recurse, and a
+    # A chain of directories deeper than a path is long and than Python can recurse, and a
     # wide tree beside it, left by a killed process
     def work() -> None:
         scratch = made_in(above)
@@ -88,7 +85,6 @@ def test_no_depth_is_too_much(above: Path, records: Path) -> None:
 
     assert in_child(work) == -signal.SIGKILL
 
-    # When a process that may open few files clears away / Then nothing is left
     def clear_with_few_descriptors() -> None:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (_few_descriptors(), most))
@@ -109,7 +105,6 @@ def _few_descriptors() -> int:
 @pytest.mark.root
 @pytest.mark.parametrize("is_bind", (False, True))
 def test_what_is_mounted_in_it_is_refused(above: Path, sentinel: Sentinel, is_bind: bool) -> None:
-    # Given one left over in which another file system is mounted by now, or what must survive
     needs_root("mounting")
     point = leave_behind(above) / "tree" / "directory-00001" / "mounted"
     point.mkdir()
@@ -124,7 +119,6 @@ def test_what_is_mounted_in_it_is_refused(above: Path, sentinel: Sentinel, is_bi
             (point / "more").mkdir()
         mounted = os.open(point, os.O_RDONLY)
         before = os.listdir(mounted)
-        # When cleared away / Then it says so, and what is mounted there is whole
         with pytest.raises(Refused, match="something is mounted"):
             clear_away(above)
         assert before
@@ -138,39 +132,32 @@ def test_what_is_mounted_in_it_is_refused(above: Path, sentinel: Sentinel, is_bi
 def test_what_was_not_yet_finished_is_removed(
     above: Path, monkeypatch: pytest.MonkeyPatch, records: Path, call: str
 ) -> None:
-    # Given a process that was killed while it was making one
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     with struck(monkeypatch, call, die):
         assert in_child(lambda: fill(made_in(above))) == -signal.SIGKILL
-    # When the next one clears away / Then nothing is left
     clear_away(above)
     assert scratches(above) == []
     assert list(records.glob("*")) == []
 
 
 def test_what_was_cleared_away_but_for_its_record_is_forgotten(above: Path, records: Path) -> None:
-    # Given a process that was killed after the directory was gone and before its record was
     left = leave_behind(above)
     assert in_child(lambda: os.execvp("rm", ["rm", "-r", str(left)])) == 0
-    # When the next one clears away / Then there is no record of nothing
     clear_away(above)
     assert list(records.iterdir()) == []
 
 
 def test_a_half_written_record_is_forgotten(above: Path, records: Path) -> None:
-    # Given a process that was killed while it wrote its record
     leave_behind(above)
     (records / "0.json").write_text('{"path": "/')
     (records / "0.json.partial").write_text('{"path": "/')
-    # When the next one clears away / Then nothing is left in the state directory
     clear_away(above)
     assert list(records.iterdir()) == []
 
 
 def test_a_record_whose_process_lives_is_left_alone(above: Path, records: Path) -> None:
-    # Given a measurement that is going on / When another one clears away / Then it goes on
     scratch = made_in(above)
     fill(scratch)
     before = manifest(only_scratch(above))
@@ -181,7 +168,6 @@ def test_a_record_whose_process_lives_is_left_alone(above: Path, records: Path) 
 
 
 def test_a_child_that_shares_it_holds_the_lock_on(above: Path, records: Path) -> None:
-    # Given the waiting process killed, and its measuring child still at work
     begin, go_on = os.pipe()
 
     def work() -> None:
@@ -194,7 +180,6 @@ def test_a_child_that_shares_it_holds_the_lock_on(above: Path, records: Path) ->
 
     assert in_child(work) == -signal.SIGKILL
     os.close(begin)
-    # When another one clears away / Then the child's directory is left, until it has ended
     clear_away(above)
     assert only_scratch(above).is_dir()
     os.close(go_on)
@@ -256,11 +241,10 @@ OTHERS = (_inode, _device, _birth, _mode, _owner, _prefix, _link, _link_above, _
 def test_what_is_not_what_was_made_is_not_removed(
     above: Path, records: Path, change: Callable[[Path, Path], None], sentinel: Sentinel
 ) -> None:
-    # Given a record of something else than stands there now
+    # A record of something else than stands there now
     left = leave_behind(above)
     change(left, records)
     before = manifest(above.resolve())
-    # When the next one clears away / Then nothing is touched, by content, mode and time
     clear_away(above)
     assert manifest(above.resolve()) == before
     sentinel.assert_whole()
@@ -286,29 +270,24 @@ def test_what_is_not_what_was_made_is_not_removed(
 def test_a_damaged_record_harms_nothing_and_hides_nothing(
     above: Path, records: Path, sentinel: Sentinel, text: str
 ) -> None:
-    # Given a record, and damaged ones before and after it
     leave_behind(above)
     for name in ("0.json", "g.json"):
         (records / name).write_text(text)
-    # When the next one clears away / Then what the good one names is removed, and nothing else
     clear_away(above)
     assert scratches(above) == []
     sentinel.assert_whole()
 
 
 def test_no_records_at_all_are_nothing_to_do(above: Path, records: Path) -> None:
-    # Given a person who never measured / When cleared away / Then nothing happens
     clear_away(above)
     assert not records.exists()
 
 
 def test_one_that_cannot_be_removed_is_remembered(above: Path, records: Path) -> None:
-    # Given one left over where nobody may write now
     needs_root("mounting read-only")
     leave_behind(above)
     _seal(above)
     try:
-        # When cleared away / Then it is refused, and nothing is forgotten
         with pytest.raises(Refused, match="Read-only"):
             clear_away(above)
         assert str(only_scratch(above)) in record_of(records).read_text()
@@ -321,7 +300,6 @@ def test_one_that_cannot_be_removed_is_remembered(above: Path, records: Path) ->
 
 
 def test_one_on_another_file_system_is_left_for_its_turn(above: Path, records: Path) -> None:
-    # Given one left over / When cleared away on another file system / Then it is not looked at
     leave_behind(above)
     remove_left_over(above.stat().st_dev + 1)
     assert only_scratch(above).is_dir()

@@ -16,13 +16,11 @@ MIB = 1 << 20
 
 
 def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a mount table that nobody understands any more
     def failing(_: str) -> None:
         raise BadInput("The mount table is damaged.")
 
     monkeypatch.setattr(freed_space, "file_system_of", failing)
     watch = SpaceWatch(plan(), {1: "/place"}, ["/place"])
-    # When the end of a job asks / Then it hears so, and gets on
     (cause,) = watch.causes(None, None, 0, is_finished=True)
     assert cause.kind is DiscrepancyKind.NOT_LOOKED_AT
     assert "/place" in cause.sentence and "damaged" in cause.sentence
@@ -31,7 +29,6 @@ def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.Monk
 def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a /proc that cannot be read / When asked before and after / Then nothing is raised
     def failing(*_: object, **__: object) -> OpenFileScan:
         raise OSError("no /proc")
 
@@ -42,7 +39,7 @@ def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
 def test_holders_on_all_devices_of_one_file_system_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given two subvolumes of one file system, on each a deleted file that is held since
+    # Two subvolumes of one file system, on each a deleted file that is held since
     looks: list[int] = []
 
     def looking(_: Sequence[str], device: int, limit_s: float) -> OpenFileScan:
@@ -57,6 +54,5 @@ def test_holders_on_all_devices_of_one_file_system_are_told(
 
     monkeypatch.setattr(freed_space, "scan_open_files", looking)
     watch = SpaceWatch(plan(), {11: "/", 12: "/"}, ["/"])
-    # When the job has ended / Then both holders are named
     causes = watch.causes(None, None, 0, is_finished=True)
     assert {cause.pid for cause in causes} == {11, 12}

@@ -47,14 +47,12 @@ def plan(job_id: str = "abc123", created_at: float = 1.7e9) -> Plan:
 
 
 def test_a_created_job_is_found_and_its_plan_read() -> None:
-    # Given a plan / When its job is created / Then it is found by its id, with the same plan
     folder = create(plan())
     assert find("abc123") == folder
     assert (folder.job_id, load_plan(folder)) == ("abc123", plan())
 
 
 def test_jobs_are_private() -> None:
-    # Given a created job / When looked at / Then only its owner may enter
     folder = create(plan())
     assert os.stat(folder.path).st_mode & 0o777 == 0o700
     assert os.stat(folder.plan).st_mode & 0o777 == 0o600
@@ -65,26 +63,22 @@ def test_jobs_are_private() -> None:
     "job_id", ["", "../x", "a/b", ".", "..", "abc123/", "./abc123", "abc\0", "a b", "-", "\n"]
 )
 def test_what_is_no_job_id_is_refused(job_id: str) -> None:
-    # Given a job, and plan files wherever a bad id would lead
     create(plan())
     jobs = store.jobs_directory()
     for place in (jobs, f"{jobs}/../x", f"{jobs}/a/b", f"{jobs}/..", f"{jobs}/a b", f"{jobs}/-"):
         os.makedirs(place, exist_ok=True)
         Path(place, "plan.json").write_text("{}")
-    # When looked up / Then it is refused
     with pytest.raises(BadInput, match="no job"):
         find(job_id)
 
 
 def test_a_job_without_a_plan_is_none() -> None:
-    # Given a folder that was only begun / When looked up / Then it is refused
     os.makedirs(os.path.join(store.jobs_directory(), "abc"))
     with pytest.raises(BadInput, match="no job 'abc'"):
         find("abc")
 
 
 def test_a_job_is_not_created_twice() -> None:
-    # Given a job / When created again / Then JobFailed, and the first is untouched
     create(plan())
     with pytest.raises(JobFailed, match="cannot be written"):
         create(replace(plan(), created_at=0.0))
@@ -94,7 +88,6 @@ def test_a_job_is_not_created_twice() -> None:
 def test_a_place_that_cannot_be_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a state directory that is a file / When a job is created / Then nothing was deleted
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(JobFailed, match="Nothing was deleted"):
@@ -102,29 +95,24 @@ def test_a_place_that_cannot_be_written_is_said(
 
 
 def test_jobs_are_listed_newest_first() -> None:
-    # Given three jobs and a folder without a plan
     for age, job_id in enumerate(["new", "older", "oldest"]):
         folder = create(plan(job_id))
         os.utime(folder.plan, (1e9 - age, 1e9 - age))
     os.makedirs(os.path.join(store.jobs_directory(), "begun"))
-    # When listed / Then the jobs are there in order
     assert [folder.job_id for folder in all_jobs()] == ["new", "older", "oldest"]
 
 
 def test_without_a_state_directory_there_are_no_jobs() -> None:
-    # Given nothing yet / When listed / Then none
     assert list(all_jobs()) == []
 
 
 def test_new_ids_can_be_looked_up() -> None:
-    # Given a new id / When a job of that name is created / Then it is found
     job_id = new_job_id()
     create(plan(job_id))
     assert find(job_id).job_id == job_id
 
 
 def test_new_ids_are_unused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given an id that is taken / When it comes up again / Then another is made
     create(plan("aaaaaa"))
     made = iter([b"\xaa\xaa\xaa", b"\xbb\xbb\xbb"])
     monkeypatch.setattr("os.urandom", lambda _: next(made))
@@ -135,7 +123,6 @@ def test_new_ids_are_unused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_state_home_that_is_not_absolute_is_passed_over(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a useless XDG_STATE_HOME / When asked / Then the default below the home
     monkeypatch.setenv("XDG_STATE_HOME", home)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert store.state_directory() == str(tmp_path / ".local" / "state" / "tui-fs")
@@ -144,36 +131,31 @@ def test_a_state_home_that_is_not_absolute_is_passed_over(
 def test_a_user_without_a_home_has_no_jobs_anywhere(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Given neither a home nor a state directory / When asked for one
     for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(variable)
     monkeypatch.setenv("HOME", "here")
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
     monkeypatch.chdir(tmp_path)
-    # Then it is below a place where nothing is, and not where the person stands
+    # It is below a place where nothing is, and not where the person stands
     assert store.state_directory() == "/nonexistent/.local/state/tui-fs"
 
 
 def test_a_directory_in_memory_that_is_another_users_is_not_used() -> None:
-    # Given a runtime directory that was kept from another user, whose name leads elsewhere
     needs_root("another user's directory")
     runtime = Path(os.environ["XDG_RUNTIME_DIR"])
     runtime.mkdir()
     assert store.emergency_directory() == f"{runtime}/tui-fs/jobs"
     os.chown(runtime, 4321, 4321)
-    # When asked / Then there is none
     assert store.emergency_directory() is None
 
 
 def test_nothing_is_made_where_another_users_link_leads(tmp_path: Path) -> None:
-    # Given a directory in which another user's link leads to a third place
     needs_root("another user's link")
     theirs, third = tmp_path / "theirs", tmp_path / "third"
     theirs.mkdir()
     third.mkdir()
     (theirs / "tui-fs").symlink_to(third)
     os.lchown(theirs / "tui-fs", 4321, 4321)
-    # When something is to be kept there / Then it is refused, and nothing was made
     assert not store.made_private(f"{theirs}/tui-fs/jobs")
     assert os.listdir(third) == []
 
@@ -190,13 +172,11 @@ def test_nothing_is_made_where_another_users_link_leads(tmp_path: Path) -> None:
 def test_a_file_that_holds_no_json_says_why_in_words(
     tmp_path: Path, content: bytes | None, why: str
 ) -> None:
-    # Given a plan that somebody damaged, or a FIFO in its place
     path = tmp_path / "plan.json"
     if content is None:
         os.mkfifo(path)
     else:
         path.write_bytes(content)
-    # When read / Then one plain sentence
     with pytest.raises(BadInput) as raised:
         store.read_json(str(path))
     assert raised.value.sentence == f"{path} cannot be read: {why}."
@@ -206,7 +186,6 @@ def test_a_file_that_holds_no_json_says_why_in_words(
 def test_nothing_is_made_on_a_way_that_another_user_can_exchange(
     tmp_path: Path, is_linked: bool
 ) -> None:
-    # Given a directory of another user, and maybe a link in it to one of root's
     needs_root("another user's directory")
     theirs, third = tmp_path / "theirs", tmp_path / "third"
     theirs.mkdir()
@@ -215,18 +194,15 @@ def test_nothing_is_made_on_a_way_that_another_user_can_exchange(
         (theirs / "state").symlink_to(third)
     os.chown(theirs, 4321, 4321)
     before = os.listdir(theirs)
-    # When something is to be kept below it / Then it is refused, and nothing was made
     assert not store.made_private(f"{theirs}/state/tui-fs/jobs")
     assert os.listdir(theirs) == before
     assert os.listdir(third) == []
 
 
 def test_a_state_directory_below_one_that_an_acl_opens_is_not_private(tmp_path: Path) -> None:
-    # Given a private directory in one of the user's / When a list lets another user write above it
     place = tmp_path / "above" / "state" / "jobs"
     assert made_private(str(place))
     grant(tmp_path / "above", NAMED_USER, 65534)
-    # Then the other user can replace it
     assert not is_private(str(place))
     assert not made_private(str(place))
 
@@ -234,20 +210,17 @@ def test_a_state_directory_below_one_that_an_acl_opens_is_not_private(tmp_path: 
 def test_a_home_that_an_acl_opens_is_not_the_home_of_roots_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a home of root's
     needs_root("the home of root")
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     assert state_directory().startswith(str(home))
-    # When a list lets another user write in it / Then jobs go elsewhere
     grant(home, NAMED_USER, 65534)
     assert not state_directory().startswith(str(home))
 
 
 def test_a_plan_of_another_version_is_refused() -> None:
-    # Given a plan of another schema / When read / Then the sentence says so
     folder = create(plan())
     value = json.loads(Path(folder.plan).read_text())
     store.write_json(folder.plan, {**value, "schema": 1})
@@ -257,7 +230,6 @@ def test_a_plan_of_another_version_is_refused() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"schema": 1}'])
 def test_a_damaged_plan_is_bad_input(content: bytes) -> None:
-    # Given a plan that was damaged / When read / Then BadInput
     folder = create(plan())
     Path(folder.plan).write_bytes(content)
     with pytest.raises(BadInput):
@@ -265,7 +237,6 @@ def test_a_damaged_plan_is_bad_input(content: bytes) -> None:
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a file that is being replaced
     path = str(tmp_path / "x.json")
     store.write_json(path, {"old": 1})
 
@@ -273,14 +244,12 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError
 
     monkeypatch.setattr(os, "fsync", power_failure)
-    # When the machine stops in the middle / Then the old content is still there
     with pytest.raises(OSError):
         store.write_json(path, {"new": 2})
     assert store.read_json(path) == {"old": 1}
 
 
 def test_the_names_of_a_folder_are_those_of_the_contract() -> None:
-    # Given a folder / When asked for its files / Then they have the promised names
     folder = JobFolder("/jobs/x")
     names = [folder.plan, folder.journal, folder.report, folder.socket, folder.log]
     assert [os.path.basename(name) for name in names] == [

@@ -32,15 +32,12 @@ def _ending(
 
 
 def test_whoever_sees_the_end_of_a_job_finds_its_report(tmp_path: Path) -> None:
-    # Given a job that comes to its end / When it tells that
     seen: list[object] = []
     _ending(JobFolder(str(tmp_path)), seen)._end(REFUSED)
-    # Then the report is there before
     assert seen == [(REFUSED, "refused")]
 
 
 def test_a_report_that_had_no_room_is_written_when_there_is_some(tmp_path: Path) -> None:
-    # Given no place for a report until the journal has found one / When the job tells its end
     folder = JobFolder(str(tmp_path / "later"))
 
     def finds_room() -> bool:
@@ -48,14 +45,12 @@ def test_a_report_that_had_no_room_is_written_when_there_is_some(tmp_path: Path)
         return True
 
     _ending(folder, [], finds_room)._end(REFUSED)
-    # Then it is there after all
     assert json.loads(Path(folder.report).read_text())["outcome"] == "refused"
 
 
 def test_the_end_is_told_also_where_the_report_cannot_be_written(tmp_path: Path) -> None:
-    # Given no place for a report / When the job tells its end
     seen: list[object] = []
     with pytest.raises(OSError, match="No such file"):
         _ending(JobFolder(str(tmp_path / "gone")), seen)._end(REFUSED)
-    # Then it is told, and the problem not kept quiet
+    # It is told, and the problem not kept quiet
     assert seen == [(REFUSED, "no report")]

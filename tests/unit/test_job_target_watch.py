@@ -45,12 +45,10 @@ def exchange(path: Path) -> None:
 
 
 def test_what_is_in_its_place_is_no_reason(watch: TargetWatch) -> None:
-    # Given two targets in their places / When looked at / Then the job goes on
     assert watch.why_exchanged(0) is None
 
 
 def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -> None:
-    # Given a target that was exchanged / When looked at / Then the reason names it
     exchange(places[1])
     why = watch.why_exchanged(0)
     assert why is not None and str(places[1]) in why
@@ -59,24 +57,19 @@ def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -
 def test_what_stands_where_one_was_deleted_is_no_reason(
     watch: TargetWatch, places: list[Path]
 ) -> None:
-    # Given a target that the tools have deleted, and that its service has made again
     shutil.rmtree(places[0])
     places[0].mkdir()
-    # When looked at / Then the job goes on: the tools are past it
     assert watch.why_exchanged(0) is None
 
 
 def test_one_that_is_only_gone_is_no_reason(watch: TargetWatch, places: list[Path]) -> None:
-    # Given a target that was moved away, and a file above where another one stood
     places[1].rename(places[1].parent / "kept")
-    # When looked at / Then the job goes on: nothing stands there that could be deleted
     assert watch.why_exchanged(0) is None
 
 
 def test_what_cannot_be_looked_at_costs_no_job_its_end(
     watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a way that leads nowhere any more / When looked at / Then nothing is raised
     def refusing(path: str) -> os.stat_result:
         raise NotADirectoryError(path)
 
@@ -85,7 +78,6 @@ def test_what_cannot_be_looked_at_costs_no_job_its_end(
 
 
 def test_one_alone_was_compared_before_its_step(watch: TargetWatch, places: list[Path]) -> None:
-    # Given a step with one target / When that is exchanged / Then it was the step's own look
     exchange(places[1])
     assert watch.why_exchanged(1) is None
 
@@ -93,14 +85,12 @@ def test_one_alone_was_compared_before_its_step(watch: TargetWatch, places: list
 def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
     watch: TargetWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given mounts that have changed, and no descriptor to look at them
     def refuse(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     watch.mounts_changed(1)
     with monkeypatch.context() as limited:
         limited.setattr(RepeatedChecks, "check", refuse)
-        # When looked at / Then it is an error of its own, and the doubt stays
         with pytest.raises(CheckFailed, match="open files"):
             watch.why_to_end()
     assert watch.has_doubts

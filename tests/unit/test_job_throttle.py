@@ -59,13 +59,11 @@ def said(launcher: Launcher, lines: int) -> list[str]:
 
 
 def test_a_change_is_told_to_the_running_tool(launcher: Launcher) -> None:
-    # Given a running tool that takes commands
     noted: list[Event] = []
     pacing = pacing_of(launcher, Pace(), noted)
     launcher.fork_step(0)
     pacing.step_begins()
     launcher.release()
-    # When its pace is changed / Then it hears of each change, and the journal too
     commands = [
         Command("rate", "500"),
         Command("threads", "3"),
@@ -87,7 +85,7 @@ def test_a_change_is_told_to_the_running_tool(launcher: Launcher) -> None:
 
 
 def test_a_later_step_is_told_what_its_command_line_does_not_say(launcher: Launcher) -> None:
-    # Given a job that began with two threads, and has four since its first step
+    # A job that began with two threads, and has four since its first step
     pacing = pacing_of(launcher, Pace(threads=2, rate_per_s=100))
     launcher.fork_step(0)
     pacing.step_begins()
@@ -96,7 +94,6 @@ def test_a_later_step_is_told_what_its_command_line_does_not_say(launcher: Launc
     assert said(launcher, 1) == ["threads 4"]
     launcher.signal_tools(signal.SIGKILL)
     launcher.ended()
-    # When the next step begins / Then it hears of the four, and not of the rate it knows
     launcher.fork_step(1)
     pacing.step_begins()
     launcher.release()
@@ -105,16 +102,14 @@ def test_a_later_step_is_told_what_its_command_line_does_not_say(launcher: Launc
 
 
 def test_a_tool_that_does_not_read_is_not_waited_for(launcher: Launcher) -> None:
-    # Given a tool that has not begun, and more commands than a pipe holds
+    # A tool that has not begun, and more commands than a pipe holds
     pacing = pacing_of(launcher, Pace())
     launcher.fork_step(0)
     answers = (pacing.change(Command("threads", str(1 + n % 2))) for n in range(100_000))
-    # When they are sent / Then one of them is refused in a sentence
     assert next(filter(None, answers)).startswith("The tool takes no commands now: ")
 
 
 def test_other_tools_are_told_nothing(directory: int) -> None:
-    # Given a tool that takes no commands
     cat = needs_tool("cat", package="coreutils")
     launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
     try:
@@ -122,7 +117,6 @@ def test_other_tools_are_told_nothing(directory: int) -> None:
         launcher.fork_step(0)
         pacing.step_begins()
         launcher.release()
-        # When its threads are to be set / Then one clear sentence, and nothing has changed
         why = pacing.change(Command("threads", "2"))
         assert why == "This strategy has no threads to set; parallel has."
         assert pacing.pace == Pace()
@@ -133,14 +127,12 @@ def test_other_tools_are_told_nothing(directory: int) -> None:
 
 
 def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
-    # Given a tool of whose removals nobody knows
     cat = needs_tool("cat", package="coreutils")
     launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
     try:
         pacing = Throttle(
             launcher, Pace(), os.nice(0), (), lambda _: None, lambda: 1.0, counts=False
         )
-        # When it is to keep to a rate / Then one clear sentence, and nothing has changed
         why = pacing.change(Command("rate", "100"))
         assert why == "Nothing counts what this job removes, so it cannot keep to a rate."
         assert pacing.pace == Pace()
@@ -151,7 +143,6 @@ def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
 
 @pytest.mark.parametrize("rate", (0, 1_000_000))
 def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: int) -> None:
-    # Given tools that were paused and go on
     pacing = pacing_of(launcher, Pace(rate_per_s=rate))
     launcher.fork_step(0)
     pacing.step_begins()
@@ -160,10 +151,9 @@ def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: in
     assert pacing.pause()
     pacing.resume()
     wait_until(lambda: tool.status() != psutil.STATUS_STOPPED, "going on")
-    # When one of them is stopped by the SIGSTOP of then, which a fork has kept for it
     tool.suspend()
     wait_until(lambda: tool.status() == psutil.STATUS_STOPPED, "standing")
-    # Then it does not stand for ever
+    # It does not stand for ever
     wait_until(lambda: _is_going(pacing, tool), "going on", deadline_s=5)
     # But as long as they are to stand, they do
     assert pacing.pause()
@@ -171,14 +161,13 @@ def test_a_child_that_the_kernel_stops_late_goes_on(launcher: Launcher, rate: in
 
 
 def test_tools_that_never_stood_are_not_told_to_go_on(launcher: Launcher) -> None:
-    # Given a tool that somebody else has stopped
+    # A tool that somebody else has stopped
     pacing = pacing_of(launcher, Pace())
     launcher.fork_step(0)
     pacing.step_begins()
     launcher.release()
     (tool,) = psutil.Process(launcher.pid).children()
     tool.suspend()
-    # When it is looked after / Then it is left to him
     assert not any(_is_going(pacing, tool) for _ in range(5))
 
 
@@ -191,17 +180,14 @@ def _is_going(pacing: Throttle, tool: psutil.Process) -> bool:
 def test_tools_that_another_process_continues_during_a_pause_are_stopped_again(
     launcher: Launcher,
 ) -> None:
-    # Given a paused tool
     noted: list[Event] = []
     pacing = pacing_of(launcher, Pace(), noted)
     (pid,) = launcher.fork_step(0)
     pacing.step_begins()
     launcher.release()
     assert pacing.pause()
-    # When another process continues it
     os.kill(pid, signal.SIGCONT)
     wait_until(lambda: psutil.Process(pid).status() != psutil.STATUS_STOPPED, "the tool running")
     pacing.look(lambda: 0)
-    # Then it is stopped again, and that is journalled
     wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the tool stopped")
     assert noted == [ToolSaid(1.0, CONTINUED_BY_OTHERS)]

@@ -40,7 +40,6 @@ cuts = st.lists(st.integers(0, 200), max_size=6)
 
 @given(cuts)
 def test_removals_count_wherever_the_output_is_cut(cut_at: list[int]) -> None:
-    # Given output in pieces / When taken / Then the counts do not depend on the pieces
     output = of(StrategyName("rm"))
     for piece in pieces(OUT, cut_at):
         assert list(output.take_output(piece, 1.0)) == []
@@ -49,7 +48,6 @@ def test_removals_count_wherever_the_output_is_cut(cut_at: list[int]) -> None:
 
 @given(cuts)
 def test_failures_are_read_wherever_the_errors_are_cut(cut_at: list[int]) -> None:
-    # Given complaints in pieces / When taken / Then the events do not depend on the pieces
     output = of(StrategyName("rm"))
     seen: list[Event] = []
     for piece in pieces(ERRORS, cut_at):
@@ -62,7 +60,6 @@ def test_failures_are_read_wherever_the_errors_are_cut(cut_at: list[int]) -> Non
 
 
 def test_the_two_channels_are_not_mixed() -> None:
-    # Given half a line on each channel / When both are ended / Then each is whole
     output = of(StrategyName("rm"))
     list(output.take_output(b"removed 't", 1.0))
     assert list(output.take_errors(b"rm: so", 1.0)) == []
@@ -72,7 +69,6 @@ def test_the_two_channels_are_not_mixed() -> None:
 
 
 def test_a_last_line_without_its_end_is_not_lost() -> None:
-    # Given tools that were killed in the middle of a line / When the rest is taken / Then it counts
     output = of(StrategyName("find"))
     list(output.take_output(b"f\nd", 1.0))
     list(output.take_errors(b"find: killed", 1.0))
@@ -81,7 +77,6 @@ def test_a_last_line_without_its_end_is_not_lost() -> None:
 
 
 def test_nothing_is_left_after_whole_lines() -> None:
-    # Given whole lines only / When the rest is taken / Then nothing more counts
     output = of(StrategyName("find"))
     list(output.take_output(b"f\nd\n", 1.0))
     assert list(output.take_rest(2.0)) == []
@@ -89,24 +84,20 @@ def test_nothing_is_left_after_whole_lines() -> None:
 
 
 def test_empty_lines_say_nothing() -> None:
-    # Given blank lines / When taken / Then no events
     assert list(of(StrategyName("rm")).take_errors(b"\n  \n\n", 1.0)) == []
 
 
 def test_bytes_that_are_no_text_are_told_readably() -> None:
-    # Given a line that is not UTF-8 and names no entry / When taken / Then it can be shown
     (said,) = of(StrategyName("rm")).take_errors(b"rm: \xff\n", 1.0)
     assert said == ToolSaid(1.0, "rm: \ufffd")
 
 
 def test_failures_beyond_those_kept_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given room for two paths, and five failures of two kinds
     monkeypatch.setattr(tool_output, "PATHS_KEPT", 2)
     output = of(StrategyName("rm"))
     denied = b"rm: cannot remove 'x': Permission denied\n"
     busy = b"rm: cannot remove 'x': Device or resource busy\n"
     seen = list(output.take_errors(denied * 3 + busy * 2, 1.0))
-    # When taken / Then two have paths, and the others are counted
     assert [type(event) for event in seen] == [EntryFailed, EntryFailed]
     assert list(output.counted_failures(2.0)) == [
         FailuresCounted(2.0, "remove", 13, 1),
@@ -115,7 +106,6 @@ def test_failures_beyond_those_kept_are_counted_by_kind(monkeypatch: pytest.Monk
 
 
 def test_counted_failures_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given counted failures that were told / When asked again / Then only new ones
     monkeypatch.setattr(tool_output, "PATHS_KEPT", 0)
     output = of(StrategyName("rm"))
     line = b"rm: cannot remove 'x': Permission denied\n"
@@ -131,7 +121,6 @@ def _counted(output: ToolOutput) -> list[FailuresCounted]:
 
 
 def test_further_lines_are_told_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given room for one line, and three lines / When taken / Then one is kept, two are counted
     monkeypatch.setattr(tool_output, "LINES_KEPT", 1)
     output = of(StrategyName("rm"))
     assert list(output.take_errors(b"a\nb\nc\n", 1.0)) == [ToolSaid(1.0, "a")]
@@ -142,7 +131,6 @@ def test_further_lines_are_told_by_their_number(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_line_without_end_does_not_fill_the_memory() -> None:
-    # Given a megabyte without a newline / When taken / Then only its end is kept
     output = of(StrategyName("rm"))
     for _ in range(16):
         list(output.take_errors(b"x" * 65_536, 1.0))
@@ -152,7 +140,6 @@ def test_a_line_without_end_does_not_fill_the_memory() -> None:
 
 
 def test_failures_on_standard_output_count_too() -> None:
-    # Given rsync, which tells of directories that stay there / When taken / Then a failure
     output = of(StrategyName("rsync"))
     (failed,) = output.take_output(b"deleting a\ncannot delete non-empty directory: d\n", 1.0)
     assert failed == EntryFailed(1.0, PathStr("/t/d"), "rmdir", 39)
@@ -160,10 +147,8 @@ def test_failures_on_standard_output_count_too() -> None:
 
 
 def test_rmdir_is_counted_by_its_status_and_named_by_the_target() -> None:
-    # Given tools that run in the target, and an rmdir that takes it, or fails
     output = ToolOutput(STRATEGIES[StrategyName("rmtree")], "/t")
     step = (("/usr/bin/rmdir", "--", "./t"),)
-    # When it fails / Then the target is named; only when it succeeds a directory is counted
     (failed,) = output.take_errors(b"/bin/rmdir: failed to remove './t': Device busy\n", 1.0)
     assert isinstance(failed, EntryFailed)
     assert failed.path == "/t"
@@ -177,7 +162,6 @@ def test_rmdir_is_counted_by_its_status_and_named_by_the_target() -> None:
     ("told", "whole"), [(b".", "/t"), (b"./a", "/t/a"), (b"a/b", "/t/a/b"), (b"/t/c", "/t/c")]
 )
 def test_entries_below_the_target_are_named_by_their_whole_path(told: bytes, whole: str) -> None:
-    # Given a tool that runs in the target / When it names an entry / Then by its whole path
     output = ToolOutput(STRATEGIES[StrategyName("find")], "/t")
     line = b"find: cannot delete '" + told + b"': Permission denied\n"
     (failed,) = output.take_errors(line, 1.0)
@@ -194,7 +178,6 @@ def counts(removed: int, directories: int, calls: int, threads: int = 2) -> byte
 
 
 def test_totals_take_the_place_of_those_before() -> None:
-    # Given two lines of counts / When taken / Then the last one holds
     output = of(StrategyName("parallel"))
     assert list(output.take_output(counts(5, 1, 5) + counts(9, 2, 10), 1.0)) == []
     assert output.removed() == Removed(9, 2)
@@ -203,21 +186,18 @@ def test_totals_take_the_place_of_those_before() -> None:
 
 
 def test_totals_of_several_runs_are_added_up() -> None:
-    # Given an engine that has ended, an rmdir, and another engine at work
     output = of(StrategyName("parallel"))
     list(output.take_output(counts(5, 1, 5), 1.0))
     output.step_ended((("/bin/tui-fs-engine", "delete"),), (0,))
     assert output.threads == 0
     output.step_ended((("/bin/rmdir", "--", "./t"),), (0,))
     list(output.take_output(counts(4, 0, 4, threads=1), 2.0))
-    # When asked / Then all of it, and the threads of the one at work
     assert output.removed() == Removed(10, 2)
     assert output.calls() == {"unlinkat": CallCount(9, 2, 9.0)}
     assert output.threads == 1
 
 
 def test_what_the_engine_says_besides_is_told() -> None:
-    # Given a problem with a command, and a line of another shape / When taken / Then both are told
     output = of(StrategyName("parallel"))
     lines = b'{"type":"answer","command":"rate x","problem":"no number"}\nthread panicked\n'
     assert list(output.take_output(lines, 1.0)) == [

@@ -47,7 +47,7 @@ def pipes() -> Iterator[tuple[int, int, int, int]]:
 def test_a_tool_that_writes_without_end_is_read_in_pieces(
     pipes: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a tool that writes failures faster than they can be read: its pipe is always full
+    # A tool that writes failures faster than they can be read: its pipe is always full
     reader = Reader(*pipes[:2])
     reads: list[int] = []
 
@@ -57,7 +57,6 @@ def test_a_tool_that_writes_without_end_is_read_in_pieces(
         return LINE * (most // len(LINE))
 
     monkeypatch.setattr(os, "read", full)
-    # When it is read / Then once, and all else has its turn
     assert reader.read_errors()
     assert len(reads) == 1
     assert len(reader.noted) == reads[0] // len(LINE)
@@ -66,14 +65,12 @@ def test_a_tool_that_writes_without_end_is_read_in_pieces(
 def test_what_was_written_before_the_end_is_read_to_the_last_line(
     pipes: tuple[int, int, int, int],
 ) -> None:
-    # Given a tool that has written a pipe full and ended
     out, err, out_end, err_end = pipes
     reader = Reader(out, err)
     number = 60_000 // len(LINE)
     os.write(err_end, LINE * number)
     os.close(err_end)
     os.close(out_end)
-    # When read / Then nothing is missing, and the pipes that say no more are not waited for
     reader.read_all()
     assert len(reader.noted) == number
     assert reader.watched == set()

@@ -22,7 +22,7 @@ from tui_fs.survey.runner import SurveyRunner
 def test_what_could_not_be_counted_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    # Given a target that is still there, and a count that fails (a walker was killed)
+    # A target that is still there, and a count that fails (a walker was killed)
     target = tmp_path / "t"
     target.mkdir()
     died = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
@@ -34,7 +34,6 @@ def test_what_could_not_be_counted_is_left(
     monkeypatch.setattr(SurveyRunner, "run", failing)
     held = os.open(target, os.O_PATH | os.O_DIRECTORY)
     try:
-        # When looked at / Then it is left, and nobody claims to know how much of it
         aftermath = look(died, [held])
     finally:
         os.close(held)
@@ -46,7 +45,6 @@ def test_what_could_not_be_counted_is_left(
 def test_a_place_too_deep_to_be_told_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a target that was moved to where its path is longer than the kernel tells
     target = tmp_path / "t"
     target.mkdir()
     moved = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
@@ -58,7 +56,6 @@ def test_a_place_too_deep_to_be_told_is_said(
 
     monkeypatch.setattr(os, "readlink", too_long)
     try:
-        # When looked at / Then it is left, and the sentence says so without the path
         aftermath = look(moved, [held])
     finally:
         os.close(held)
@@ -74,7 +71,6 @@ def linkless(status: os.stat_result) -> os.stat_result:
 def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a target with a file, on a file system that says that directories have no links
     target = tmp_path / "t"
     target.mkdir()
     (target / "file").touch()
@@ -84,7 +80,6 @@ def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
     with monkeypatch.context() as told:
         told.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
         told.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))
-        # When looked at / Then it is left
         try:
             aftermath = look(whole, [held])
         finally:
@@ -95,7 +90,6 @@ def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
 def test_a_file_system_that_fails_is_not_taken_for_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a target of which the disk tells nothing any more
     target = tmp_path / "t"
     target.mkdir()
     there = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
@@ -106,7 +100,6 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
 
     with monkeypatch.context() as told:
         told.setattr(os, "fstat", failing)
-        # When looked at / Then it is left, nobody knows how much of it, and the sentence says why
         try:
             aftermath = look(there, [held])
         finally:
@@ -123,7 +116,6 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
 def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: int | None, is_done: bool
 ) -> None:
-    # Given a target whose path is gone and whose descriptor is stale
     target = tmp_path / "t"
     target.mkdir()
     plan_of_it = replace(plan(), targets=(Target(PathStr(str(target)), take_pin(str(target))),))
@@ -140,7 +132,7 @@ def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed
             aftermath = look(plan_of_it, [held])
         finally:
             os.close(held)
-    # Then it is done only if the kernel itself has taken its last link
+    # It is done only if the kernel itself has taken its last link
     assert aftermath.is_all_gone is is_done
     assert ("renamed elsewhere" in aftermath.note) is not is_done
     assert aftermath.unknown == (() if is_done else (str(target),))

@@ -45,31 +45,26 @@ def seen(folder: JobFolder) -> tuple[JobState, bool]:
 
 
 def test_a_job_whose_supervisor_lives_is_running() -> None:
-    # Given a journal without an end, and a held lock / When looked at / Then running
     folder = job(*RUNNING, sampled(1, 10))
     with held(folder.lock):
         assert seen(folder) == (JobState.RUNNING, False)
 
 
 def test_a_job_whose_supervisor_is_gone_has_died() -> None:
-    # Given a journal without an end, and no lock / When looked at / Then died
     assert seen(job(*RUNNING, sampled(1, 10))) == (JobState.DIED, True)
 
 
 def test_a_job_dies_while_it_is_watched() -> None:
-    # Given a watched job
     folder = job(*RUNNING)
     view = JobView(folder)
     with held(folder.lock):
         view.poll()
         assert view.state is JobState.RUNNING
-    # When its supervisor is killed / Then the next look says so
     view.poll()
     assert (view.state, view.is_over) == (JobState.DIED, True)
 
 
 def test_a_paused_job_whose_supervisor_lives_is_paused() -> None:
-    # Given a paused job / When looked at / Then paused; without its supervisor, died
     folder = job(*RUNNING, Paused(2.0, 2.0, True))
     with held(folder.lock):
         assert seen(folder) == (JobState.PAUSED, False)
@@ -78,29 +73,23 @@ def test_a_paused_job_whose_supervisor_lives_is_paused() -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.PARTIAL, Outcome.CANCELLED])
 def test_a_finished_job_is_over_even_while_its_supervisor_lives(outcome: Outcome) -> None:
-    # Given a finished job whose supervisor still cleans up / When looked at / Then it is over
     folder = job(*RUNNING, finished(outcome))
     with held(folder.lock):
         assert seen(folder) == (JobState(outcome.value), True)
 
 
 def test_a_refused_job_is_over() -> None:
-    # Given a refusal / When looked at / Then refused
     assert seen(job(JobRefused(0.1, "changed", "It changed.", ""))) == (JobState.REFUSED, True)
 
 
 def test_a_job_is_starting_while_its_starter_lives() -> None:
-    # Given a folder without journal, and a starter that holds its lock
     with StarterLock() as lock:
         folder = create(plan(), lock.take)
-        # When polled from another descriptor / Then the job is still to come
         assert seen(folder) == (JobState.RUNNING, False)
-    # When the starter has ended and no supervisor has taken over / Then it has died
     assert seen(folder) == (JobState.DIED, True)
 
 
 def test_a_job_that_never_began_has_deleted_nothing() -> None:
-    # Given a folder without journal and lock / When reported / Then it is certain: nothing is gone
     view = JobView(job())
     view.poll()
     assert "nothing was deleted" in str(view.report()["explanation"])
@@ -117,7 +106,6 @@ def test_a_job_that_never_began_has_deleted_nothing() -> None:
 def test_after_a_restart_a_missing_journal_does_not_prove_that_nothing_was_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a folder without journal, of an earlier boot / When reported / Then nothing is claimed
     folder = job()
     other = replace(current_host(), boot_id="another")
     monkeypatch.setattr("tui_fs.job.view.current_host", lambda: other)
@@ -129,7 +117,7 @@ def test_after_a_restart_a_missing_journal_does_not_prove_that_nothing_was_delet
 
 @pytest.mark.parametrize("offset_s", [-1e9, 1e9])
 def test_a_wrong_clock_does_not_decide_whether_a_job_is_starting(offset_s: float) -> None:
-    # Given a clock that was set wrong before the job was made, and set right since
+    # A clock that was set wrong before the job was made, and set right since
     with StarterLock() as lock:
         folder = create(plan(created_at=time.time() + offset_s), lock.take)
         assert seen(folder) == (JobState.RUNNING, False)
@@ -137,13 +125,11 @@ def test_a_wrong_clock_does_not_decide_whether_a_job_is_starting(offset_s: float
 
 
 def test_new_events_are_returned_once() -> None:
-    # Given a growing journal
     folder = job(*RUNNING)
     view = JobView(folder)
     seen: list[Event] = []
     assert view.poll(seen.append) == len(RUNNING)
     assert seen == list(RUNNING)
-    # When it has grown / Then only the new events come, and the picture goes on
     JournalWriter(folder.journal).write(sampled(1, 10))
     seen.clear()
     assert view.poll(seen.append) == 1
@@ -154,7 +140,6 @@ def test_new_events_are_returned_once() -> None:
 
 
 def test_a_damaged_journal_is_said() -> None:
-    # Given a journal with a damaged line / When looked at / Then BadInput
     folder = job(*RUNNING)
     with open(folder.journal, "ab") as journal:
         journal.write(b"{\n")
@@ -163,7 +148,6 @@ def test_a_damaged_journal_is_said() -> None:
 
 
 def test_a_job_that_died_reports_what_its_journal_gives() -> None:
-    # Given a job that died after a failure / When reported / Then at least so much is gone
     failed = EntryFailed(2.0, PathStr("/t/\udcff"), "remove", 1)
     view = JobView(job(*RUNNING, failed, sampled(2, 300)))
     view.poll()
@@ -175,7 +159,6 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
 
 
 def test_all_jobs_are_summarised() -> None:
-    # Given a finished and a died job / When listed / Then each with its state and numbers
     job(*RUNNING, sampled(1, 12), finished(Outcome.DONE), job_id="one")
     job(started(), EntryFailed(1.0, PathStr("/x"), "remove", 1), job_id="two")
     found, damaged = summaries()
@@ -189,11 +172,9 @@ def test_all_jobs_are_summarised() -> None:
 
 
 def test_a_damaged_job_does_not_hide_the_others() -> None:
-    # Given one damaged plan, one damaged journal and one good job
     job(*RUNNING, job_id="good")
     Path(job(job_id="plan").plan).write_text("{")
     Path(job(job_id="journal").journal).write_text("{\n")
-    # When listed / Then the good one is there, and a sentence for each of the others
     found, damaged = summaries()
     assert [one.job_id for one in found] == ["good"]
     assert len(damaged) == 2
@@ -203,7 +184,6 @@ def test_a_damaged_job_does_not_hide_the_others() -> None:
 def test_a_job_that_died_is_resumed_only_if_something_is_left(
     tmp_path: Path, is_there: bool
 ) -> None:
-    # Given a job that died, and a target that is still there or is gone
     target = tmp_path / "t"
     if is_there:
         target.mkdir()
@@ -212,7 +192,6 @@ def test_a_job_that_died_is_resumed_only_if_something_is_left(
     writer = JournalWriter(folder.journal)
     for event in RUNNING:
         writer.write(event)
-    # When it is reported / Then resuming is advised only for what is there
     view = JobView(folder)
     view.poll()
     explanation = str(view.report()["explanation"])
@@ -221,11 +200,10 @@ def test_a_job_that_died_is_resumed_only_if_something_is_left(
 
 
 def test_the_end_in_the_reserve_ends_a_job() -> None:
-    # Given a job whose journal could not take its end
+    # A job whose journal could not take its end
     folder = job(*RUNNING, sampled(1, 10))
     incomplete = RecordIncomplete(8.0, "No space left on device")
     EndReserve(folder.end).write([incomplete, finished(Outcome.DONE)])
-    # When looked at / Then it is done, in the list as well, and the report says what is missing
     view = JobView(folder)
     view.poll()
     assert view.state is JobState.DONE

@@ -55,7 +55,6 @@ def figures(needs: Needs) -> tuple[int, int, int]:
 
 @given(trials)
 def test_all_together_need_at_least_what_each_does(some: list[Trial]) -> None:
-    # Given any trials / When asked for all and for each / Then no one needs more than all do
     everything = figures(needs_of(some))
     for one in some:
         assert all(map(int.__le__, figures(needs_of([one])), everything))
@@ -64,7 +63,6 @@ def test_all_together_need_at_least_what_each_does(some: list[Trial]) -> None:
 
 
 def test_trees_in_the_directory_itself_exist_one_at_a_time() -> None:
-    # Given two trials in the directory itself / When asked / Then the larger one counts
     small, large = (Trial((), Tree(10, GIB)), Trial((), Tree(20, 5 * GIB), disk_bytes=GIB))
     assert needs_of([small, large]) == needs_of([large])
     assert 6 * GIB < needs_of([large]).disk_bytes < 6.1 * GIB
@@ -73,7 +71,6 @@ def test_trees_in_the_directory_itself_exist_one_at_a_time() -> None:
 
 
 def test_images_stay_and_count_together() -> None:
-    # Given trials on a file system of two kinds / When asked / Then both images count, in full
     tree = Tree(1_000, GIB)
     on_ext4, on_xfs = (Trial((), tree, place) for place in (Place.EXT4, Place.XFS))
     both = needs_of([on_ext4, on_xfs, on_xfs]).disk_bytes
@@ -84,7 +81,6 @@ def test_images_stay_and_count_together() -> None:
 
 
 def test_a_tree_in_memory_needs_memory_and_no_disk() -> None:
-    # Given a tree on a tmpfs, and steps that need memory / When asked / Then both are added
     one = Trial((), Tree(1_000_000, GIB), Place.TMPFS, memory_bytes=2 * GIB)
     needs = needs_of([one, Trial((), memory_bytes=GIB)])
     assert 4 * GIB < needs.memory_bytes < 5 * GIB
@@ -92,12 +88,10 @@ def test_a_tree_in_memory_needs_memory_and_no_disk() -> None:
 
 
 def test_the_figure_is_enough_for_the_hungriest_entries(tmp_path: Path) -> None:
-    # Given directories in one another, and files with the longest names
     chain(tmp_path / "chain", 500)
     (tmp_path / "names").mkdir()
     for number in range(500):
         (tmp_path / "names" / f"{number:0255}").touch()
-    # When added up, with an inode of 512 bytes each / Then it is not more than was told
     entries = occupied = 0
     for _, _, files, directory in os.fwalk(tmp_path):
         entries += 1 + len(files)
@@ -107,12 +101,10 @@ def test_the_figure_is_enough_for_the_hungriest_entries(tmp_path: Path) -> None:
 
 
 def test_a_place_with_room_is_taken(tmp_path: Path) -> None:
-    # Given a real directory / When asked for next to nothing / Then it is not refused
     refuse_without_room(Needs(4096, 1, 4096), str(tmp_path))
 
 
 def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
-    # Given a real directory / When asked for more than any disk has / Then refused, with advice
     with pytest.raises(Refused, match=r"EiB of disk") as refused:
         refuse_without_room(Needs(1 << 62, 1, 0), str(tmp_path))
     assert refused.value.rule == "room"
@@ -137,11 +129,9 @@ def test_what_no_disk_has_is_refused(tmp_path: Path) -> None:
 def test_a_share_of_the_disk_is_never_filled(
     monkeypatch: pytest.MonkeyPatch, filesystem: FileSystem, needs: Needs, words: str
 ) -> None:
-    # Given a disk of 1,000 GiB with 30 available, half its inodes free, and 8 GiB of memory
     monkeypatch.setattr(disk_check, "file_system_of", lambda _: filesystem)
     memory = MemoryRoom(8 * GIB, "the memory of this machine")
     monkeypatch.setattr(disk_check, "memory_room", lambda: memory)
-    # When asked for that much / Then it is refused only if a fiftieth would not stay free
     if not words:
         refuse_without_room(needs, "/somewhere")
         return
@@ -151,14 +141,12 @@ def test_a_share_of_the_disk_is_never_filled(
 
 
 def test_memory_that_cannot_be_known_is_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a system that does not tell its memory / When asked / Then not refused
     monkeypatch.setattr(disk_check, "file_system_of", lambda _: DISK)
     monkeypatch.setattr(disk_check, "memory_room", lambda: None)
     refuse_without_room(Needs(0, 0, GIB), "/somewhere")
 
 
 def test_the_words_name_all_figures() -> None:
-    # Given needs / When told / Then disk, inodes and memory are in it
     assert Needs(3 * GIB, 1_065, GIB).words == (
         "up to 3.0 GiB of disk (1,065 inodes) and 1.0 GiB of memory"
     )

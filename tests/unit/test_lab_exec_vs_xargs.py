@@ -71,7 +71,6 @@ def steps_of(scale: Scale) -> dict[str, tuple[Step, int]]:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_a_share_is_what_the_part_is_of_the_whole(scale: Scale) -> None:
-    # Given a scale / When asked what is done / Then shares and trees agree, and keys are unique
     trials = EXPERIMENT.trials(scale, SETTING)
     steps = steps_of(scale)
     assert len(steps) == sum(len(trial.steps) for trial in trials)
@@ -85,14 +84,12 @@ def test_a_share_is_what_the_part_is_of_the_whole(scale: Scale) -> None:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_the_curve_goes_from_one_to_as_many_as_fit(scale: Scale) -> None:
-    # Given a scale / When its batches are looked at
     steps = steps_of(scale)
     curve = sorted(
         (steps[key] for key in ("xargs", *(f"xargs-{one}" for one in BATCHES)) if key in steps),
         key=lambda one: one[0].x,
     )
 
-    # Then each is larger than the one before, and a share makes at least ten of them
     sizes = [step.x for step, _ in curve]
     assert sizes[0] == 1
     assert sizes == sorted(set(sizes))
@@ -102,14 +99,12 @@ def test_the_curve_goes_from_one_to_as_many_as_fit(scale: Scale) -> None:
 
 
 def test_all_batches_are_on_the_published_curve() -> None:
-    # Given the published scale / When asked / Then no batch is too large, and all are counted
     steps = steps_of(Scale.PUBLISHED)
     for batch in BATCHES:
         assert steps[f"xargs-{batch}"][0].counting is Counting.CALLS
 
 
 def test_every_published_figure_has_its_step() -> None:
-    # Given both scales / When asked / Then the steps of the text's figures and tables are there
     for scale in Scale:
         steps = steps_of(scale)
         assert {one.key for one in EXPERIMENT.published} <= steps.keys()
@@ -124,7 +119,6 @@ def test_every_published_figure_has_its_step() -> None:
 def test_the_tables_add_up_to_the_texts_totals(
     key: str, calls: int, errors: int, seconds: float
 ) -> None:
-    # Given a table / When added up / Then it is the total below it, and the figure that is told
     [table] = [one.calls for one in EXPERIMENT.published_calls if one.key == key]
     assert sum(row[0] for row in table.values()) == calls
     assert sum(row[1] for row in table.values()) == errors
@@ -134,7 +128,6 @@ def test_the_tables_add_up_to_the_texts_totals(
 
 @given(st.integers(1, 1_000_000))
 def test_what_fits_into_a_command(names: int) -> None:
-    # Given any number of names / When asked how many fit / Then they do, and no more would
     number = fitting(names, "/usr/bin/file")
     name_bytes = len(f"./{Flat(names).name(names)}") + 1
     assert 1 <= number <= names
@@ -164,7 +157,6 @@ SECONDS = {
     ],
 )
 def test_times_decide(beginning: str, key: str, other: float) -> None:
-    # Given the text's times, then one that is another one / When judged / Then only the first hold
     judge = claim(beginning).judged
     assert judge(results_of(seconds=SECONDS)).verdict is Verdict.HOLDS
     assert judge(results_of(seconds={**SECONDS, key: other})).verdict is Verdict.DOES_NOT
@@ -172,7 +164,6 @@ def test_times_decide(beginning: str, key: str, other: float) -> None:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_the_texts_counts_bear_it_out(scale: Scale) -> None:
-    # Given what the text counted, in our share of it / When judged / Then its claims hold
     results = results_of(scale, published_counts(PART[scale]))
     for beginning in ("xargs starts one", "No call takes as much", "A process for each file"):
         judgement = claim(beginning).judged(results)
@@ -191,7 +182,6 @@ def test_the_texts_counts_bear_it_out(scale: Scale) -> None:
     ],
 )
 def test_other_counts_refute_it(beginning: str, key: str, name: str, count: CallCount) -> None:
-    # Given one count that is another one / When judged / Then that claim does not hold
     counts = published_counts(PART[Scale.PUBLISHED])
     counts[key][name] = count
     judgement = claim(beginning).judged(results_of(counts=counts))
@@ -199,7 +189,6 @@ def test_other_counts_refute_it(beginning: str, key: str, name: str, count: Call
 
 
 def test_every_counted_batch_is_looked_at() -> None:
-    # Given two programs too many in one batch size / When judged / Then it does not hold
     counts = published_counts(PART[Scale.PUBLISHED])
     expected = 2 + math.ceil(WHOLE[Scale.PUBLISHED] / 1_000)
     for extra, verdict in ((0, Verdict.HOLDS), (2, Verdict.DOES_NOT)):
@@ -211,7 +200,6 @@ def test_every_counted_batch_is_looked_at() -> None:
 
 @pytest.mark.parametrize(("started_each", "verdict"), [(1, Verdict.DOES_NOT), (2, Verdict.HOLDS)])
 def test_a_shell_would_be_one_more_program(started_each: int, verdict: Verdict) -> None:
-    # Given so many programs for each file, and find / When judged / Then a shell is seen or not
     files = PART[Scale.SMALL]
     counts = {"exec-path": {"execve": CallCount(1 + started_each * files)}}
     judgement = claim("-exec … ; starts a shell").judged(results_of(Scale.SMALL, counts))
@@ -230,7 +218,6 @@ def test_a_shell_would_be_one_more_program(started_each: int, verdict: Verdict) 
 def test_a_search_fails_once_in_every_directory_before(
     failed: int, failed_by_path: int, verdict: Verdict
 ) -> None:
-    # Given execve that failed, by name and by path / When judged / Then it is a search or not
     files = PART[Scale.SMALL]
     counts = {
         "exec-name": {"execve": CallCount(1 + files + failed, failed)},
@@ -248,7 +235,6 @@ def test_a_search_fails_once_in_every_directory_before(
     ],
 )
 def test_what_is_left_decides(beginning: str, key: str, holds: str, does_not: str) -> None:
-    # Given what wc has printed / When judged / Then all names were kept, or none
     judge = claim(beginning).judged
     assert judge(results_of(printed={key: holds})).verdict is Verdict.HOLDS
     assert judge(results_of(printed={key: does_not})).verdict is Verdict.DOES_NOT
@@ -263,13 +249,11 @@ def test_what_is_left_decides(beginning: str, key: str, holds: str, does_not: st
     ],
 )
 def test_few_files_are_soon_done(seconds: float, left: str, verdict: Verdict) -> None:
-    # Given a time and what is left / When judged / Then both have to be right
     results = results_of(seconds={"logs-each": seconds}, printed={"logs-each-left": left})
     assert claim("A few files").judged(results).verdict is verdict
 
 
 def test_what_was_not_measured_is_untested() -> None:
-    # Given nothing measured / When judged / Then no claim is decided, and each says why
     for one in EXPERIMENT.claims:
         judgement = one.judged(results_of())
         assert judgement.verdict is Verdict.UNTESTED
@@ -284,18 +268,16 @@ def test_what_was_not_measured_is_untested() -> None:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_views_show_what_is_there(scale: Scale) -> None:
-    # Given a run at a scale / When its views are asked for
     results = results_of(scale)
     shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
 
-    # Then all that is measured is in one of them, but for what only serves the next step
+    # All that is measured is in one of them, but for what only serves the next step
     serving = {key for key in results.measured if key.endswith("-left") or key.startswith("grow-")}
     assert results.measured.keys() - serving <= shown
     assert shown - results.measured.keys() <= {f"xargs-{batch}" for batch in BATCHES}
 
 
 def test_the_batches_are_those_of_the_text() -> None:
-    # Given the text's 10,000 names by 1,000 / When asked / Then the tree has just as many
     for scale in Scale:
         step, files = steps_of(scale)["batches"]
         assert files == BATCHED_FILES == 10_000

@@ -46,9 +46,7 @@ def verdict(text: str, results: Results) -> Verdict:
 @pytest.mark.parametrize("scale", list(Scale))
 @pytest.mark.parametrize("setting", [USER, ROOT])
 def test_every_file_system_does_the_same_in_the_same_order(scale: Scale, setting: Setting) -> None:
-    # Given a scale, and root or not / When the trials are made
     trials = EXPERIMENT.trials(scale, setting)
-    # Then there is one for each file system, and the commands are the same, always cold
     assert [one.place for one in trials] == [Place.EXT4, Place.XFS, Place.BTRFS]
     for trial in trials:
         assert [step.key for step in trial.steps] == [f"{trial.place}-{name}" for name in STEPS]
@@ -58,11 +56,9 @@ def test_every_file_system_does_the_same_in_the_same_order(scale: Scale, setting
 
 
 def test_the_copy_has_room_for_files_inodes_and_directories() -> None:
-    # Given the trials of both scales
     small, published = (EXPERIMENT.trials(scale, ROOT)[0] for scale in Scale)
     assert small.tree is not None
     assert published.tree is not None
-    # When their needs are compared with their trees / Then there is room for a second tree
     for trial in (small, published):
         assert trial.tree is not None
         assert trial.disk_bytes > trial.tree.contents_bytes + 512 * trial.tree.entries
@@ -72,18 +68,14 @@ def test_the_copy_has_room_for_files_inodes_and_directories() -> None:
 
 
 def test_the_copy_alone_is_deleted_and_at_the_end() -> None:
-    # Given the steps on one file system / When the deleting ones are looked for
     steps = EXPERIMENT.trials(Scale.SMALL, ROOT)[0].steps
     deleting = [step for step in steps if step.commands[-1][-1][0] == "rm"]
-    # Then it is the last one, and the tree that was copied stays
     assert deleting == [steps[-1]]
     assert deleting[0].commands == ((("rm", "-rf", "{empty}"),),)
 
 
 def test_published_figures_and_views_are_of_steps_there_are() -> None:
-    # Given a run that has begun
     results = results_of({})
-    # When the published figures and the views are looked through / Then every step is known
     published = {one.key for one in EXPERIMENT.published}
     assert published == {key for key in results.measured if not key.startswith("btrfs")}
     shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
@@ -101,18 +93,14 @@ def test_published_figures_and_views_are_of_steps_there_are() -> None:
     ],
 )
 def test_a_claimed_ratio_follows_from_the_published_times(name: str, claimed: str) -> None:
-    # Given the published seconds
     seconds = {one.key: one.value for one in EXPERIMENT.published if one.measure is Measure.SECONDS}
-    # When XFS is divided by ext4 / Then it is what the claim says
     assert f"{seconds[f'xfs-{name}'] / seconds[f'ext4-{name}']:.2f}" == claimed
     (claim,) = (one for one in EXPERIMENT.claims if one.text == FASTER[name])
     assert claim.published.startswith(f"{claimed} of ext4's time")
 
 
 def test_nothing_measured_leaves_every_claim_untested() -> None:
-    # Given a run that has only begun / When the claims are judged
     verdicts = {claim.judged(results_of({})).verdict for claim in EXPERIMENT.claims}
-    # Then none holds and none fails
     assert verdicts == {Verdict.UNTESTED}
 
 
@@ -133,10 +121,8 @@ def test_xfs_is_faster_if_each_of_its_runs_is(
     expected: Verdict,
     is_noise: bool,
 ) -> None:
-    # Given runs of a step on both / When judged
     (claim,) = (one for one in EXPERIMENT.claims if one.text == FASTER[name])
     judgement = claim.judged(results_of({f"ext4-{name}": ext4, f"xfs-{name}": xfs}))
-    # Then no overlap is taken for a difference
     assert judgement.verdict is expected
     assert ("overlap" in judgement.why) is is_noise
 
@@ -147,7 +133,6 @@ def test_xfs_is_faster_if_each_of_its_runs_is(
 def test_some_cache_is_kept_if_both_search_faster_again(
     xfs_again: tuple[float, ...], expected: Verdict
 ) -> None:
-    # Given that ext4 is faster the second time / When XFS is, or is not
     results = results_of(
         {
             "ext4-find": (4.0, 4.1),
@@ -156,7 +141,7 @@ def test_some_cache_is_kept_if_both_search_faster_again(
             "xfs-find-again": xfs_again,
         }
     )
-    # Then the guess holds for both only
+    # The guess holds for both only
     assert verdict(CACHE, results) is expected
 
 
@@ -167,10 +152,9 @@ def test_some_cache_is_kept_if_both_search_faster_again(
 def test_the_gain_by_name_is_compared_with_the_plain_one(
     ext4_s: float, xfs_s: float, expected: Verdict
 ) -> None:
-    # Given that XFS lists all entries twice as fast / When it finds names in this time
     seconds = {"ext4-find": (4.0,), "xfs-find": (2.0,)}
     results = results_of({**seconds, "ext4-backups": (ext4_s,), "xfs-backups": (xfs_s,)})
-    # Then about as much of a gain is not enough
+    # About as much of a gain is not enough
     assert verdict(BY_NAME, results) is expected
 
 
@@ -185,8 +169,6 @@ def test_the_gain_by_name_is_compared_with_the_plain_one(
     ],
 )
 def test_the_numbers_found_are_compared(found: dict[str, str], expected: Verdict) -> None:
-    # Given what wc has printed on the file systems there are / When judged
     outputs = {f"{place}-find": number for place, number in found.items()}
     results = results_of(dict.fromkeys(outputs, (1.0,)), outputs)
-    # Then all of them must be the same, and ext4 and XFS there
     assert verdict(THE_SAME, results) is expected

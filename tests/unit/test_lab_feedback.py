@@ -58,13 +58,10 @@ def factors(directory: str) -> dict[str, float]:
 
 
 def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
-    # Given two trees of which one is ten times as large
     small_tree, large_tree = Path(directory, "small"), Path(directory, "large")
     many_directories(small_tree, 2, 50)
     many_directories(large_tree, 20, 50)
-    # When predicted
     small, large = (predictions(str(one)) for one in (small_tree, large_tree))
-    # Then by the prices measured here, for every strategy whose tools there are
     assert {"rm", "find", "xargs", "rmtree"} <= set(large) <= set(STRATEGIES)
     for name, one in large.items():
         assert one.strategy == name and one.measured_at == MEASURED_AT
@@ -74,9 +71,7 @@ def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
 
 
 def test_a_race_refines_the_estimates(directory: str) -> None:
-    # Given a prediction / When a race has taken twice as long in its median run
     notes = teach(directory, expected(rm=2.0), raced(rm=(3.5, 4.0, 4.5)))
-    # Then it is kept, and told with both figures
     assert factors(directory) == {"rm": pytest.approx(2.0)}
     assert experience(directory)["rm"].jobs == 1
     (note,) = notes
@@ -87,14 +82,12 @@ def test_a_race_refines_the_estimates(directory: str) -> None:
 
 
 def test_each_strategy_is_learnt_by_itself(directory: str) -> None:
-    # Given a prediction of three, one of which has not run / When taught / Then of two
     predicted = expected(rm=2.0, find=2.0, rsync=2.0)
     teach(directory, predicted, raced(rm=(3.0,), find=(1.0,)))
     assert factors(directory) == {"rm": pytest.approx(1.5), "find": pytest.approx(0.5)}
 
 
 def test_too_short_a_race_teaches_nothing(directory: str) -> None:
-    # Given races just below what tells anything / When taught / Then nothing, and one note of both
     short_s = SHORTEST_TELLING_S * 0.99
     notes = teach(directory, expected(rm=0.4, find=0.4), raced(rm=(short_s,), find=(short_s,)))
     assert experience(directory) == {}
@@ -103,14 +96,12 @@ def test_too_short_a_race_teaches_nothing(directory: str) -> None:
 
 
 def test_what_is_far_off_teaches_nothing(directory: str) -> None:
-    # Given a time that prices cannot explain / When taught / Then nothing, and why
     notes = teach(directory, expected(rm=1.0), raced(rm=(FACTOR_BELIEVED * 1.01,)))
     assert experience(directory) == {}
     assert notes == ("Nothing was learnt of rm: it is too far off to be a matter of prices.",)
 
 
 def test_other_prices_are_not_refined(directory: str) -> None:
-    # Given that it was measured anew after the prediction / When taught / Then nothing
     predicted = {"rm": replace(expected(rm=2.0)["rm"], measured_at=MEASURED_AT - 60)}
     notes = teach(directory, predicted, raced(rm=(4.0,)))
     assert experience(directory) == {}
@@ -118,18 +109,15 @@ def test_other_prices_are_not_refined(directory: str) -> None:
 
 
 def test_where_nobody_has_measured_nothing_is_learnt(tmp_path: Path, state_home: Path) -> None:
-    # Given a file system that nobody has measured
     many_directories(tmp_path / "tree", 2, 5)
     predicted = predictions(str(tmp_path / "tree"))
     assert {one.measured_at for one in predicted.values()} == {0.0}
-    # When a race has ended / Then nothing is kept, and it says what would measure it
     (note,) = teach(str(tmp_path), predicted, raced(rm=(4.0,), find=(4.0,)))
     assert "never measured; tui-fs estimate" in note
     assert not (state_home / "tui-fs" / "calibrations").exists()
 
 
 def test_what_cannot_be_kept_is_said(directory: str, state_home: Path) -> None:
-    # Given a state directory that others may write to / When taught / Then it says so
     (state_home / "tui-fs" / "calibrations").chmod(0o777)
     (note,) = teach(directory, expected(rm=2.0), raced(rm=(4.0,)))
     assert note.startswith("Nothing was learnt of rm: ") and "alone" in note
@@ -139,9 +127,7 @@ def test_what_cannot_be_kept_is_said(directory: str, state_home: Path) -> None:
 def test_too_few_runs_or_too_different_ones_teach_nothing(
     directory: str, times: tuple[float, ...]
 ) -> None:
-    # Given a race of two runs, or of one that took far longer than another
     results = raced(rm=times)
-    # When taught / Then nothing was learnt, and the reason is told
     (note,) = teach(directory, expected(rm=4.0), results)
     assert "too few" in note or "differ too much" in note
     assert experience(directory) == {}

@@ -85,9 +85,7 @@ def put_file(places: Places, place: Place) -> None:
 
 
 def test_here_is_the_scratch_directory_itself(above: Path) -> None:
-    # Given a scratch directory
     scratch = made_in(above)
-    # When its own file system is asked for / Then it is a directory in it, this user's alone
     with Places(scratch, trials_on(Place.HERE)) as places:
         put_file(places, Place.HERE)
         assert Path(places.path(Place.HERE)).parent == only_scratch(above)
@@ -101,12 +99,10 @@ def test_here_is_the_scratch_directory_itself(above: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("place", (Place.TMPFS, *IMAGES))
 def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Place) -> None:
-    # Given a scratch directory
     needs_mounting(place)
 
     def use() -> tuple[Any, ...]:
         scratch = made_in(above)
-        # When a file system is asked for
         with Places(scratch, trials_on(Place.HERE, place)) as places:
             put_file(places, Place.HERE)
             put_file(places, place)
@@ -118,7 +114,6 @@ def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Plac
         scratch.remove()
         return kind, during, after, room.f_bavail * room.f_frsize, room.f_files, room.f_ffree
 
-    # Then it is of that type, and has room for what was said
     kind, during, after, available, inodes, free = told_by_child(use)
     needed = needed_on(trials_on(place))[place]
     assert kind == place.value
@@ -136,7 +131,7 @@ def test_a_file_system_is_made_with_room_and_taken_down(above: Path, place: Plac
 def test_a_killed_run_leaves_no_mount_and_no_loop_device(
     above: Path, records: Path, place: Place
 ) -> None:
-    # Given a process with a file system that nobody else sees
+    # A process with a file system that nobody else sees
     needs_mounting(place)
     ready, say_ready = os.pipe()
     run = os.fork()
@@ -155,10 +150,8 @@ def test_a_killed_run_leaves_no_mount_and_no_loop_device(
     assert loops_of(image) is image.exists() is (place in IMAGES)
     assert mounted_below(above) == []
     assert place.value in Path(f"/proc/{run}/mountinfo").read_text().split(str(above))[1]
-    # When it is killed
     os.kill(run, signal.SIGKILL)
     os.waitpid(run, 0)
-    # Then the kernel takes all down, and the next run removes the rest
     if place in IMAGES:
         wait_until(lambda: not loops_of(image), "the loop device is free")
     clear_away(above)
@@ -170,7 +163,6 @@ def test_a_killed_run_leaves_no_mount_and_no_loop_device(
 def test_what_stays_in_use_is_taken_down_lazily(
     above: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file system on which somebody has a directory open
     needs_mounting(Place.EXT4)
     monkeypatch.setattr(lab_places, "_BUSY_LIMIT_S", 0.0)
 
@@ -182,7 +174,6 @@ def test_what_stays_in_use_is_taken_down_lazily(
         image = Path(scratch.path) / "ext4.image"
         return mounted_below(above), os.listdir(held), loops_of(image)
 
-    # When closed / Then nothing is left but what is open, and that for so long only
     mounted, listed, has_loop = told_by_child(use)
     assert (mounted, listed, has_loop) == ([], ["lost+found"], True)
     assert scratches(above) == []
@@ -194,7 +185,6 @@ def test_what_stays_in_use_is_taken_down_lazily(
 def test_a_tool_that_fails_is_told_and_nothing_stays(
     above: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
-    # Given a tool that fails
     needs_mounting(Place.EXT4)
     real = lab_places._found
     failing = needs_tool("false", "coreutils")
@@ -202,7 +192,6 @@ def test_a_tool_that_fails_is_told_and_nothing_stays(
 
     def use() -> tuple[str, list[str]]:
         scratch = made_in(above)
-        # When a file system is asked for / Then it says so, and clears away
         with (
             pytest.raises(TuiFsError) as said,
             Places(scratch, trials_on(Place.EXT4)) as places,
@@ -219,12 +208,11 @@ def test_a_tool_that_fails_is_told_and_nothing_stays(
 
 
 def test_something_else_in_its_place_is_not_used(above: Path) -> None:
-    # Given a scratch directory that is not where it was made
+    # A scratch directory that is not where it was made
     scratch = made_in(above)
     path = only_scratch(above)
     path.rename(above / "moved")
     path.mkdir(mode=0o700)
-    # When a place is asked for / Then it is refused, and nothing is made there
     with (
         pytest.raises(TuiFsError, match="Something else"),
         Places(scratch, trials_on(Place.HERE)) as places,
@@ -238,12 +226,11 @@ def test_something_else_in_its_place_is_not_used(above: Path) -> None:
 def test_without_root_memory_that_all_share_will_do(
     above: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a person who may not mount
+    # A person who may not mount
     monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "mounting needs root")
     if why_not_place(Place.TMPFS):
         lacks(why_not_place(Place.TMPFS))
     scratch = made_in(above)
-    # When a tmpfs is asked for / Then it is a directory of one's own in /dev/shm
     with Places(scratch, trials_on(Place.TMPFS)) as places:
         put_file(places, Place.TMPFS)
         path = places.path(Place.TMPFS)
@@ -255,10 +242,9 @@ def test_without_root_memory_that_all_share_will_do(
 
 
 def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a person who may not mount, and whose /dev/shm is none
+    # A person who may not mount, and whose /dev/shm is none
     monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "mounting needs root")
     monkeypatch.setattr(lab_places, "SHARED_MEMORY", str(above / "nowhere"))
-    # When asked / Then only the directory itself will do
     assert [place for place in Place if not why_not_place(place)] == [Place.HERE]
     assert all(why_not_place(place) == "mounting needs root" for place in IMAGES)
     assert "is no tmpfs" in why_not_place(Place.TMPFS)
@@ -271,7 +257,6 @@ def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given root, and no mkfs / When asked / Then the package is named
     monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "")
     monkeypatch.setattr(lab_places, "_found", lambda name: "" if "xfs" in name else f"/bin/{name}")
     assert why_not_place(Place.XFS) == (
@@ -280,7 +265,6 @@ def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch
 
 
 def test_missing_loop_devices_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given root in a container without loop devices / When asked / Then that is told
     monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "")
     monkeypatch.setattr(lab_places, "_found", lambda name: f"/bin/{name}")
     monkeypatch.setattr(lab_places, "LOOP_CONTROL", "/nowhere")
@@ -292,22 +276,18 @@ def test_missing_loop_devices_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_root_without_the_capability_may_not_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given root as in most containers, and root with all capabilities
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     few, all_of_them = tmp_path / "few", tmp_path / "all"
     few.write_text("Name:\tx\nCapEff:\t00000000a80425fb\n")
     all_of_them.write_text("CapEff:\t000001ffffffffff\n")
-    # When asked / Then only the second may
     assert "CAP_SYS_ADMIN" in lab_places._why_not_mount(str(few))
     assert lab_places._why_not_mount(str(all_of_them)) == ""
 
 
 def test_a_kernel_without_the_file_system_is_known(tmp_path: Path) -> None:
-    # Given what a kernel has built in, and what it can load
     filesystems, modules = tmp_path / "filesystems", tmp_path / "modules.dep"
     filesystems.write_text("nodev\ttmpfs\n\text4\n")
     modules.write_text("kernel/fs/xfs/xfs.ko.xz: kernel/lib/libcrc32c.ko.xz\n")
-    # When asked / Then it has both kinds, and not what is in neither
     told = [lab_places._kernel_has(kind, str(filesystems), str(modules)) for kind in MKFS]
     assert told == [True, True, False]
     assert not lab_places._kernel_has("xfs", str(filesystems), str(tmp_path / "nowhere"))
@@ -317,7 +297,6 @@ def test_a_kernel_without_the_file_system_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_commands_in_any_place_know_where_they_are(above: Path) -> None:
-    # Given a run with directories here and on a tmpfs
     needs_mounting(Place.TMPFS)
 
     def use() -> list[bool]:
@@ -332,13 +311,11 @@ def test_commands_in_any_place_know_where_they_are(above: Path) -> None:
         scratch.remove()
         return same
 
-    # When a command runs in each by its descriptor / Then it has a path: that of the place
     assert told_by_child(use) == [True, True]
 
 
 @pytest.mark.root
 def test_own_mounts_are_seen_by_nobody_else(tmp_path: Path) -> None:
-    # Given a process with mounts of its own
     needs_root("mounting")
 
     def use() -> tuple[list[str], list[str]]:
@@ -350,7 +327,6 @@ def test_own_mounts_are_seen_by_nobody_else(tmp_path: Path) -> None:
         mount_tmpfs(str(tmp_path), 1 << 20, 10)
         return mounted, os.listdir(tmp_path)
 
-    # When it mounts / Then it sees that, and this one does not
     assert told_by_child(use) == [["tmpfs"], []]
     assert not os.path.ismount(tmp_path)
     assert os.listdir(tmp_path) == []
@@ -358,7 +334,6 @@ def test_own_mounts_are_seen_by_nobody_else(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_an_ordinary_user_gets_no_mounts_of_their_own() -> None:
-    # Given a process without privileges / When it asks / Then an OSError, not a silent nothing
     needs_root("becoming an ordinary user")
 
     def ask() -> str:

@@ -22,24 +22,19 @@ __all__ = ["place"]
 
 
 def test_what_cannot_be_done_here_says_why_and_the_rest_is_done(place: Path) -> None:
-    # Given a step with a tool that nobody has, after one that can be done
     steps = (Step("can", "", ((("ls",),),)), Step("cannot", "", ((("no-such-tool",),),)))
-    # When done
     results = results_of(done(place, Trial(steps, rounds=1)))
-    # Then the first is measured, and the second says what is missing
     assert results.has("can") and not results.has("cannot")
     assert "no-such-tool was not found in PATH" in results.plan("cannot").why_not
 
 
 def test_an_experiment_of_which_nothing_can_be_done_is_refused(place: Path) -> None:
-    # Given nothing but a tool that nobody has / When prepared / Then it says so
     trial = Trial((Step("cannot", "", ((("no-such-tool",),),)),))
     with pytest.raises(Missing, match="no-such-tool was not found in PATH"):
         prepare(experiment_of(trial), Scale.SMALL, str(place))
 
 
 def test_a_place_without_room_is_refused(place: Path) -> None:
-    # Given a trial that needs more than any disk has / When prepared / Then nothing is made
     trial = Trial((Step("rm", "", RM),), replace(Files(), contents_bytes=1 << 60))
     with pytest.raises(Refused) as refused:
         prepare(experiment_of(trial), Scale.SMALL, str(place))
@@ -49,7 +44,6 @@ def test_a_place_without_room_is_refused(place: Path) -> None:
 
 @pytest.mark.parametrize("what", ("a file", "nothing", "others'"))
 def test_a_place_that_cannot_be_used_is_said(place: Path, what: str) -> None:
-    # Given no directory, or one in which others can exchange what is made
     other = place / "other"
     if what == "a file":
         other.touch()
@@ -57,26 +51,22 @@ def test_a_place_that_cannot_be_used_is_said(place: Path, what: str) -> None:
         other.mkdir()
         other.chmod(0o777)
     trial = Trial((Step("rm", "", RM),), Files())
-    # When prepared / Then it is refused with a sentence
     with pytest.raises(Refused if what == "others'" else BadInput):
         prepare(experiment_of(trial), Scale.SMALL, str(other))
 
 
 def test_tools_are_told_with_their_versions(place: Path) -> None:
-    # Given a step with GNU find / When prepared / Then its version is part of the record
     trial = Trial((Step("find", "", ((("find", "{tree}"),),)),), Files(), rounds=1)
     tools: Mapping[str, str] = prepare(experiment_of(trial), Scale.SMALL, str(place)).machine.tools
     assert "GNU findutils" in tools["find"]
 
 
 def test_what_comes_after_a_step_that_is_left_out_says_so(place: Path) -> None:
-    # Given a step after one with a tool that nobody has
     steps = (
         Step("can", "", ((("ls",),),)),
         Step("cannot", "", ((("no-such-tool",),),)),
         Step("after", "", ((("ls",),),)),
     )
-    # When done / Then it says which one was in the way
     results = results_of(done(place, Trial(steps, rounds=1)))
     assert "a step before it is left out: no-such-tool" in results.plan("after").why_not
 
@@ -86,14 +76,13 @@ def test_what_comes_after_a_step_that_is_left_out_says_so(place: Path) -> None:
 def test_a_sticky_directory_of_somebody_else_is_no_place(
     place: Path, owner: int, mode: int
 ) -> None:
-    # Given a directory whose owner can exchange every name in it, sticky or not
+    # A directory whose owner can exchange every name in it, sticky or not
     needs_root("giving a directory away")
     other = place / "other"
     other.mkdir()
     os.chown(other, owner, owner)
     other.chmod(mode)
     trial = Trial((Step("ls", "", ((("ls",),),)),), rounds=1)
-    # When an experiment is to be done there / Then it is refused, but for root's own
     if owner == 0:
         assert ran(done(other, trial)) == ["ls"]
         return

@@ -87,11 +87,9 @@ def verdict(claim: str, results: Results) -> Judgement:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
-    # Given a scale / When asked what is done
     trials = EXPERIMENT.trials(scale, Setting({}, False, 2))
     alone, *watched = (step for trial in trials for step in trial.steps)
     (((python, *rest),),) = alone.commands
-    # Then all do the very same to trees of their own, and each look keeps a file
     assert (alone.key, python) == (ALONE, "python")
     (tree,) = {trial.tree for trial in trials}
     assert tree is not None
@@ -106,7 +104,6 @@ def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
 
 
 def test_what_is_shown_was_made() -> None:
-    # Given a run / When shown / Then of steps and files that there are
     trials = EXPERIMENT.trials(Scale.SMALL, Setting({}, False, 2))
     kept = {name for trial in trials for step in trial.steps for name in step.keeps}
     views = EXPERIMENT.views(results_of({}))
@@ -122,7 +119,6 @@ def test_what_is_shown_was_made() -> None:
     [(0.2, 0.8, Verdict.HOLDS), (0.8, 0.2, Verdict.DOES_NOT)],
 )
 def test_the_share_of_the_kernel(user_s: float, system_s: float, expected: Verdict) -> None:
-    # Given the processor's time on both sides / When judged / Then the larger one tells
     found = verdict(IN_THE_KERNEL, results_of({ALONE: (1.0, user_s, system_s)}))
     assert found.verdict is expected
     assert f"{100 * system_s:.0f} %" in found.here
@@ -138,14 +134,12 @@ def test_the_share_of_the_kernel(user_s: float, system_s: float, expected: Verdi
     ],
 )
 def test_calls_for_each_entry(calls: Mapping[str, int] | None, expected: Verdict) -> None:
-    # Given counts / When judged / Then every entry needs a removal, and little else
     results = results_of({ALONE: (1.0, 0.2, 0.8)}, calls)
     assert verdict(ONE_CALL_EACH, results).verdict is expected
 
 
 @pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
 def test_the_cost_of_looking(watched_s: float, expected: Verdict) -> None:
-    # Given both times / When judged / Then twice the time is too much
     results = results_of({ALONE: (1.0, 0.2, 0.8), RAW: (watched_s, 0.2, 0.8)})
     found = verdict(COSTS_LITTLE, results)
     assert found.verdict is expected and "%" in found.here
@@ -153,13 +147,11 @@ def test_the_cost_of_looking(watched_s: float, expected: Verdict) -> None:
 
 @pytest.mark.parametrize(("native_s", "expected"), [(2.4, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
 def test_the_cost_of_looking_into_c(native_s: float, expected: Verdict) -> None:
-    # Given a look with and without C functions / When judged / Then by a factor of two
     results = results_of({RAW: (1.2, 0.2, 0.8), NATIVE: (native_s, 0.2, 0.8)})
     assert verdict(NATIVE_IS_DEAR, results).verdict is expected
 
 
 def test_without_py_spy_the_cost_of_looking_is_not_judged() -> None:
-    # Given a deletion that nobody looked at / When judged / Then it cannot be told
     found = verdict(COSTS_LITTLE, results_of({ALONE: (1.0, 0.2, 0.8)}))
     assert found.verdict is Verdict.UNTESTED and found.why
 
@@ -167,14 +159,12 @@ def test_without_py_spy_the_cost_of_looking_is_not_judged() -> None:
 def test_py_spy_is_found_beside_the_interpreters_scripts_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given one there and another one on PATH
     for place in ("scripts", "path"):
         (tmp_path / place).mkdir()
         (tmp_path / place / "py-spy").write_text("#!/bin/sh\n")
         (tmp_path / place / "py-spy").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "scripts"))
-    # When looked for / Then the first, or the other one, or none
     assert py_spy_path() == str(tmp_path / "scripts" / "py-spy")
     (tmp_path / "scripts" / "py-spy").chmod(0o644)
     assert py_spy_path() == str(tmp_path / "path" / "py-spy")
@@ -186,7 +176,6 @@ def test_py_spy_is_found_beside_the_interpreters_scripts_first(
 
 
 def test_the_installed_py_spy_has_a_version() -> None:
-    # Given what tui-fs depends on / When asked / Then its name and number
     name, number = py_spy_version().split()
     assert name == "py-spy" and number[0].isdigit()
 
@@ -197,7 +186,6 @@ STACKS = st.lists(NAMES, min_size=1, max_size=5)
 
 @given(st.lists(st.tuples(STACKS, st.integers(1, 50)), max_size=10))
 def test_raw_stacks_have_all_samples(stacks: list[tuple[list[str], int]]) -> None:
-    # Given samples of a thread, each with the time it stands for
     names = sorted({name for stack, _ in stacks for name in stack})
     speedscope = {
         "shared": {"frames": [{"name": one, "file": "a.py", "line": 3} for one in names]},
@@ -208,7 +196,6 @@ def test_raw_stacks_have_all_samples(stacks: list[tuple[list[str], int]]) -> Non
             }
         ],
     }
-    # When written as raw lines / Then none is lost, and the outermost function stands first
     raw = raw_of(speedscope, RATE_PER_S)
     assert flames(raw.splitlines())[0] == sum(times for _, times in stacks)
     assert {line.rpartition(" ")[0] for line in raw.splitlines()} == {
@@ -227,14 +214,12 @@ def test_raw_stacks_have_all_samples(stacks: list[tuple[list[str], int]]) -> Non
     ],
 )
 def test_what_is_no_speedscope_file_is_refused(damaged: object) -> None:
-    # Given something else / When read / Then it is said
     with pytest.raises(BadInput):
         raw_of(damaged, RATE_PER_S)
 
 
 @pytest.mark.parametrize(("scope", "is_named"), [("2\n", True), ("0\n", False), ("", False)])
 def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool) -> None:
-    # Given a machine's rule / When py-spy was refused / Then what lifts it is named
     (tmp_path / "scope").write_text(scope)
     said = "\nError: Permission Denied: Try again\nmore\n"
     why = why_not_permitted(said, str(tmp_path / "scope"))
@@ -266,12 +251,10 @@ def folders(state_home: Path) -> list[Path]:
 
 @pytest.mark.usefixtures("busy")
 def test_this_process_is_looked_at(state_home: Path) -> None:
-    # Given a process at work / When it looks at itself
     try:
         profile = profile_itself(1, lambda: True)
     except TuiFsError as why:
         lacks(str(why))
-    # Then the function it is in was seen
     samples, rows = flames(profile.raw.splitlines(), 500)
     assert samples > 0
     assert any("be_busy" in row.function for row in rows)
@@ -283,31 +266,27 @@ def test_this_process_is_looked_at(state_home: Path) -> None:
 
 
 def test_a_look_that_nobody_wants_any_more_ends_and_leaves_nothing(state_home: Path) -> None:
-    # Given somebody who leaves at once / When this process is looked at for an hour
     if py_spy_path() is None:
         lacks("py-spy is not installed; enable it with: pip install py-spy")
     with pytest.raises(TuiFsError, match=r"interrupted"):
         profile_itself(3_600, lambda: False)
-    # Then it is over, and nothing is kept
     assert folders(state_home) == []
 
 
 def test_a_refusal_is_told_and_leaves_nothing(
     tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a py-spy that may not look
+    # A py-spy that may not look
     refused = tmp_path / "py-spy"
     refused.write_text("#!/bin/sh\necho 'Error: Permission Denied' >&2\nexit 1\n")
     refused.chmod(0o755)
     monkeypatch.setattr(pyspy, "py_spy_path", lambda: str(refused))
-    # When looked / Then it says why, and nothing is kept
     with pytest.raises(TuiFsError, match=r"may not look at tui-fs: Permission Denied\."):
         profile_itself(1, lambda: True)
     assert folders(state_home) == []
 
 
 def test_py_spy_looks_at_the_deletion(tmp_path: Path) -> None:
-    # Given a tree, and py-spy permitted to look at what it starts
     program = py_spy_path()
     if program is None:
         lacks("py-spy is not installed; enable it with: pip install py-spy")
@@ -321,14 +300,12 @@ def test_py_spy_looks_at_the_deletion(tmp_path: Path) -> None:
         place = tmp_path / step.key  # ext4 is slow where files were just deleted
         place.mkdir()
         many_directories(place / TREE, 200, 100)  # py-spy needs 50 ms until it looks
-        # When the step is done
         ((argv,),) = pipelines(step, tools, str(tmp_path / "kept"), (), "")
         done = subprocess.run(
             argv, cwd=place, capture_output=True, text=True, timeout=120, check=False
         )
         if "ermission" in done.stderr:
             lacks(f"py-spy may not look at its own child: {done.stderr}")
-        # Then the tree is gone and its files are there
         assert done.returncode == 0, done.stderr
         assert os.listdir(place) == []
         assert all((tmp_path / "kept" / name).stat().st_size for name in step.keeps)

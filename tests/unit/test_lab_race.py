@@ -59,9 +59,7 @@ def setting(target: str = "") -> Setting:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_every_strategy_has_a_tree_of_its_own(scale: Scale) -> None:
-    # Given no directory of a person's own / When asked what is done
     trials = EXPERIMENT.trials(scale, setting())
-    # Then every strategy deletes the same tree, and its calls are counted
     steps = [step for trial in trials for step in trial.steps]
     assert [step.key for step in steps] == list(STRATEGIES)
     assert {step.counting for step in steps} == {Counting.CALLS}
@@ -74,11 +72,9 @@ def test_every_strategy_has_a_tree_of_its_own(scale: Scale) -> None:
 
 
 def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:
-    # Given a directory with files in it
     many_directories(tmp_path / "own", 3, 5)
     (tmp_path / "own" / "with content").write_bytes(b"x" * 5_000)
     target = setting(str(tmp_path / "own"))
-    # When raced / Then the trees are as large, with contents at the published scale only
     small, published = (EXPERIMENT.trials(scale, target)[0].tree for scale in Scale)
     assert small is not None and published is not None
     there = sum(1 + len(files) for _, _, files in os.walk(tmp_path / "own"))
@@ -89,7 +85,7 @@ def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
 def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: StrategyName) -> None:
-    # Given what a step finds: a tree and an empty directory
+    # What a step finds: a tree and an empty directory
     for tool in STRATEGIES[name].tools:
         if tool == ENGINE:
             needs_engine()
@@ -97,7 +93,6 @@ def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: Str
             needs_tool(tool, tool)
     many_directories(tmp_path / TREE, 3, 5)
     (tmp_path / EMPTY).mkdir()
-    # When its commands run there
     trials = EXPERIMENT.trials(Scale.SMALL, setting())
     step = next(step for trial in trials for step in trial.steps if step.key == name)
     tools, _ = tools_of(STRATEGIES[name])
@@ -109,7 +104,6 @@ def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: Str
                 argv, cwd=tmp_path, input=before, capture_output=True, timeout=60, check=True
             )
             before = done.stdout
-    # Then the tree is gone
     assert os.listdir(tmp_path) == [EMPTY]
 
 
@@ -125,14 +119,12 @@ def test_the_commands_delete_the_tree_and_nothing_else(tmp_path: Path, name: Str
 def test_a_difference_counts_only_beyond_the_noise(
     rsync: tuple[float, ...], rm: tuple[float, ...], expected: Verdict
 ) -> None:
-    # Given times that lie apart, or overlap / When judged / Then overlapping ones tell nothing
     found = verdict(RSYNC_IS_FASTER, results_of({"rsync": rsync, "rm": rm}))
     assert found.verdict is expected
     assert ("noise" in found.why) == (expected is Verdict.UNTESTED)
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    # Given a race that only rm has run / When judged / Then no claim has a verdict
     alone = results_of({"rm": (1.0,)}, {"rm": unlinked(ENTRIES)})
     for claim in EXPERIMENT.claims:
         found = claim.judged(alone)
@@ -140,7 +132,6 @@ def test_what_was_not_measured_is_not_judged() -> None:
 
 
 def test_many_processes_are_slower_than_one() -> None:
-    # Given xargs far behind rm / When judged / Then it holds
     slow = results_of({"xargs": (3.0, 3.1), "rm": (1.0, 1.1)})
     assert verdict(ONE_RM_IS_FASTER, slow).verdict is Verdict.HOLDS
 
@@ -156,7 +147,6 @@ def test_many_processes_are_slower_than_one() -> None:
 def test_fewest_calls_and_least_time(
     seconds: dict[str, tuple[float, ...]], expected: Verdict
 ) -> None:
-    # Given rm with the fewest calls / When it is the fastest, or not / Then it is said
     calls = {"rm": unlinked(ENTRIES, 10), "find": unlinked(ENTRIES, 500)}
     found = verdict(FEWEST_IS_FASTEST, results_of(seconds, calls))
     assert found.verdict is expected
@@ -172,21 +162,18 @@ def test_fewest_calls_and_least_time(
     ],
 )
 def test_only_calls_that_succeed_remove(of_rsync: Calls, expected: Verdict) -> None:
-    # Given calls that fail besides / When judged / Then those that removed something count
     results = results_of({}, {"rm": unlinked(ENTRIES), "rsync": of_rsync})
     assert verdict(EACH_IS_REMOVED, results).verdict is expected
 
 
 @pytest.mark.parametrize(("slowest", "expected"), [(1.9, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
 def test_how_far_they_lie_apart(slowest: float, expected: Verdict) -> None:
-    # Given a slowest one / When judged / Then twice the time is no longer alike
     results = results_of({"rm": (1.0,), "find": (1.5,), "rmtree": (slowest,)})
     found = verdict(ALIKE, results)
     assert found.verdict is expected and "rmtree" in found.here
 
 
 def test_what_is_shown_is_ranked() -> None:
-    # Given three that ran / When shown / Then the fastest stands first, what did not run last
     results = results_of(
         {"rm": (2.0,), "find": (1.0,), "rmtree": (3.0,)},
         {"rm": unlinked(ENTRIES), "find": unlinked(ENTRIES, 9)},
@@ -202,6 +189,5 @@ def test_what_is_shown_is_ranked() -> None:
 
 
 def test_a_race_that_has_just_begun_can_be_shown() -> None:
-    # Given nothing yet / When shown / Then every strategy is named
     (table,) = [one for one in EXPERIMENT.views(results_of({})) if isinstance(one, TableView)]
     assert len(table.keys) == len(STRATEGIES)

@@ -9,7 +9,7 @@ from tui_fs.model.calls import CallCount, TraceSource
 
 
 def test_what_perf_does_not_count_is_not_told_as_none() -> None:
-    # Given calls counted by perf, which knows only some of them
+    # Calls counted by perf, which knows only some of them
     counted = StepCounted("rm", TraceSource.PERF, {"unlinkat": CallCount(10)})
     results = fold([began_of(plan("rm")), counted])
     # When asked for one that it knows, for one that it does not, and for the sum
@@ -22,7 +22,6 @@ def test_what_perf_does_not_count_is_not_told_as_none() -> None:
 
 
 def test_a_judge_that_cannot_reckon_makes_its_claim_untested() -> None:
-    # Given a claim whose judge divides by a time that is zero / When judged / Then untested
     claim = Claim("It is twice as fast.", "", lambda _: judged(1 / 0 > 2, ""))
     results = fold([began_of(plan("rm"))])
     assert claim.judged(results).verdict is Verdict.UNTESTED

@@ -33,9 +33,7 @@ def everywhere(tool: str, seconds: float) -> dict[str, tuple[float, ...]]:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_every_tool_deletes_every_tree(scale: Scale) -> None:
-    # Given a scale / When the trials are made
     *deleting, counting = EXPERIMENT.trials(scale, SETTING)
-    # Then each tool has each tree on each file system, made for it alone
     keys = [step.key for trial in deleting for step in trial.steps]
     assert len(keys) == len(set(keys)) == len(deleting)
     assert len({key.rsplit("-", 1)[1] for key in keys}) == 8
@@ -52,11 +50,9 @@ def test_every_tool_deletes_every_tree(scale: Scale) -> None:
 
 
 def test_ratios_are_of_medians_and_every_limit_counts() -> None:
-    # Given an engine that takes half of the time of rm everywhere
     rm, half = everywhere("rm", 2.0), everywhere("engine", 1.0)
     claims = ("In trees of many", "In one large", "Nowhere is it slower than rm")
     assert [judged(text, rm | half).verdict for text in claims[:2]] == [Verdict.HOLDS] * 2
-    # When it is slow once, in one place / Then the claim about all of them does not hold
     slow = {key_of(Place.XFS, "flat", "engine"): (1.0, 2.1, 2.2)}
     told = judged("Nowhere is it slower than rm", {**rm, **half, **slow})
     assert told.verdict is Verdict.DOES_NOT
@@ -64,7 +60,6 @@ def test_ratios_are_of_medians_and_every_limit_counts() -> None:
 
 
 def test_what_was_not_measured_is_no_verdict() -> None:
-    # Given the engine alone / When judged / Then nothing can be said
     alone = everywhere("engine", 1.0)
     assert judged("And nowhere slower than rmz", alone).verdict is Verdict.UNTESTED
     assert judged("With sizes it counts", {"count-engine": (1.0,)}).verdict is Verdict.UNTESTED
@@ -72,10 +67,9 @@ def test_what_was_not_measured_is_no_verdict() -> None:
 
 
 def test_counting_is_compared_with_the_fastest() -> None:
-    # Given three others that count, and one that counts names only
+    # Three others that count, and one that counts names only
     others = {"count-du": (2.0,), "count-ncdu": (1.0, 9.0, 1.2), "count-gdu": (1.5,)}
     times = {**others, "count-find": (0.1,)}
-    # When the engine takes half of the fastest, or a little more / Then it is told
     half = judged("With sizes it counts", {**times, "count-engine": (0.6,)})
     assert (half.verdict, half.here) == (Verdict.HOLDS, "0.50 of ncdu")
     more = judged("With sizes it counts", {**times, "count-engine": (0.7,)})
@@ -87,10 +81,8 @@ def test_counting_is_compared_with_the_fastest() -> None:
 
 
 def test_the_engine_is_given_the_tree_and_nothing_else() -> None:
-    # Given all steps / When those of the engine are looked at
     steps = [s for one in EXPERIMENT.trials(Scale.SMALL, SETTING) for s in one.steps]
     ours = {s.commands for s in steps if s.key.endswith("-engine")}
-    # Then it deletes the tree, or counts it
     assert {argv for (((argv,),),) in [(c,) for c in ours]} == {
         (ENGINE, "delete", "--pin", "{pin}", "--", "{tree}"),
         (ENGINE, "survey", "--", "{tree}"),

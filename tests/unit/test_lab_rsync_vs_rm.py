@@ -52,13 +52,11 @@ def claim(beginning: str) -> Claim:
     [(Scale.SMALL, (FEW, MANY)), (Scale.PUBLISHED, (FEW, MANY, MORE))],
 )
 def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -> None:
-    # Given a scale / When asked what is done
     trials, steps = (
         EXPERIMENT.trials(scale, SETTING),
         lab_results.steps_of(EXPERIMENT, scale, SETTING),
     )
 
-    # Then every step has a tree of its own, of the size that its key says
     assert len(trials) == len(steps) == 3 * len(sizes) + 2 * (len(sizes) - 1)
     for files in sizes:
         for name in ("rm-all", "rm-tree", "rsync"):
@@ -71,7 +69,6 @@ def test_each_way_has_trees_of_each_size(scale: Scale, sizes: tuple[int, ...]) -
 
 
 def test_what_the_text_has_tables_of_is_counted_with_times() -> None:
-    # Given both scales / When asked / Then the tables' steps are there, with the time in calls
     for scale in Scale:
         steps = lab_results.steps_of(EXPERIMENT, scale, SETTING)
         for one in EXPERIMENT.published_calls:
@@ -85,7 +82,6 @@ def test_what_the_text_has_tables_of_is_counted_with_times() -> None:
     [(f"rm-all-{FEW}", 62, 3), (f"rsync-{FEW}", 365, 25), (RM, 20_063, 3), (RSYNC, 20_374, 25)],
 )
 def test_the_tables_add_up_to_the_texts_totals(files: str, calls: int, errors: int) -> None:
-    # Given a table / When added up / Then it is the total below it, and the figure that is told
     [table] = [one.calls for one in EXPERIMENT.published_calls if one.key == files]
     assert sum(row[0] for row in table.values()) == calls
     assert sum(row[1] for row in table.values()) == errors
@@ -94,7 +90,6 @@ def test_the_tables_add_up_to_the_texts_totals(files: str, calls: int, errors: i
 
 
 def test_the_times_in_the_tables_add_up() -> None:
-    # Given the tables / When their seconds are added up / Then they are the text's
     totals = [
         sum(row[2] or 0.0 for row in one.calls.values()) for one in EXPERIMENT.published_calls
     ]
@@ -103,7 +98,6 @@ def test_the_times_in_the_tables_add_up() -> None:
 
 @pytest.mark.parametrize(("files", "reads"), [(0, 2), (10, 2), (1_022, 2), (1_023, 3), (MANY, 11)])
 def test_reads_are_what_the_buffer_needs(files: int, reads: int) -> None:
-    # Given so many names of 32 bytes / When read / Then in so many calls, the last one empty
     assert directory_reads(files) == reads
 
 
@@ -125,7 +119,6 @@ DOES_NOT = (
 
 
 def test_the_texts_own_counts_bear_it_out() -> None:
-    # Given the counts of the text / When judged / Then its claims hold, and the rumours do not
     results = results_of(as_published())
     for beginning in HOLDS:
         assert claim(beginning).judged(results).verdict is Verdict.HOLDS, beginning
@@ -147,7 +140,6 @@ def test_the_texts_own_counts_bear_it_out() -> None:
     ],
 )
 def test_other_counts_refute_it(beginning: str, key: str, name: str, count: CallCount) -> None:
-    # Given one count that is another one / When judged / Then that claim does not hold
     counts = as_published()
     counts[key][name] = count
     judgement = claim(beginning).judged(results_of(counts))
@@ -164,7 +156,6 @@ def test_other_counts_refute_it(beginning: str, key: str, name: str, count: Call
     ],
 )
 def test_the_rumours_can_hold(beginning: str, name: str) -> None:
-    # Given an rsync that does without the call / When judged / Then what is said of it holds
     counts = as_published()
     del counts[RSYNC][name]
     assert claim(beginning).judged(results_of(counts)).verdict is Verdict.HOLDS
@@ -182,7 +173,6 @@ FAST, SLOW = (0.10, 0.11, 0.12), (0.20, 0.21, 0.22)
     ],
 )
 def test_times_decide_unless_they_overlap(beginning: str, fast: str, slow: str) -> None:
-    # Given times apart, the other way round, and mixed / When judged / Then each has its verdict
     def verdict(of_fast: tuple[float, ...], of_slow: tuple[float, ...]) -> Verdict:
         results = results_of(seconds={fast: of_fast, slow: of_slow})
         return claim(beginning).judged(results).verdict
@@ -193,11 +183,9 @@ def test_times_decide_unless_they_overlap(beginning: str, fast: str, slow: str) 
 
 
 def test_rsync_has_to_be_faster_with_more_files_too() -> None:
-    # Given an rsync that is faster with 10,000 files and slower with 100,000
     rm, rsync = f"rm-all-{MORE}", f"rsync-{MORE}"
     seconds = {RSYNC: FAST, RM: SLOW, rsync: SLOW, rm: FAST}
 
-    # When judged / Then it does not hold, and both are told
     judgement = claim("rsync is faster than rm").judged(
         results_of(seconds=seconds, scale=Scale.PUBLISHED)
     )
@@ -207,7 +195,6 @@ def test_rsync_has_to_be_faster_with_more_files_too() -> None:
 
 
 def test_what_was_not_measured_is_untested() -> None:
-    # Given nothing measured / When judged / Then no claim is decided, and each says why
     for one in EXPERIMENT.claims:
         judgement = one.judged(results_of())
         assert judgement.verdict is Verdict.UNTESTED
@@ -222,7 +209,6 @@ def test_what_was_not_measured_is_untested() -> None:
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_views_show_steps_that_exist(scale: Scale) -> None:
-    # Given a run at a scale / When its views are asked for / Then they name steps of it only
     results = results_of(scale=scale)
     for view in EXPERIMENT.views(results):
         keys = getattr(view, "keys", ())
@@ -232,5 +218,4 @@ def test_views_show_steps_that_exist(scale: Scale) -> None:
 
 
 def test_the_published_totals_are_calls() -> None:
-    # Given the published figures / When looked at / Then they are what the views compare
     assert {one.measure for one in EXPERIMENT.published} == {Measure.CALLS}

@@ -33,51 +33,41 @@ __all__ = ["place"]
 
 
 def test_the_trials_alternate_and_each_has_its_rounds(place: Path) -> None:
-    # Given a trial of three rounds and one of two / When done
     first = Trial((Step("first", "first", RM),), Files(), rounds=3)
     second = Trial((Step("second", "second", RM),), Files(), rounds=2)
     events = done(place, first, second)
-    # Then they take turns, none always before the other, and nothing is left
     assert ran(events) == ["first", "second", "second", "first", "first"]
     assert os.listdir(place) == []
 
 
 def test_progress_goes_from_nothing_to_nearly_all_and_never_back(place: Path) -> None:
-    # Given two trials / When done
     steps = (Step("list", "list", ((("ls", "{tree}"),),)), Step("rm", "rm", RM))
     events = done(place, Trial(steps, Files(), rounds=3), Trial((replace(steps[1], key="2"),)))
-    # Then the share that is done grows
     shares = [one.done for one in events if isinstance(one, Progressed)]
     assert shares == sorted(shares)
     assert shares[0] == 0.0 and 0.5 < shares[-1] <= 1.0
 
 
 def test_steps_of_a_trial_work_on_one_tree_one_after_the_other(place: Path) -> None:
-    # Given a step that adds a file, one that counts and one that deletes
     steps = (
         Step("add", "add", ((("touch", "{tree}/more"),),)),
         Step("count", "count", ((("find", "{tree}"), ("wc", "-l")),)),
         Step("delete", "delete", RM),
     )
-    # When done twice / Then the tree was made anew for each round
     results = results_of(done(place, Trial(steps, Files(), rounds=2)))
     assert [run.output for run in results.measured["count"].runs] == ["5", "5"]
 
 
 def test_a_star_stands_for_all_names_in_the_tree_and_the_commands_run_there(place: Path) -> None:
-    # Given a step that names everything in the tree
     named = Step("names", "names", ((("echo", "*"),),), is_in_tree=True)
-    # When done / Then it got the names, sorted, and nothing was split at the spaces
     results = results_of(done(place, Trial((named,), Files(), rounds=1)))
     assert results.measured["names"].runs[0].output == "file 0 file 1 file 2"
     assert results.plan("names").commands == ("cd tree; echo *",)
 
 
 def test_words_stand_for_paths_and_tools(place: Path) -> None:
-    # Given a step that uses all of them
     words = ("{empty}", "{out}", "{path:true}", "{}", "{tree}/x")
     step = Step("words", "words", ((("echo", *words),),))
-    # When done / Then each stands for what it says
     results = results_of(done(place, Trial((step,), rounds=1)))
     found = results.measured["words"].runs[0].output.split(" ")
     assert found[0] == "empty" and found[1] == str(place.parent / "kept")
@@ -86,13 +76,11 @@ def test_words_stand_for_paths_and_tools(place: Path) -> None:
 
 
 def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(place: Path) -> None:
-    # Given a step that fails before another one, and a trial beside it
     bad = Step("bad", "bad", ((("rm", "{tree}/nothing"),),))
     after = Step("after", "after", RM)
     good = Trial((Step("good", "good", RM),), Files(), rounds=2)
-    # When done
     events = done(place, Trial((bad, after), Files(), rounds=2), good)
-    # Then the failure is told once, what comes after is not measured, the other one is
+    # The failure is told once, what comes after is not measured, the other one is
     (failed,) = [one for one in events if isinstance(one, StepFailed)]
     assert failed.key == "bad" and "status 1" in failed.why and "No such file" in failed.why
     assert ran(events) == ["good", "good"]
@@ -100,14 +88,12 @@ def test_what_fails_is_told_with_the_tools_own_words_and_ends_its_trial_only(pla
 
 
 def test_steps_that_only_look_do_not_depend_on_each_other(place: Path) -> None:
-    # Given a tool that is not there, a step that fails and one that does not
+    # A tool that is not there, a step that fails and one that does not
     absent = Step("absent", "absent", ((("no-such-tool", "{tree}"),),))
     bad = Step("bad", "bad", ((("ls", "{tree}/nothing"),),))
     good = Step("good", "good", ((("ls", "{tree}"),),))
     trial = Trial((absent, bad, good), Files(), rounds=2, is_reading=True)
-    # When done
     events = done(place, trial)
-    # Then the last one is measured in both rounds, and what failed is told once
     assert ran(events) == ["good", "good"]
     assert [one.key for one in events if isinstance(one, StepFailed)] == ["bad"]
     whys = {key: one.why_not for key, one in results_of(events).measured.items()}
@@ -115,18 +101,14 @@ def test_steps_that_only_look_do_not_depend_on_each_other(place: Path) -> None:
 
 
 def test_a_status_that_is_expected_is_no_failure(place: Path) -> None:
-    # Given a step that is expected to end with 1 / When done / Then it was measured
     step = Step("false", "false", ((("false",),),), expects=frozenset({1}))
     assert ran(done(place, Trial((step,), rounds=1))) == ["false"]
 
 
 def test_what_is_counted_runs_once_more_without_being_timed(place: Path) -> None:
-    # Given a step whose calls are counted
     needs_root("counting system calls")
     step = Step("rm", "rm", RM, counting=Counting.CALLS)
-    # When done in two rounds
     events = done(place, Trial((step,), Files(), rounds=2))
-    # Then it was counted once, first, and timed twice
     (counted,) = [one for one in events if isinstance(one, StepCounted)]
     assert counted.calls["unlinkat"].calls == 4
     assert events.index(counted) < min(
@@ -136,21 +118,18 @@ def test_what_is_counted_runs_once_more_without_being_timed(place: Path) -> None
 
 
 def test_a_pinned_step_has_one_processor_and_the_next_one_all(place: Path) -> None:
-    # Given a step on one processor between two others
     count = ((("nproc",),),)
     steps = (
         Step("before", "", count),
         Step("pinned", "", count, is_pinned=True),
         Step("after", "", count),
     )
-    # When done / Then it alone sees one
     results = results_of(done(place, Trial(steps, rounds=1)))
     seen = [results.measured[key].runs[0].output for key in ("before", "pinned", "after")]
     assert seen == [str(len(os.sched_getaffinity(0))), "1", seen[0]]
 
 
 def test_a_file_that_is_left_is_looked_at(place: Path) -> None:
-    # Given a step that leaves a sparse file / When done / Then its sizes are told
     step = Step("sparse", "", ((("truncate", "-s", "1M", "big"),),), leaves="big")
     left = results_of(done(place, Trial((step,), rounds=1))).left("sparse")
     assert (left.apparent_bytes, left.allocated_bytes) == (1 << 20, 0)
@@ -159,7 +138,6 @@ def test_a_file_that_is_left_is_looked_at(place: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("kind", (Place.TMPFS, Place.EXT4, Place.XFS, Place.BTRFS))
 def test_a_file_system_made_for_it_is_gone_afterwards(place: Path, kind: Place) -> None:
-    # Given a trial on a file system of its own
     needs_root("mounting")
     where = Step("where", "", ((("stat", "-f", "-c", "%T", "{tree}"),),))
     trial = Trial((where, Step("rm", "", RM)), Files(), kind, rounds=1)
@@ -168,7 +146,6 @@ def test_a_file_system_made_for_it_is_gone_afterwards(place: Path, kind: Place) 
         results = results_of(done(place, trial))
         return [results.measured["where"].runs[0].output, results.plan("where").place]
 
-    # When done / Then the tree lay there, and nothing of it is left
     named = {"ext4": "ext2/ext3"}.get(kind.value, kind.value)
     assert told_by_child(use) == [named, kind.value]
     assert os.listdir(place) == []
@@ -199,7 +176,6 @@ print(struct.unpack_from("=I", extent, 72)[0] & 4 != 0)
 def test_a_tree_is_on_its_disk_before_the_steps_if_they_want_so(
     place: Path, is_settled: bool
 ) -> None:
-    # Given a file that was just written
     needs_root("mounting")
     looking = Step("look", "", ((("python", "-c", HAS_NO_PLACE),),))
     trial = Trial((looking,), Written(), Place.EXT4, rounds=1, is_settled=is_settled)
@@ -208,7 +184,6 @@ def test_a_tree_is_on_its_disk_before_the_steps_if_they_want_so(
         results = results_of(done(place, trial))
         return [results.measured["look"].runs[0].output, results.plan("look").tree]
 
-    # When a step looks at it / Then it has its place if that was asked for, and it is said so
     words = "three files, written to the disk" if is_settled else "three files"
     assert told_by_child(use) == [str(not is_settled), words]
 
@@ -225,7 +200,6 @@ def sentinel(place: Path) -> Iterator[Sentinel]:
 def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
     place: Path, sentinel: Sentinel, asked: int
 ) -> None:
-    # Given a run that is to end when it asks for the nth time whether it goes on
     del sentinel
     before = set(os.listdir(place))
     left = asked
@@ -237,33 +211,29 @@ def test_a_run_that_is_ended_at_any_moment_leaves_nothing(
             raise Stopped
 
     slow = Step("slow", "", ((("sleep", "0.5"),), (("find", "{tree}"),)))
-    # When it ends so / Then nothing of it is left
     with pytest.raises(Stopped):
         done(place, Trial((slow, Step("rm", "", RM)), Files(), rounds=4), goes_on=goes_on)
     assert set(os.listdir(place)) == before
 
 
 def test_a_step_that_fails_in_a_later_round_is_not_measured(place: Path) -> None:
-    # Given a step that can be done once only, beside the place
+    # A step that can be done once only, beside the place
     once = place.parent / "kept" / "once"
     step = Step("once", "", ((("mkdir", str(once)),),))
-    # When done in two rounds / Then what it took the first time is not told
     results = results_of(done(place, Trial((step,), rounds=2)))
     assert not results.has("once")
     assert "mkdir ended with status 1" in results.measured["once"].failed
 
 
 def test_a_failing_program_before_the_last_of_a_pipeline_is_a_failure(place: Path) -> None:
-    # Given a find that fails, whose output is counted by one that does not
+    # A find that fails, whose output is counted by one that does not
     pipeline = (("find", "{tree}/nothing"), ("wc", "-l"))
     step = Step("find", "", (pipeline,))
-    # When done / Then it is told
     results = results_of(done(place, Trial((step,), rounds=1)))
     assert "find ended with status 1" in results.measured["find"].failed
 
 
 def test_who_writes_to_one_that_has_read_enough_has_not_failed(place: Path) -> None:
-    # Given a program that is ended by a closed pipe / When done / Then that is no failure
     step = Step("head", "", ((("yes",), ("head", "-n", "1")),))
     assert ran(done(place, Trial((step,), rounds=1))) == ["head"]
 
@@ -272,7 +242,6 @@ def test_who_writes_to_one_that_has_read_enough_has_not_failed(place: Path) -> N
 def test_where_a_source_cannot_count_the_next_one_does(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a bpftrace that cannot start
     needs_root("counting system calls")
 
     def broken(*_: object) -> None:
@@ -280,7 +249,6 @@ def test_where_a_source_cannot_count_the_next_one_does(
 
     monkeypatch.setattr("tui_fs.tracing.bpf.Bpftrace.prepare", broken)
     step = Step("rm", "rm", RM, counting=Counting.CALLS)
-    # When counted / Then strace has done it
     events = done(place, Trial((step,), Files(), rounds=1))
     (counted,) = [one for one in events if isinstance(one, StepCounted)]
     assert counted.source is TraceSource.STRACE
@@ -291,12 +259,10 @@ def test_where_a_source_cannot_count_the_next_one_does(
 def test_what_cannot_be_counted_is_timed_all_the_same(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given that nothing may count
     needs_root("counting system calls")
 
     monkeypatch.setattr("tui_fs.lab.runner.open_source", _only_off)
     step = Step("rm", "rm", RM, counting=Counting.CALLS)
-    # When done / Then it is timed, and why it was not counted is told
     events = done(place, Trial((step,), Files(), rounds=2))
     assert ran(events) == ["rm", "rm"]
     (noted,) = [one for one in events if isinstance(one, Noted)]

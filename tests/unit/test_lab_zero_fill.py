@@ -74,9 +74,8 @@ def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
     ],
 )
 def test_each_way_is_a_trial_of_its_own(scale: Scale, is_root: bool, places: list[Place]) -> None:
-    # Given a scale, and root or not / When the trials are made
     made = trials(scale, is_root=is_root)
-    # Then each place has all five ways, no key comes twice, and only one place is counted
+    # Each place has all five ways, no key comes twice, and only one place is counted
     assert [one.place for one in made] == [place for place in places for _ in WAYS]
     keys = [step.key for one in made for step in one.steps]
     assert len(set(keys)) == len(keys)
@@ -86,9 +85,7 @@ def test_each_way_is_a_trial_of_its_own(scale: Scale, is_root: bool, places: lis
 
 @pytest.mark.parametrize(("scale", "size_bytes"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
 def test_a_way_needs_room_for_one_file(scale: Scale, size_bytes: int) -> None:
-    # Given a scale / When the trials are made
     made = trials(scale, is_root=True)
-    # Then each needs the size of its file, and a single block of dd that much memory
     assert {one.disk_bytes for one in made} == {size_bytes}
     in_memory = {one.steps[0].key for one in made if one.memory_bytes}
     assert all("dd-one-block" in key for key in in_memory)
@@ -97,17 +94,14 @@ def test_a_way_needs_room_for_one_file(scale: Scale, size_bytes: int) -> None:
 
 @pytest.mark.parametrize(("scale", "size"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
 def test_all_ways_make_a_file_of_one_size(scale: Scale, size: int) -> None:
-    # Given the first command of each way
     factors = {"M": MIB, "G": GIB}
     head, dd_4m, dd_one, truncate, fallocate = (
         one.steps[0].commands[0][0] for one in trials(scale)
     )
 
-    # When the sizes in it are read
     def read(text: str) -> int:
         return int(text[:-1]) * factors[text[-1]]
 
-    # Then they are the same
     assert read(head[2].split()[3]) == size
     for dd in (dd_4m, dd_one):
         assert read(dd[3].removeprefix("bs=")) * int(dd[4].removeprefix("count=")) == size
@@ -115,41 +109,33 @@ def test_all_ways_make_a_file_of_one_size(scale: Scale, size: int) -> None:
 
 
 def test_every_file_is_deleted_before_the_next_is_made() -> None:
-    # Given all steps of a way / When they are read in their order
     for trial in trials(Scale.SMALL):
         exists = False
         for step in trial.steps:
             is_deleting = step.commands[0][0][0] == "rm"
             is_reading = step.commands[0][0][0] == "cmp"
-            # Then a file is there when it is read or deleted, and none when it is made
             assert exists is (is_deleting or is_reading)
             exists = not is_deleting
         assert not exists
 
 
 def test_without_cmp_nothing_is_read_and_the_rest_is_done() -> None:
-    # Given a machine without cmp / When the trials are made
     made = trials(Scale.SMALL, without="cmp")
-    # Then all but the reading is there
     with_cmp = {step.key for one in trials(Scale.SMALL) for step in one.steps}
     keys = {step.key for one in made for step in one.steps}
     assert with_cmp - keys == {"truncate-read", "fallocate-read"}
 
 
 def test_published_figures_and_views_are_of_steps_there_are() -> None:
-    # Given all steps at the published scale, and those of a small run
     keys = {step.key for one in trials(Scale.PUBLISHED, is_root=True) for step in one.steps}
     results = results_of()
-    # When published figures and views are looked through / Then every key is known
     assert {one.key for one in EXPERIMENT.published} <= keys
     shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
     assert shown == set(results.measured)
 
 
 def test_nothing_measured_leaves_every_claim_untested() -> None:
-    # Given a run that has only begun / When the claims are judged
     verdicts = {claim.judged(results_of()).verdict for claim in EXPERIMENT.claims}
-    # Then none holds and none fails
     assert verdicts == {Verdict.UNTESTED}
 
 
@@ -169,9 +155,7 @@ def test_times_are_the_same_when_close_or_overlapping(
     all_alike: Verdict,
     blocks_alike: Verdict,
 ) -> None:
-    # Given times of the three writers with sync / When the claims are judged
     results = results_of(seconds=synced(head, dd_4m, dd_one))
-    # Then close medians and overlapping runs count as the same
     assert verdict(SAME, results) is all_alike
     assert verdict(BLOCKS, results) is blocks_alike
 
@@ -180,10 +164,8 @@ def test_times_are_the_same_when_close_or_overlapping(
     ("unsynced_s", "expected"), [(0.5, Verdict.HOLDS), (3.9, Verdict.DOES_NOT)]
 )
 def test_sync_takes_most_of_the_time(unsynced_s: float, expected: Verdict) -> None:
-    # Given 4 s with sync / When one of the writers takes this long without
     seconds = {**synced((4.0,), (4.0,), (4.0,)), "head": (0.5,), "dd-4m": (unsynced_s,)}
     results = results_of(seconds={**seconds, "dd-one-block": (0.5,)})
-    # Then all must end long before
     assert verdict(LONG_BEFORE, results) is expected
 
 
@@ -198,7 +180,6 @@ def test_sync_takes_most_of_the_time(unsynced_s: float, expected: Verdict) -> No
 def test_dd_waits_if_it_makes_a_call_that_waits(
     head: dict[str, int], dd: dict[str, int], expected: Verdict
 ) -> None:
-    # Given counted calls / When the claim is judged / Then a waiting call of dd alone counts
     results = results_of(calls={"head": head, "dd-4m": dd, "dd-one-block": dd})
     assert verdict(DD_WAITS, results) is expected
 
@@ -214,7 +195,6 @@ def test_dd_waits_if_it_makes_a_call_that_waits(
     ],
 )
 def test_pieces_of_head_follow_from_its_writes(writes: int, expected: Verdict) -> None:
-    # Given 64 MiB and so many calls of write / When judged / Then 8 or 4 KiB each hold
     results = results_of(
         calls={"head": {"read": 1, "write": writes}},
         states={"head-synced": FileState(64 * MIB, 64 * MIB, 1)},
@@ -226,10 +206,9 @@ def test_pieces_of_head_follow_from_its_writes(writes: int, expected: Verdict) -
     ("allocated_bytes", "is_sparse"), [(0, True), (60 * MIB, True), (64 * MIB, False)]
 )
 def test_a_file_is_sparse_when_blocks_are_missing(allocated_bytes: int, is_sparse: bool) -> None:
-    # Given files of 64 MiB with so much allocated, where extents are not told
+    # Files of 64 MiB with so much allocated, where extents are not told
     state = FileState(64 * MIB, allocated_bytes, None)
     results = results_of(states={f"{key}-synced": state for key in WAYS})
-    # When judged / Then truncate's and fallocate's are sparse, or those of head and dd are not
     expected = Verdict.HOLDS if is_sparse else Verdict.DOES_NOT
     assert verdict(TRUNCATE, results) is verdict(FALLOCATE, results) is expected
     assert (verdict(ALLOCATED, results) is Verdict.HOLDS) is not is_sparse
@@ -243,7 +222,6 @@ _MADE = ("head-synced", "truncate-synced", "fallocate-synced")
     [("", Verdict.HOLDS), ("zeros /dev/zero differ: byte 1, line 1", Verdict.DOES_NOT)],
 )
 def test_reading_gives_zeros_if_cmp_says_nothing(output: str, expected: Verdict) -> None:
-    # Given what cmp has printed on the second file / When judged / Then silence means zeros
     results = results_of(
         seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)},
         outputs={"fallocate-read": output},
@@ -253,16 +231,14 @@ def test_reading_gives_zeros_if_cmp_says_nothing(output: str, expected: Verdict)
 
 
 def test_reading_a_file_that_is_too_short_is_no_proof() -> None:
-    # Given that one file ended before the others, which cmp does not print / When judged
     short = {**dict.fromkeys(_MADE, FileState(64 * MIB, 0, None))}
     short["truncate-synced"] = FileState(MIB, 0, None)
     results = results_of(seconds={"truncate-read": (0.1,), "fallocate-read": (0.1,)}, states=short)
-    # Then it does not hold
+    # It does not hold
     assert verdict(ZEROS, results) is Verdict.DOES_NOT
 
 
 def test_reading_one_of_two_files_is_not_enough() -> None:
-    # Given that one file was read only / When judged / Then the claim is untested
     assert verdict(ZEROS, results_of(seconds={"truncate-read": (0.1,)})) is Verdict.UNTESTED
 
 
@@ -270,10 +246,8 @@ def test_reading_one_of_two_files_is_not_enough() -> None:
     ("fallocate_s", "expected"), [(2.0, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)]
 )
 def test_made_at_once_means_long_before_the_writers(fallocate_s: float, expected: Verdict) -> None:
-    # Given 4 s for writing / When the slower of the two takes this long
     results = results_of(
         seconds=synced((4.0,), (4.1,), (4.2,), (0.01,), (fallocate_s,)),
         states={"head-synced": FileState(64 * MIB, 64 * MIB, 1)},
     )
-    # Then it is judged by the faster writer
     assert verdict(AT_ONCE, results) is expected

@@ -48,10 +48,9 @@ def is_open(directory: Path) -> bool:
 def test_a_named_entry_with_write_access_counts(
     directory: Path, tag: int, identifier: int, permissions: int, mask: int, expected: bool
 ) -> None:
-    # Given a directory of a private group / When a list is added
     assert not is_open(directory)
     grant(directory, tag, identifier, permissions, mask)
-    # Then others may write only if an entry grants it to them and the mask permits it
+    # Others may write only if an entry grants it to them and the mask permits it
     assert is_open(directory) is expected
     status = os.lstat(directory)
     assert protects_new_entries(status, DAEMON, str(directory)) is not expected
@@ -70,17 +69,15 @@ def test_a_named_entry_with_write_access_counts(
 def test_a_list_that_cannot_be_read_is_assumed_to_grant_write_access(
     directory: Path, monkeypatch: pytest.MonkeyPatch, number: int, expected: bool
 ) -> None:
-    # Given a file system that answers with an error / When asked
     def getxattr(*_: object, **__: object) -> bytes:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "getxattr", getxattr)
-    # Then only "there is none" means none
+    # Only "there is none" means none
     assert is_open(directory) is expected
 
 
 def test_the_list_of_a_descriptor_is_read(directory: Path) -> None:
-    # Given an open directory with a list / When read / Then it is that of the path
     grant(directory, NAMED_USER, NOBODY)
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -91,5 +88,4 @@ def test_the_list_of_a_descriptor_is_read(directory: Path) -> None:
 
 @pytest.mark.parametrize("value", [b"", b"\x02", b"\x03\0\0\0", acl(NAMED_USER, 1)[:-1]])
 def test_a_malformed_list_is_unknown(value: bytes) -> None:
-    # Given an attribute of another form / When parsed / Then it is unknown
     assert parse(value) is None

@@ -56,33 +56,28 @@ def account() -> pwd.struct_passwd:
 
 
 def test_the_user_of_this_process_is_named() -> None:
-    # Given this process / When asked / Then its uid and the name of that
     found = here()
     assert found.uid == os.getuid()
     assert found.user == pwd.getpwuid(os.getuid()).pw_name
 
 
 def test_a_uid_without_an_account_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a process whose uid has no name / When asked / Then the number stands for it
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_123)
     assert (here().uid, here().user) == (4_000_000_123, "4000000123")
 
 
 def test_nothing_known_is_empty() -> None:
-    # Given no login, no environment, no terminal / When asked / Then nothing is made up
     found = here()
     assert (found.login_user, found.sudo_user, found.ssh_connection, found.terminal) == ("",) * 4
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
 def test_who_logged_in_is_named(tmp_path: Path, end: bytes) -> None:
-    # Given the loginuid of an account / When asked / Then its name
     known = account()
     assert login_user(tmp_path, str(known.pw_uid).encode() + end) == known.pw_name
 
 
 def test_a_login_without_an_account_is_its_number(tmp_path: Path) -> None:
-    # Given the loginuid of no account / When asked / Then the number
     assert login_user(tmp_path, b"4000000123") == "4000000123"
 
 
@@ -100,12 +95,10 @@ def test_a_login_without_an_account_is_its_number(tmp_path: Path) -> None:
     ],
 )
 def test_an_unset_or_odd_loginuid_names_nobody(tmp_path: Path, content: bytes) -> None:
-    # Given (uid_t) -1 or something that is no uid / When asked / Then nobody
     assert login_user(tmp_path, content) == ""
 
 
 def test_an_unreadable_loginuid_names_nobody(tmp_path: Path) -> None:
-    # Given a directory in its place / When asked / Then nobody, and no exception
     assert here(loginuid_path=str(tmp_path)).login_user == ""
 
 
@@ -121,39 +114,33 @@ def test_an_unreadable_loginuid_names_nobody(tmp_path: Path) -> None:
     ],
 )
 def test_sudo_comes_before_doas(environ: dict[str, str], expected: str) -> None:
-    # Given what sudo or doas left / When asked / Then who called it
     assert here(environ).sudo_user == expected
 
 
 def test_the_connection_is_kept_exactly() -> None:
-    # Given a connection with bytes that no terminal should see / When asked / Then unchanged
     value = "2001:db8::1 50022 \x1b[2J\n\udcff 22"
     assert here({"SSH_CONNECTION": value}).ssh_connection == value
 
 
 @pytest.mark.parametrize("name", ["SUDO_USER", "DOAS_USER", "SSH_CONNECTION"])
 def test_an_endless_variable_is_cut(name: str) -> None:
-    # Given a megabyte / When asked / Then its first 256 characters
     found = here({name: "ab" * 500_000})
     assert "ab" * (MAX_CHARACTERS // 2) in (found.sudo_user, found.ssh_connection)
 
 
 def test_the_first_terminal_is_named(terminal: int) -> None:
-    # Given a file and then a terminal / When asked / Then the terminal
     with open(os.devnull, "rb") as no_terminal:
         found = here(descriptors=(no_terminal.fileno(), terminal))
     assert found.terminal == os.ttyname(terminal)
 
 
 def test_no_terminal_is_empty() -> None:
-    # Given a file and a descriptor that is closed / When asked / Then none
     with open(os.devnull, "rb") as no_terminal:
         number = no_terminal.fileno()
     assert here(descriptors=(number,)).terminal == ""
 
 
 def test_the_real_process_can_be_asked() -> None:
-    # Given the real environment and kernel / When asked / Then an answer, whatever it is
     assert current_caller().uid == os.getuid()
 
 
@@ -162,12 +149,9 @@ def test_the_real_process_can_be_asked() -> None:
     st.integers(-(2**63), 2**63),
 )
 def test_a_requester_is_carried_inside_a_plan(requester: CallerIdentity, number: int) -> None:
-    # Given a dataclass that holds a requester, half characters among its text
     holder = Holder(requester, number)
-    # When written as JSON and read back / Then it is the same
     assert decode(Holder, json.loads(json.dumps(encode(holder)))) == holder
 
 
 def test_nobody_is_carried_too() -> None:
-    # Given no requester / When written and read / Then none
     assert decode(Holder, encode(Holder(None, 1))) == Holder(None, 1)

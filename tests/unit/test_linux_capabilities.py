@@ -8,11 +8,10 @@ from tui_fs.linux.capabilities import Capability, missing_capabilities, user_nam
 
 
 def test_capabilities_are_read_bit_by_bit(tmp_path: Path) -> None:
-    # Given the status of a process in a usual container, and one that does not tell
+    # The status of a process in a usual container, and one that does not tell
     status = tmp_path / "status"
     status.write_text("Name:\tx\nCapPrm:\tffffffffffffffff\nCapEff:\t00000000a80425fb\n")
     asked = (Capability.DAC_OVERRIDE, Capability.SYS_ADMIN, Capability.PERFMON)
-    # When asked / Then those whose bit is not set are missing
     missing = missing_capabilities(*asked, status=str(status))
     assert missing == (Capability.SYS_ADMIN, Capability.PERFMON)
     status.write_text("Name:\tx\n")
@@ -32,7 +31,6 @@ def test_capabilities_are_read_bit_by_bit(tmp_path: Path) -> None:
 def test_a_user_namespace_is_known_by_its_mapping(
     tmp_path: Path, content: str, expected: str | None
 ) -> None:
-    # Given a mapping / When asked / Then only that of all ids to themselves is the first namespace
     (tmp_path / "uid_map").write_text(content)
     assert user_namespace(str(tmp_path / "uid_map")) == expected
     assert user_namespace(str(tmp_path / "missing")) is None

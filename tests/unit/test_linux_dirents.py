@@ -27,7 +27,6 @@ def all_of(directory: Path) -> list[Dirent]:
 
 
 def test_names_kinds_and_inodes_are_those_of_scandir(tmp_path: Path) -> None:
-    # Given a directory with all kinds of names / When read / Then nothing is missing or changed
     (tmp_path / "directory").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("directory")
@@ -45,7 +44,6 @@ def test_names_kinds_and_inodes_are_those_of_scandir(tmp_path: Path) -> None:
 
 
 def test_more_names_than_a_buffer_holds_are_each_read_once(tmp_path: Path) -> None:
-    # Given more than one buffer / When read / Then every name once, and an empty one has an end
     flat(tmp_path / "many", 3_000)
     (tmp_path / "none").mkdir()
     names = [one.name for one in all_of(tmp_path / "many")]
@@ -55,7 +53,6 @@ def test_more_names_than_a_buffer_holds_are_each_read_once(tmp_path: Path) -> No
 
 
 def test_reading_goes_on_from_a_position(filesystem: Path) -> None:
-    # Given a directory read once / When read from the position of a name / Then what came after
     flat(filesystem / "many", 500)
     names = all_of(filesystem / "many")
     descriptor = os.open(filesystem / "many", os.O_RDONLY | os.O_DIRECTORY)
@@ -65,7 +62,6 @@ def test_reading_goes_on_from_a_position(filesystem: Path) -> None:
 
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
-    # Given a file / When read as a directory / Then the kernel's answer
     (tmp_path / "file").touch()
     descriptor = os.open(tmp_path / "file", os.O_RDONLY)
     with pytest.raises(OSError) as why:
@@ -76,7 +72,6 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(NAMES, st.integers(0, 14), st.integers(1, 2**64 - 1))))
 def test_every_record_is_parsed(names: list[tuple[bytes, int, int]]) -> None:
-    # Given records as the kernel packs them / When parsed / Then all but the dots, nothing else
     buffer = b""
     for name, kind, inode in names:
         length = (19 + len(name) + 1 + 7) & ~7

@@ -31,7 +31,6 @@ class Disk:
 def test_the_share_since_the_last_look(
     tmp_path: Path, busy_ms: int, passed_s: float, percent: float
 ) -> None:
-    # Given a disk that was busy for a while / When looked at again / Then that share
     disk = Disk(tmp_path)
     disk.busy(busy_ms)
     disk.now_s += passed_s
@@ -40,7 +39,6 @@ def test_the_share_since_the_last_look(
 
 @pytest.mark.parametrize("text", ["", "1 2 3", "a b c d e f g h i j k"])
 def test_other_books_are_no_figure(tmp_path: Path, text: str) -> None:
-    # Given statistics that cannot be read / When looked at / Then None, and no exception
     disk = Disk(tmp_path)
     disk.stat.write_text(text)
     disk.now_s += 1
@@ -48,5 +46,4 @@ def test_other_books_are_no_figure(tmp_path: Path, text: str) -> None:
 
 
 def test_without_a_disk_there_is_no_figure(tmp_path: Path) -> None:
-    # Given a file system in memory / When looked at / Then None
     assert DiskLoad(os.makedev(0, 42), str(tmp_path)).percent() is None

@@ -30,7 +30,6 @@ def install(directory: Path, script: str = "", mode: int = 0o755) -> str:
 
 @pytest.mark.parametrize("is_directory", [False, True])
 def test_what_cannot_be_executed_is_no_engine(scripts: Path, is_directory: bool) -> None:
-    # Given something else of its name / When looked up / Then there is no engine
     if is_directory:
         (scripts / ENGINE).mkdir()
     else:
@@ -41,7 +40,6 @@ def test_what_cannot_be_executed_is_no_engine(scripts: Path, is_directory: bool)
 def test_that_of_this_installation_comes_first(
     scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given one here and one on PATH / When looked up / Then it is the one here
     expected = install(scripts)
     install(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -51,7 +49,6 @@ def test_that_of_this_installation_comes_first(
 def test_relative_directories_are_not_searched(
     scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a PATH with relative directories and an absolute one / Then only that is looked into
     assert os.listdir(scripts) == []
     expected = install(tmp_path / "bin")
     install(tmp_path / "here")
@@ -69,6 +66,5 @@ def test_relative_directories_are_not_searched(
     ],
 )
 def test_an_engine_tells_its_version(tmp_path: Path, script: str, version: str) -> None:
-    # Given an engine / When asked / Then it is the first line, if it succeeds
     assert engine_version(install(tmp_path, script)) == version
     assert engine_version(str(tmp_path / "missing")) == ""

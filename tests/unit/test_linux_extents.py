@@ -21,20 +21,17 @@ def with_holes(path: Path, pieces: int) -> None:
 
 @pytest.mark.parametrize("pieces", [0, 1, 2, 500])
 def test_each_piece_between_holes_is_an_extent(ext4: Path, pieces: int) -> None:
-    # Given a file of so many pieces on ext4 / When asked / Then there are as many extents
     path = ext4 / "file"
     with_holes(path, pieces)
     assert extents_of(str(path)) == pieces
 
 
 def test_a_file_system_that_does_not_tell(tmpfs: Path) -> None:
-    # Given a file on tmpfs / When asked / Then nobody knows
     with_holes(tmpfs / "file", 3)
     assert extents_of(str(tmpfs / "file")) is None
 
 
 def test_a_path_longer_than_the_kernel_takes_is_told(ext4: Path) -> None:
-    # Given a file at the end of 4,500 bytes of path
     descriptor = os.open(ext4, os.O_RDONLY | os.O_DIRECTORY)
     name = "n" * 250
     for _ in range(18):
@@ -47,19 +44,16 @@ def test_a_path_longer_than_the_kernel_takes_is_told(ext4: Path) -> None:
     os.fsync(file)
     os.close(file)
     os.close(descriptor)
-    # When asked / Then it is told
     assert extents_of(f"{ext4}{f'/{name}' * 18}/file") == 1
 
 
 def test_no_link_is_followed_and_nothing_waits(ext4: Path) -> None:
-    # Given a link to a file, a link on the way, a fifo that nobody writes, and nothing
     (ext4 / "d").mkdir()
     with_holes(ext4 / "d" / "file", 1)
     (ext4 / "link").symlink_to("d/file")
     (ext4 / "way").symlink_to("d")
     os.mkfifo(ext4 / "fifo")
     before = len(os.listdir("/proc/self/fd"))
-    # When asked / Then nothing is told, at once, and nothing stays open
     for name in ("link", "way/file", "fifo", "missing", "missing/file", "d/file/below"):
         assert extents_of(str(ext4 / name)) is None
     assert extents_of(str(ext4 / "d" / "file")) == 1

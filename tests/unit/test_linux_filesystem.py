@@ -18,18 +18,14 @@ def statvfs(blocks: int, free: int, available: int, files: int, free_files: int)
 
 
 def test_type_source_and_mount_point_come_from_the_mount_table(tmp_path: Path) -> None:
-    # Given a table in which the directory lies on xfs
     line = f"40 22 8:1 / {tmp_path} ro - xfs /dev/sdb1 rw\n".encode()
-    # When asked / Then that is what it says
     found = file_system_of(str(tmp_path / "x"), table(tmp_path, ROOT, line))
     assert (found.kind, found.source, found.mount_point) == ("xfs", "/dev/sdb1", str(tmp_path))
     assert found.is_read_only
 
 
 def test_room_and_inodes_come_from_statvfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a file system with blocks of 512 bytes
     monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 10, 7))
-    # When asked / Then blocks are bytes, and what root keeps for itself is told apart
     found = file_system_of("/", table(tmp_path, ROOT))
     assert (found.total_bytes, found.free_bytes, found.available_bytes) == (51200, 25600, 20480)
     assert (found.total_inodes, found.free_inodes) == (10, 7)
@@ -38,9 +34,7 @@ def test_room_and_inodes_come_from_statvfs(tmp_path: Path, monkeypatch: pytest.M
 def test_a_file_system_without_inode_counts_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file system that counts no inodes, as btrfs
     monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, 0, 0))
-    # When asked / Then the counts are unknown, not zero
     found = file_system_of("/", table(tmp_path, ROOT))
     assert (found.total_inodes, found.free_inodes) == (None, None)
     space = space_of("/")
@@ -54,7 +48,6 @@ def test_a_file_system_without_inode_counts_has_none(
 def test_any_number_of_inodes_is_no_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free_files: int
 ) -> None:
-    # Given a network or FUSE file system that answers with the largest number
     monkeypatch.setattr(os, "statvfs", lambda _: statvfs(100, 50, 40, files, free_files))
     found = file_system_of("/", table(tmp_path, ROOT))
     assert (found.total_inodes, found.free_inodes) == (None, None)
@@ -64,7 +57,6 @@ def test_any_number_of_inodes_is_no_count(
 
 
 def test_a_path_that_is_not_there_has_no_room(tmp_path: Path) -> None:
-    # Given a missing path / When asked / Then the mount is known and the room is not
     missing = str(tmp_path / "missing")
     found = file_system_of(missing, table(tmp_path, ROOT))
     assert (found.kind, found.total_bytes) == ("ext4", None)
@@ -72,7 +64,6 @@ def test_a_path_that_is_not_there_has_no_room(tmp_path: Path) -> None:
 
 
 def test_a_path_outside_the_table_is_unknown(tmp_path: Path) -> None:
-    # Given an empty table / When asked / Then nothing is claimed
     found = file_system_of("/", table(tmp_path))
     assert (found.kind, found.mount_point, found.is_read_only) == ("unknown", "", False)
 
@@ -80,26 +71,23 @@ def test_a_path_outside_the_table_is_unknown(tmp_path: Path) -> None:
 def test_a_file_system_that_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a dead network mount, whose statvfs does not return
+    # A dead network mount, whose statvfs does not return
     dead = threading.Event()
     monkeypatch.setattr(filesystem, "STATVFS_TIMEOUT_S", 0.01)
     monkeypatch.setattr(os, "statvfs", lambda _: dead.wait() and None)
     try:
-        # When asked / Then the answer comes without its room
         assert file_system_of("/", table(tmp_path, ROOT)).free_bytes is None
     finally:
         dead.set()
 
 
 def test_the_file_system_of_this_test_is_known(tmp_path: Path) -> None:
-    # Given a real directory / When asked / Then type and room are known
     found = file_system_of(str(tmp_path))
     assert found.kind != "unknown"
     assert found.free_bytes is not None
 
 
 def test_subvolumes_of_one_file_system_are_watched_once(tmp_path: Path) -> None:
-    # Given two subvolumes of one btrfs, two datasets of one zfs pool, and another file system
     mountinfo = tmp_path / "mountinfo"
     mountinfo.write_text(
         "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
@@ -108,7 +96,6 @@ def test_subvolumes_of_one_file_system_are_watched_once(tmp_path: Path) -> None:
         "4 1 0:50 / /tank rw - zfs tank/a rw\n"
         "5 1 0:51 / /pool rw - zfs tank/b rw\n"
     )
-    # When asked / Then one place of each, the first that was named
     places = ["/one/x", "/two/y", "/tank", "/pool/z", "/home"]
     assert one_of_each(places, str(mountinfo)) == ("/one/x", "/tank", "/home")
 
@@ -116,9 +103,7 @@ def test_subvolumes_of_one_file_system_are_watched_once(tmp_path: Path) -> None:
 def test_a_place_that_was_moved_away_settles_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory on a file system that counts late, and that is gone by now
     line = f"40 22 0:40 / {tmp_path} rw - btrfs /dev/sdb1 rw\n".encode()
     mounts = read_mounts(table(tmp_path, ROOT, line))
     monkeypatch.setattr(filesystem, "read_mounts", lambda: mounts)
-    # When it is to settle / Then nothing is raised: the end of a job must be told
     filesystem.settle(str(tmp_path / "gone"))

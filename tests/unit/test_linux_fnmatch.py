@@ -26,5 +26,4 @@ from tui_fs.linux.fnmatch import matches_glob
     ],
 )
 def test_patterns_mean_what_they_mean_to_find(pattern: bytes, name: bytes, matches: bool) -> None:
-    # Given a pattern and a name / When matched / Then as fnmatch(3) without flags
     assert matches_glob(pattern, name) is matches

@@ -36,7 +36,6 @@ def flagged(ext4: Path) -> Iterator[Path]:
 
 
 def test_flags_are_those_that_chattr_has_set(flagged: Path) -> None:
-    # Given directories with and without / When asked / Then exactly those flags are there
     def of(name: str) -> int:
         flags = flags_of(flagged / name)
         assert flags is not None
@@ -49,7 +48,6 @@ def test_flags_are_those_that_chattr_has_set(flagged: Path) -> None:
 
 
 def test_a_survey_notes_the_directories_that_have_them(flagged: Path) -> None:
-    # Given the same / When walked / Then each is noted, and no other
     counted, _ = walked(flagged)
     immutable = {str(flagged / name) for name in ("immutable", "both")}
     append_only = {str(flagged / name) for name in ("append", "both")}
@@ -58,13 +56,11 @@ def test_a_survey_notes_the_directories_that_have_them(flagged: Path) -> None:
 
 
 def test_where_there_are_no_flags_none_is_told() -> None:
-    # Given a file system without them / When asked / Then None
     assert flags_of(Path("/proc/self")) is None
 
 
 @pytest.mark.root
 def test_subdirectories_are_spread_on_ext4_and_nothing_else_changes(ext4: Path) -> None:
-    # Given a directory on ext4
     needs_root("mounting ext4")
     lsattr = needs_tool("lsattr", package="e2fsprogs")
 
@@ -75,7 +71,6 @@ def test_subdirectories_are_spread_on_ext4_and_nothing_else_changes(ext4: Path) 
 
     before = letters()
     descriptor = os.open(ext4, os.O_RDONLY | os.O_DIRECTORY)
-    # When its subdirectories are to be spread / Then it has chattr's T, and what it had
     spread_subdirectories(descriptor)
     os.close(descriptor)
     assert "T" not in before
@@ -83,7 +78,6 @@ def test_subdirectories_are_spread_on_ext4_and_nothing_else_changes(ext4: Path) 
 
 
 def test_elsewhere_there_is_nothing_to_spread(tmpfs: Path) -> None:
-    # Given a directory on tmpfs / When asked / Then it is left as it is, without an error
     before = flags_of(tmpfs)
     descriptor = os.open(tmpfs, os.O_RDONLY | os.O_DIRECTORY)
     spread_subdirectories(descriptor)

@@ -33,11 +33,9 @@ def os_error(number: int) -> OSError:
 def test_limits_are_told_from_other_errors(
     error: BaseException | None, is_from_limit: bool
 ) -> None:
-    # Given an error / When asked whether it comes from a limit / Then only those of limits do
     assert is_limit(error) is is_from_limit
 
 
 def test_an_error_that_was_lost_for_lack_of_memory_names_the_memory() -> None:
-    # Given the error that CPython raises when its MemoryError has no memory / Then memory is named
     sentence = limit_sentence(SystemError("returned NULL without exception set"))
     assert sentence.startswith("There is not enough memory (ENOMEM).")

@@ -35,40 +35,34 @@ def kills(root: Path, user: str = "alice") -> str | None:
 
 
 def test_without_any_file_nobody_is_killed(tmp_path: Path) -> None:
-    # Given an empty root / When asked / Then no file says so
     assert kills(tmp_path) is None
 
 
 def test_the_main_file_is_named(tmp_path: Path) -> None:
-    # Given the main file says yes / When asked / Then that file
     assert kills(tmp_path) is None
     path = write(tmp_path, MAIN, KILL)
     assert kills(tmp_path) == path
 
 
 def test_a_commented_default_says_nothing(tmp_path: Path) -> None:
-    # Given the file as it is shipped / When asked / Then nobody
     write(tmp_path, MAIN, "[Login]\n#KillUserProcesses=yes\n;KillUserProcesses=yes\n")
     assert kills(tmp_path) is None
 
 
 @pytest.mark.parametrize("word", ["yes", "YES", "y", "true", "t", "on", "1"])
 def test_every_spelling_of_yes_counts(tmp_path: Path, word: str) -> None:
-    # Given systemd's spellings, with space around / When asked / Then killed
     path = write(tmp_path, MAIN, f"[Login]\n  KillUserProcesses  =  {word}  \r\n")
     assert kills(tmp_path) == path
 
 
 @pytest.mark.parametrize("word", ["no", "N", "false", "F", "off", "0"])
 def test_every_spelling_of_no_takes_it_back(tmp_path: Path, word: str) -> None:
-    # Given yes and then no / When asked / Then not killed
     write(tmp_path, MAIN, f"{KILL}KillUserProcesses={word}\n")
     assert kills(tmp_path) is None
 
 
 @pytest.mark.parametrize("word", ["", "maybe", "yes no", "2", "yes # really"])
 def test_what_is_no_boolean_changes_nothing(tmp_path: Path, word: str) -> None:
-    # Given yes and then nonsense, which systemd ignores / When asked / Then still yes
     path = write(tmp_path, MAIN, f"{KILL}KillUserProcesses={word}\n")
     assert kills(tmp_path) == path
 
@@ -87,20 +81,17 @@ def test_what_is_no_boolean_changes_nothing(tmp_path: Path, word: str) -> None:
     ],
 )
 def test_other_sections_and_junk_do_not_count(tmp_path: Path, content: str | bytes) -> None:
-    # Given a line that systemd would not take / When asked / Then nobody
     write(tmp_path, MAIN, content)
     assert kills(tmp_path) is None
 
 
 @pytest.mark.parametrize("line", ["KillUserProcesses=yes\\\n", "\\\nKillUserProcesses\\\n=yes\\"])
 def test_a_line_continued_to_the_end_of_the_file_counts(tmp_path: Path, line: str) -> None:
-    # Given backslashes at the ends of lines, the last too / When asked / Then killed
     path = write(tmp_path, MAIN, f"[Login]\n{line}")
     assert kills(tmp_path) == path
 
 
 def test_a_byte_order_mark_and_a_continued_line_are_read(tmp_path: Path) -> None:
-    # Given both, with a comment inside the continued line / When asked / Then killed
     content = b"\xef\xbb\xbf[Login]\nKillOnlyUsers=bob \\\n# not this: carol \\\n  alice\n"
     path = write(tmp_path, MAIN, content)
     assert kills(tmp_path, "alice") == path
@@ -109,7 +100,6 @@ def test_a_byte_order_mark_and_a_continued_line_are_read(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("directory", DIRECTORIES)
 def test_a_drop_in_of_any_place_overrides_the_main_file(tmp_path: Path, directory: str) -> None:
-    # Given a main file that says no, and a drop-in that says yes / Then the drop-in
     write(tmp_path, MAIN, KEEP)
     path = write(tmp_path, drop_in(directory, "50-kill"), KILL)
     assert kills(tmp_path) == path
@@ -119,7 +109,6 @@ def test_a_drop_in_of_any_place_overrides_the_main_file(tmp_path: Path, director
 def test_a_more_important_file_of_the_same_name_replaces(
     tmp_path: Path, lesser: str, greater: str
 ) -> None:
-    # Given the same name in two places / When asked / Then only the more important is read
     write(tmp_path, drop_in(lesser, "50"), KILL)
     assert kills(tmp_path) is not None
     write(tmp_path, drop_in(greater, "50"), "")
@@ -127,7 +116,6 @@ def test_a_more_important_file_of_the_same_name_replaces(
 
 
 def test_names_decide_the_order_and_not_places(tmp_path: Path) -> None:
-    # Given the greater name in the lesser place / When asked / Then it is the last word
     write(tmp_path, drop_in("etc", "10-keep"), KEEP)
     path = write(tmp_path, drop_in("usr/lib", "90-kill"), KILL)
     assert kills(tmp_path) == path
@@ -136,7 +124,6 @@ def test_names_decide_the_order_and_not_places(tmp_path: Path) -> None:
 
 
 def test_a_drop_in_linked_to_nothing_is_masked(tmp_path: Path) -> None:
-    # Given a vendor's drop-in, and a link to /dev/null in /etc / When asked / Then it is off
     write(tmp_path, drop_in("usr/lib", "50"), KILL)
     mask = tmp_path / drop_in("etc", "50")
     mask.parent.mkdir(parents=True)
@@ -146,14 +133,12 @@ def test_a_drop_in_linked_to_nothing_is_masked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["50-kill", ".50", "50.conf~", "50.conf.dpkg-old"])
 def test_other_names_are_not_drop_ins(tmp_path: Path, name: str) -> None:
-    # Given files that systemd skips / When asked / Then nobody
     ending = ".conf" if name == ".50" else ""
     write(tmp_path, f"etc/systemd/logind.conf.d/{name}{ending}", KILL)
     assert kills(tmp_path) is None
 
 
 def test_the_main_file_of_the_vendor_counts_where_there_is_no_other(tmp_path: Path) -> None:
-    # Given only the vendor's main file / Then it counts, until /etc has one
     path = write(tmp_path, "usr/lib/systemd/logind.conf", KILL)
     assert kills(tmp_path) == path
     write(tmp_path, MAIN, "")
@@ -161,7 +146,6 @@ def test_the_main_file_of_the_vendor_counts_where_there_is_no_other(tmp_path: Pa
 
 
 def test_root_is_excluded_until_a_list_is_given(tmp_path: Path) -> None:
-    # Given yes / Then not root; with a list of others, or an empty one / Then root too
     path = write(tmp_path, MAIN, KILL)
     assert kills(tmp_path, "root") is None
     for excluded in ("alice bob", ""):
@@ -170,7 +154,6 @@ def test_root_is_excluded_until_a_list_is_given(tmp_path: Path) -> None:
 
 
 def test_lists_grow_and_an_empty_one_starts_anew(tmp_path: Path) -> None:
-    # Given two lists / Then both count; after an empty value / Then only the later
     path = write(tmp_path, MAIN, f"{KILL}KillExcludeUsers=alice 'bob'\nKillExcludeUsers=carol\n")
     assert [kills(tmp_path, user) for user in ("alice", "bob", "carol")] == [None] * 3
     assert kills(tmp_path, "dave") == path
@@ -181,22 +164,18 @@ def test_lists_grow_and_an_empty_one_starts_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("switch", [KILL, KEEP, "[Login]\n"])
 def test_only_users_decide_alone(tmp_path: Path, switch: str) -> None:
-    # Given KillOnlyUsers, which logind heeds whatever KillUserProcesses says
     write(tmp_path, MAIN, switch)
     path = write(tmp_path, drop_in("etc", "only"), "[Login]\nKillOnlyUsers=alice root\n")
-    # When asked / Then those are killed by that file, except who is excluded
     assert kills(tmp_path, "alice") == path
     assert kills(tmp_path, "bob") is None
     assert kills(tmp_path, "root") is None
 
 
 def test_odd_files_are_no_files(tmp_path: Path) -> None:
-    # Given a FIFO, a directory and a link to nothing in place of files
     (tmp_path / MAIN).parent.mkdir(parents=True)
     os.mkfifo(tmp_path / MAIN)
     (tmp_path / drop_in("etc", "directory")).mkdir(parents=True)
     (tmp_path / drop_in("etc", "nowhere")).symlink_to("/nonexistent/file")
-    # When asked / Then it does not wait, and says no
     assert kills(tmp_path) is None
     path = write(tmp_path, drop_in("etc", "z"), KILL)
     assert kills(tmp_path) == path
@@ -206,7 +185,6 @@ def test_odd_files_are_no_files(tmp_path: Path) -> None:
 def test_any_bytes_are_read_without_an_exception(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, user: str
 ) -> None:
-    # Given any bytes as a file / When asked / Then an answer: that file or none
     root = tmp_path_factory.mktemp("root")
     path = write(root, MAIN, b"[Login]\nKillUserProcesses=1\n" + content)
     assert kills_at_logout(user, str(root)) in (None, path)
@@ -229,12 +207,10 @@ def test_any_bytes_are_read_without_an_exception(
     ],
 )
 def test_a_session_scope_is_recognised(tmp_path: Path, content: bytes, expected: bool) -> None:
-    # Given a line of /proc/self/cgroup / When asked / Then only a session's scope counts
     (tmp_path / "cgroup").write_bytes(content)
     assert in_session_scope(str(tmp_path / "cgroup")) is expected
 
 
 def test_without_control_groups_there_is_no_scope(tmp_path: Path) -> None:
-    # Given no such file, or a directory / When asked / Then no
     assert not in_session_scope(str(tmp_path / "missing"))
     assert not in_session_scope(str(tmp_path))

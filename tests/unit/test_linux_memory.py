@@ -39,7 +39,6 @@ def room(machine: Path) -> MemoryRoom | None:
 
 
 def test_without_limits_the_machine_is_the_limit(machine: Path) -> None:
-    # Given no limit / When asked / Then MemAvailable
     group(machine / "cg" / "a" / "b", memory_max="max", memory_high="max", memory_current=5)
     assert room(machine) == MemoryRoom(1_024_000, "the memory of this machine")
 
@@ -47,18 +46,15 @@ def test_without_limits_the_machine_is_the_limit(machine: Path) -> None:
 @pytest.mark.parametrize("where", ["a", "a/b"])
 @pytest.mark.parametrize("limit", ["memory_max", "memory_high"])
 def test_the_narrowest_group_above_is_the_limit(machine: Path, where: str, limit: str) -> None:
-    # Given a limit on one of the groups, of whose use 300 bytes can be dropped
     group(
         machine / "cg" / where,
         **{limit: 5_000, "memory_current": 4_000},
         memory_stat="anon 3700\ninactive_file 200\nactive_file 60\nslab_reclaimable 40",
     )
-    # When asked / Then what is left of it
     assert room(machine) == MemoryRoom(1_300, "the memory limit of its control group")
 
 
 def test_a_group_that_is_over_its_limit_has_no_room(machine: Path) -> None:
-    # Given more in use than permitted / When asked / Then nothing is left
     group(machine / "cg" / "a", memory_high=1_000, memory_current=4_000)
     found = room(machine)
     assert found is not None and found.bytes_left == 0
@@ -66,31 +62,26 @@ def test_a_group_that_is_over_its_limit_has_no_room(machine: Path) -> None:
 
 @pytest.mark.parametrize("own", ["", "0::/\n", "0::/../../x\n", "12:memory:/a\n", "garbage"])
 def test_odd_groups_are_no_limit(machine: Path, own: str) -> None:
-    # Given a process at the root, in another hierarchy, or outside its namespace / Then no limit
     (machine / "self").write_text(own)
     assert room(machine) == MemoryRoom(1_024_000, "the memory of this machine")
 
 
 def test_nothing_to_read_is_not_known(tmp_path: Path) -> None:
-    # Given no files / When asked / Then it is not known
     gone = str(tmp_path / "gone")
     assert memory_room(gone, gone, gone) is None
 
 
 def test_this_machine_has_room() -> None:
-    # Given the kernel's own files / When asked / Then there is some
     found = memory_room()
     assert found is not None and found.bytes_left > 0
 
 
 def test_a_process_has_a_peak_and_has_executed() -> None:
-    # Given a child that waits
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None and child.stdout is not None
         child.stdin.write(b"x")
         child.stdin.flush()
         child.stdout.read(1)
-        # When asked / Then its own peak, and not this interpreter's
         assert has_executed(child.pid)
         assert 100_000 < peak_bytes_of(child.pid) < 9_000_000
         assert peak_bytes_of(child.pid, parent=os.getpid()) > 0
@@ -101,7 +92,6 @@ def test_a_process_has_a_peak_and_has_executed() -> None:
 
 
 def test_a_fork_has_not_executed() -> None:
-    # Given a fork that waits
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -109,7 +99,6 @@ def test_a_fork_has_not_executed() -> None:
         os.read(read, 1)
         os._exit(0)
     try:
-        # When asked / Then it still is its parent's program
         assert not has_executed(pid)
         assert pid in children_of(os.getpid())
     finally:
@@ -130,14 +119,12 @@ def test_a_fork_has_not_executed() -> None:
     ],
 )
 def test_flags_are_found_behind_any_name(tmp_path: Path, stat: str, executed: bool) -> None:
-    # Given a stat line / When asked / Then by the bit 0x40 of its flags
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_text(stat)
     assert has_executed(7, str(tmp_path)) is executed
 
 
 def test_only_a_whole_line_is_a_peak(tmp_path: Path) -> None:
-    # Given a process that named itself like the line / When asked / Then the kernel's line counts
     (tmp_path / "7").mkdir()
     text = "Name:\tVmHWM: 9 kB\nPPid:\t3\nVmPeak:\t 50 kB\nVmHWM:\t    12 kB\n"
     (tmp_path / "7" / "status").write_text(text)
@@ -147,5 +134,4 @@ def test_only_a_whole_line_is_a_peak(tmp_path: Path) -> None:
 
 
 def test_the_interpreter_is_larger_than_a_tool() -> None:
-    # Given this interpreter / When asked / Then some megabytes
     assert peak_bytes_of(os.getpid()) > 5_000_000, sys.version

@@ -32,7 +32,6 @@ def mounted_at(directory: Path, point: bytes) -> str:
 
 
 def test_a_line_is_read_into_its_fields(tmp_path: Path) -> None:
-    # Given a line as the kernel writes it / When read / Then every field is in its place
     (mount,) = read_mounts(table(tmp_path, ROOT))
     assert mount == Mount(
         mount_id=22,
@@ -64,7 +63,6 @@ def test_a_line_is_read_into_its_fields(tmp_path: Path) -> None:
 def test_octal_escapes_in_mount_points_are_undone(
     tmp_path: Path, escaped: bytes, meant: str
 ) -> None:
-    # Given a mount point as the kernel escapes it / When read / Then it is the real path
     assert mounted_at(tmp_path, escaped) == meant
 
 
@@ -79,31 +77,26 @@ def test_octal_escapes_in_mount_points_are_undone(
     ],
 )
 def test_only_newlines_end_a_line(tmp_path: Path, character: bytes) -> None:
-    # Given a mount point with a character the kernel does not escape / When read / Then one line
     assert mounted_at(tmp_path, b"/mnt/a" + character + b"b").encode() == b"/mnt/a%sb" % character
 
 
 @pytest.mark.parametrize("tags", [b"", b"shared:1 ", b"shared:1 master:2 ", b"unbindable "])
 def test_any_number_of_optional_fields_is_passed_over(tmp_path: Path, tags: bytes) -> None:
-    # Given a line with optional fields / When read / Then what follows is in its place
     (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw %s- xfs /dev/sdb1 rw\n" % tags))
     assert (mount.filesystem, mount.source) == ("xfs", "/dev/sdb1")
 
 
 def test_a_source_may_be_empty(tmp_path: Path) -> None:
-    # Given a mount whose source is nothing / When read / Then the type is still known
     (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - tmpfs  rw\n"))
     assert (mount.filesystem, mount.source) == ("tmpfs", "")
 
 
 def test_a_source_has_its_escapes_undone(tmp_path: Path) -> None:
-    # Given a share with a blank in its name / When read / Then the blank is there
     (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - cifs //nas/my\\040files rw\n"))
     assert mount.source == "//nas/my files"
 
 
 def test_the_root_of_a_bind_mount_is_known(tmp_path: Path) -> None:
-    # Given a bind mount / When read / Then the directory it shows is known
     (mount,) = read_mounts(table(tmp_path, b"30 22 8:1 /srv/d\\040x /m rw - ext4 /dev/sda1 rw\n"))
     assert mount.root == "/srv/d x"
 
@@ -122,7 +115,6 @@ def test_the_root_of_a_bind_mount_is_known(tmp_path: Path) -> None:
 def test_read_only_is_said_by_the_mount_or_its_file_system(
     tmp_path: Path, options: bytes, super_options: bytes, read_only: bool
 ) -> None:
-    # Given options of both / When read / Then either makes it read-only
     line = b"30 22 8:1 / /m %s - ext4 /dev/sda1 %s\n" % (options, super_options)
     (mount,) = read_mounts(table(tmp_path, line))
     assert mount.is_read_only is read_only
@@ -132,7 +124,6 @@ def test_read_only_is_said_by_the_mount_or_its_file_system(
     ("kind", "pseudo"), [(b"proc", True), (b"cgroup2", True), (b"tmpfs", False), (b"ext4", False)]
 )
 def test_pseudo_file_systems_are_recognised(tmp_path: Path, kind: bytes, pseudo: bool) -> None:
-    # Given a type / When read / Then only the kernel's own are pseudo
     (mount,) = read_mounts(table(tmp_path, b"30 22 0:5 / /m rw - %s none rw\n" % kind))
     assert mount.is_pseudo is pseudo
 
@@ -157,14 +148,12 @@ def _points(*points: str) -> MountTable:
 
 
 def test_the_deepest_mount_holds_a_path() -> None:
-    # Given nested mounts / When asked / Then the longest mount point wins
     mount = mount_of("/a/b/c", _points("/", "/a", "/a/b"))
     assert mount is not None
     assert mount.mount_point == "/a/b"
 
 
 def test_a_mount_that_a_later_one_hides_holds_nothing() -> None:
-    # Given a mount at /a/b, then one at /a / When asked for /a/b/c / Then that at /a holds it
     table = _points("/", "/a/b", "/a")
     mount = mount_of("/a/b/c", table)
     assert mount is not None
@@ -175,7 +164,6 @@ def test_a_mount_that_a_later_one_hides_holds_nothing() -> None:
 
 
 def test_what_is_mounted_on_a_later_mount_is_seen() -> None:
-    # Given one mount at /a/b below that at /a, and another one on it / When asked / Then the latter
     table = _points("/", "/a/b", "/a", "/a/b")
     mount = mount_of("/a/b/c", table)
     assert mount is not None
@@ -184,13 +172,11 @@ def test_what_is_mounted_on_a_later_mount_is_seen() -> None:
 
 
 def test_a_mount_whose_parent_is_not_listed_is_not_missed() -> None:
-    # Given a mount in a chroot, whose parent the table lacks / When asked / Then it is below
     table = MountTable(mount._replace(parent_id=7) for mount in _points("/", "/a/b"))
     assert [mount.mount_point for mount in mounts_below("/a", table)] == ["/a/b"]
 
 
 def test_a_place_in_the_file_system_is_found_through_a_bind_mount() -> None:
-    # Given a bind mount of /srv/d at /m / When asked / Then a path is where it is on the disk
     (mount,) = _points("/m")
     mount = mount._replace(root=PathStr("/srv/d"))
     assert mount.inner_path("/m/x/y") == "/srv/d/x/y"
@@ -199,43 +185,36 @@ def test_a_place_in_the_file_system_is_found_through_a_bind_mount() -> None:
 
 
 def test_a_longer_name_is_not_below_a_mount() -> None:
-    # Given /a/b mounted / When asked for /a/bc / Then the root holds it
     mount = mount_of("/a/bc", _points("/", "/a/b"))
     assert mount is not None
     assert mount.mount_point == "/"
 
 
 def test_of_stacked_mounts_the_last_is_seen() -> None:
-    # Given two mounts on one directory / When asked / Then the later covers the earlier
     mount = mount_of("/a/x", _points("/", "/a", "/a"))
     assert mount is not None
     assert mount.mount_id == 102
 
 
 def test_a_table_without_the_root_may_hold_nothing() -> None:
-    # Given a table of a chroot / When asked for a path outside / Then none
     assert mount_of("/x", _points("/a")) is None
 
 
 def test_mounts_below_are_only_those_strictly_inside() -> None:
-    # Given mounts at, below, beside and above / When asked / Then only those below
     mounts = _points("/", "/a", "/a/b", "/a/b/x", "/a/b/x/y", "/a/bc")
     assert [mount.mount_point for mount in mounts_below("/a/b", mounts)] == ["/a/b/x", "/a/b/x/y"]
 
 
 def test_everything_but_the_root_is_below_the_root() -> None:
-    # Given any table / When asked for / / Then all others are below
     mounts = _points("/", "/a", "/b")
     assert [mount.mount_point for mount in mounts_below("/", mounts)] == ["/a", "/b"]
 
 
 def test_the_table_of_this_machine_can_be_read() -> None:
-    # Given the kernel's own table / When read / Then something holds the root
     assert mount_of("/", read_mounts(MOUNTINFO)) is not None
 
 
 def test_what_others_tell_may_not_answer_unless_it_is_asked_for(tmp_path: Path) -> None:
-    # Given file systems of all kinds, one of them covered by another mount
     lines = [
         b"22 1 0:49 / / rw - nfs4 server:/root rw\n",
         b"30 22 0:50 / /home rw - nfs4 server:/home rw\n",
@@ -246,7 +225,5 @@ def test_what_others_tell_may_not_answer_unless_it_is_asked_for(tmp_path: Path) 
         b"35 22 0:50 / /var/mail rw - nfs4 server:/home rw\n",
     ]
     mounts = read_mounts(table(tmp_path, *lines))
-    # When asked with something on a disk, and on one of them
-    # Then all are named that are to be seen, but for the own file system
     assert unresponsive_mounts("/srv/x", mounts) == ("/home", "/media/phone", "/var/mail")
     assert unresponsive_mounts("/home/ada", mounts) == ("/media/phone",)

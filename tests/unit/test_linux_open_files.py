@@ -70,7 +70,6 @@ def fake(tmp_path: Path) -> FakeProc:
 
 
 def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
-    # Given a process with a file of the tree open for reading and once for writing, and others
     file = fake.tree / "log"
     file.write_bytes(b"x" * 5000)
     beside = fake.tree.with_name("tree-not")
@@ -80,9 +79,8 @@ def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
     fake.descriptor(7, 4, str(file), flags="0100002")
     fake.descriptor(7, 5, str(beside))
     fake.descriptor(7, 6, "socket:[123]")
-    # When looked at
     looked = fake.look()
-    # Then the file is there once, with both descriptors, and nothing else
+    # The file is there once, with both descriptors, and nothing else
     status = file.stat()
     (held,) = looked.held
     assert (held.path, held.inode) == (str(file), status.st_ino)
@@ -95,7 +93,6 @@ def test_open_files_and_how_they_are_open(fake: FakeProc) -> None:
 
 
 def test_who_lives_in_the_tree(fake: FakeProc) -> None:
-    # Given a process with its directory, its program and a library in the tree
     program, library = fake.tree / "program", fake.tree / "lib\nrary"
     program.touch()
     library.touch()
@@ -112,7 +109,6 @@ def test_who_lives_in_the_tree(fake: FakeProc) -> None:
         lines += f"{start:08x}-{start + 4096:08x} r--p 00000000 {fake.device_of_maps} "
         lines += f"{file.stat().st_ino}                     {shown}\n"
     (folder / "maps").write_text(f"00001000-00002000 rw-p 00000000 00:00 0 \n{lines}")
-    # When looked at / Then each is named once, the program not again as a mapped file
     found = [(one.path, one.holder.how) for one in fake.look().living]
     assert found == [
         (str(fake.tree), HoldKind.CWD),
@@ -122,19 +118,17 @@ def test_who_lives_in_the_tree(fake: FakeProc) -> None:
 
 
 def test_a_name_that_only_looks_deleted(fake: FakeProc) -> None:
-    # Given an open file really named "x (deleted)"
+    # An open file really named "x (deleted)"
     file = fake.tree / "x (deleted)"
     file.touch()
     fake.process(7)
     fake.descriptor(7, 3, str(file))
-    # When looked at / Then it is an open file of the tree, and nothing is deleted
     looked = fake.look()
     assert [one.path for one in looked.held] == [str(file)]
     assert looked.deleted == ()
 
 
 def test_names_of_any_bytes(fake: FakeProc) -> None:
-    # Given a file whose name is not UTF-8 and holds a newline / Then its exact path is told
     name = os.fsencode(fake.tree) + b"/\xff\n'\\012"
     os.close(os.open(name, os.O_CREAT))
     fake.process(7)
@@ -143,29 +137,25 @@ def test_names_of_any_bytes(fake: FakeProc) -> None:
 
 
 def test_own_processes_are_marked(fake: FakeProc) -> None:
-    # Given our parent, our grandparent and a stranger, all in the tree
     (fake.path / str(OWN) / "stat").write_text(f"{OWN} (x) S 20 1 1 0 -1 0 0\n")
     for pid, parent in ((10, 1), (20, 10), (30, 1)):
         folder = fake.process(pid, parent)
         (folder / "cwd").unlink()
         (folder / "cwd").symlink_to(fake.tree)
-    # When looked at / Then the first two are marked as ours
     marks = {one.holder.pid: one.holder.is_own for one in fake.look().living}
     assert marks == {10: True, 20: True, 30: False}
 
 
 def test_kernel_threads_and_vanished_processes_are_passed(fake: FakeProc) -> None:
-    # Given a kernel thread that may not be looked into, and a process that has just ended
+    # A kernel thread that may not be looked into, and a process that has just ended
     fake.process(2, flags=_KERNEL_THREAD)
     (fake.path / "2" / "ns" / "mnt").unlink()
     (fake.path / "3").mkdir()
-    # When looked at / Then neither counts as unseen
     looked = fake.look()
     assert (looked.unseen_processes, looked.complete) == (0, True)
 
 
 def test_another_namespace_and_a_bind_mount(fake: FakeProc) -> None:
-    # Given a container that sees the tree as /data, and has a /tree-like path of its own
     inside = fake.tree / "sub"
     inside.mkdir()
     (inside / "log").touch()
@@ -179,24 +169,20 @@ def test_another_namespace_and_a_bind_mount(fake: FakeProc) -> None:
     fake.descriptor(7, 3, f"{fake.tree.parent}/data/log", mount_id=2)
     (folder / "cwd").unlink()
     (folder / "cwd").symlink_to(fake.tree)
-    # When looked at / Then the file has the path we know it by, and /tree there is not ours
     looked = fake.look()
     assert [one.path for one in looked.held] == [str(inside / "log")]
     assert looked.living == ()
 
 
 def test_time_is_limited(fake: FakeProc) -> None:
-    # Given a process with many descriptors of the tree, and one after it
     (fake.tree / "a").touch()
     fake.process(7)
     fake.process(8)
     for number in range(50):
         fake.descriptor(7, number, str(fake.tree / "a"))
     fake.descriptor(8, 3, str(fake.tree / "a"))
-    # When the clock goes on by a second with every look at it, and 60 s are allowed
     ticks = itertools.count()
     looked = fake.look(60, clock=lambda: float(next(ticks)))
-    # Then the first has got no more than half, the second was reached, and it says so
     assert not looked.complete
     holders = [one.pid for one in looked.held[0].holders]
     assert 20 < holders.count(7) < 35
@@ -217,7 +203,6 @@ def of_tree(files: tuple[HeldFile, ...], tree: Path) -> list[HeldFile]:
 
 
 def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPython) -> None:
-    # Given two descriptors in one child and one in another, on the same file of 1 MiB
     tree = tmp_path / "t"
     tree.mkdir()
     file = tree / "big"
@@ -225,7 +210,6 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
     device, inode = file.stat().st_dev, file.stat().st_ino
     one = start_python("f = open(sys.argv[1]); g = open(sys.argv[1], 'r+')", file)
     two = start_python("f = open(sys.argv[1])", file)
-    # When looked at before / Then it is open, and nothing of it deleted
     before = look_at(tree, device)
     (held,) = of_tree(before.held, tree)
     assert {(holder.pid, holder.writes) for holder in held.holders} == {
@@ -234,11 +218,9 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
         (two, False),
     }
     assert of_tree(before.deleted, tree) == []
-    # When it is deleted, and the tree too
     file.unlink()
     tree.rmdir()
     after = look_at(tree, device)
-    # Then it is there once, with all holders, its path and its bytes
     (gone,) = of_tree(after.deleted, tree)
     assert (gone.path, gone.inode, gone.allocated_bytes) == (str(file), inode, 1 << 20)
     assert sorted(holder.pid for holder in gone.holders) == sorted((one, one, two))
@@ -246,7 +228,6 @@ def test_a_real_child_with_an_open_file(tmp_path: Path, start_python: StartPytho
 
 
 def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPython) -> None:
-    # Given a child whose directory is in the tree / When looked at, before and after its end
     tree = tmp_path / "t"
     tree.mkdir()
     device = tree.stat().st_dev
@@ -254,7 +235,6 @@ def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPytho
     before = look_at(tree, device)
     tree.rmdir()
     after = look_at(tree, device)
-    # Then it lives there, and afterwards holds the deleted directory
     assert [(one.path, one.holder.pid, one.holder.how) for one in before.living] == [
         (str(tree), pid, HoldKind.CWD)
     ]
@@ -263,7 +243,6 @@ def test_a_real_child_that_lives_inside(tmp_path: Path, start_python: StartPytho
 
 
 def test_a_real_mapped_file(tmp_path: Path, start_python: StartPython) -> None:
-    # Given a child that has mapped a file with a newline in its name, and closed it
     needs_root("looking into /proc/PID/map_files")
     file = tmp_path / "ma\nped"
     file.write_bytes(b"x" * (mmap.PAGESIZE * 4))
@@ -271,19 +250,16 @@ def test_a_real_mapped_file(tmp_path: Path, start_python: StartPython) -> None:
     code = "import mmap; f = open(sys.argv[1], 'r+'); m = mmap.mmap(f.fileno(), 0); f.close()"
     # Python's mmap keeps a descriptor of its own: close all above the standard ones.
     pid = start_python(f"{code}; os.closerange(3, 99)", file)
-    # When looked at, before and after it was deleted
     (living,) = look_at(tmp_path, device).living
     assert (living.path, living.holder.pid) == (str(file), pid)
     assert (living.holder.how, living.holder.writes) == (HoldKind.MAPPED, True)
     file.unlink()
     (gone,) = of_tree(look_at(tmp_path, device).deleted, tmp_path)
-    # Then it is known by its path and its bytes
     assert (gone.path, gone.allocated_bytes) == (str(file), mmap.PAGESIZE * 4)
     assert [one.how for one in gone.holders] == [HoldKind.MAPPED]
 
 
 def test_one_of_two_names_deleted(tmp_path: Path, start_python: StartPython) -> None:
-    # Given an open file with a second name outside / When the first is deleted
     tree = tmp_path / "t"
     tree.mkdir()
     (tree / "a").write_bytes(b"x")
@@ -291,12 +267,11 @@ def test_one_of_two_names_deleted(tmp_path: Path, start_python: StartPython) -> 
     start_python("f = open(sys.argv[1])", tree / "a")
     (tree / "a").unlink()
     looked = look_at(tree, tmp_path.stat().st_dev)
-    # Then it is neither in the tree any more, nor deleted
+    # It is neither in the tree any more, nor deleted
     assert (of_tree(looked.held, tree), of_tree(looked.deleted, tree)) == ([], [])
 
 
 def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: StartPython) -> None:
-    # Given an open "x (deleted)" / When looked at before and after it is deleted
     file = tmp_path / "x (deleted)"
     file.write_bytes(b"x")
     device = file.stat().st_dev
@@ -304,14 +279,12 @@ def test_a_real_name_that_only_looks_deleted(tmp_path: Path, start_python: Start
     before = look_at(tmp_path, device)
     file.unlink()
     after = look_at(tmp_path, device)
-    # Then it is open first and deleted afterwards, by its own name
     assert [one.path for one in of_tree(before.held, tmp_path)] == [str(file)]
     assert of_tree(before.deleted, tmp_path) == []
     assert [one.path for one in of_tree(after.deleted, tmp_path)] == [str(file)]
 
 
 def test_a_path_too_long_to_be_told(tmp_path: Path, start_python: StartPython) -> None:
-    # Given an open file 60 directories of 100 characters deep
     code = """
 os.chdir(sys.argv[1])
 for _ in range(60):
@@ -322,7 +295,6 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
     device = tmp_path.stat().st_dev
     start_python(code, tmp_path)
     inode = int((tmp_path / "inode").read_text())
-    # When looked at / Then it counts as unnamed; and after it is deleted, it is there without path
     assert look_at(tmp_path, device).unnamed >= 2
     subprocess.run(["rm", "-rf", tmp_path / ("n" * 100)], check=True)
     (gone,) = [one for one in look_at(tmp_path, device).deleted if one.inode == inode]
@@ -330,7 +302,6 @@ print(os.fstat(f.fileno()).st_ino, file=open(sys.argv[1] + '/inode', 'w'))
 
 
 def test_what_may_not_be_looked_into_is_counted(tmp_path: Path, start_python: StartPython) -> None:
-    # Given a user who is not root, who looks from a child / Then our processes are unseen
     needs_root("becoming another user")
     start_python("f = open(sys.argv[1])", __file__)
     code = (

@@ -36,7 +36,6 @@ def directory(mode: int, uid: int = ME, gid: int = 65534) -> os.stat_result:
     ],
 )
 def test_others_may_write(status: os.stat_result, others: bool) -> None:
-    # Given a directory / When asked / Then by its owner and mode
     assert others_may_write(status, 0 if status.st_gid == 0 else ME, "/") is others
 
 
@@ -52,25 +51,21 @@ def test_others_may_write(status: os.stat_result, others: bool) -> None:
     ],
 )
 def test_others_may_replace(parent: os.stat_result, child: os.stat_result, others: bool) -> None:
-    # Given a directory in another / When asked / Then by the parent, and its sticky bit
     assert others_may_replace(parent, child, ME, "/") is others
 
 
 def test_the_highest_replaceable_part_of_a_path_is_named(tmp_path: Path) -> None:
-    # Given a path that leads through a directory of another user
     needs_root("giving a directory away")
     theirs = tmp_path / "theirs"
     below = theirs / "a" / "b"
     below.mkdir(parents=True)
     assert replaceable_part(str(below), 0) is None
     os.chown(theirs, 65534, 65534)
-    # When asked / Then what is in it can be replaced, the directory itself cannot
     assert replaceable_part(str(below), 0) == str(theirs / "a")
     assert replaceable_part(str(theirs), 0) is None
 
 
 def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
-    # Given a path that is not there / When asked / Then OSError
     with pytest.raises(FileNotFoundError):
         replaceable_part(str(tmp_path / "gone"), os.getuid())
 
@@ -87,5 +82,4 @@ def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_where_nobody_else_can_exchange_what_one_makes(status: os.stat_result, keeps: bool) -> None:
-    # Given a directory / When asked / Then by its owner, its mode and the sticky bit
     assert protects_new_entries(status, ME, "/") is keeps

@@ -12,7 +12,6 @@ from tui_fs.model.target import Pin
 
 
 def test_a_pin_is_device_inode_and_mount(tmp_path: Path) -> None:
-    # Given a directory / When pinned / Then it is what stat and the kernel's mount table say
     status = tmp_path.stat()
     pin = take_pin(str(tmp_path))
     assert (pin.device, pin.inode) == (status.st_dev, status.st_ino)
@@ -21,24 +20,21 @@ def test_a_pin_is_device_inode_and_mount(tmp_path: Path) -> None:
 
 
 def test_a_pin_is_the_same_every_time(tmp_path: Path) -> None:
-    # Given a directory / When pinned twice / Then the pins are equal
     assert take_pin(str(tmp_path)) == take_pin(str(tmp_path))
 
 
 def test_a_directory_of_the_same_name_has_another_pin(tmp_path: Path) -> None:
-    # Given a directory that was replaced by another
     (tmp_path / "d").mkdir()
     before = take_pin(str(tmp_path / "d"))
     (tmp_path / "d").rename(tmp_path / "e")
     (tmp_path / "d").mkdir()
-    # When pinned / Then only the moved one has the old pin
     assert take_pin(str(tmp_path / "d")) != before
     assert take_pin(str(tmp_path / "e")) == before
 
 
 @pytest.mark.parametrize("kind", ["symlink", "file", "fifo", "nothing"])
 def test_only_a_directory_itself_can_be_pinned(tmp_path: Path, kind: str) -> None:
-    # Given something else of that name
+    # Something else of that name
     path = tmp_path / "x"
     match kind:
         case "symlink":
@@ -47,19 +43,16 @@ def test_only_a_directory_itself_can_be_pinned(tmp_path: Path, kind: str) -> Non
             path.touch()
         case "fifo":
             os.mkfifo(path)
-    # When pinned / Then OSError, and a symlink is not followed
     with pytest.raises(OSError) as refusal:
         take_pin(str(path))
     assert refusal.value.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
 
 
 def test_an_open_directory_keeps_its_pin_when_renamed(tmp_path: Path) -> None:
-    # Given an open directory
     (tmp_path / "d").mkdir()
     descriptor = open_directory(str(tmp_path / "d"))
     try:
         before = pin_of(descriptor)
-        # When renamed / Then its descriptor still stands for the same
         (tmp_path / "d").rename(tmp_path / "e")
         assert pin_of(descriptor) == before == take_pin(str(tmp_path / "e"))
     finally:
@@ -67,12 +60,10 @@ def test_an_open_directory_keeps_its_pin_when_renamed(tmp_path: Path) -> None:
 
 
 def test_taking_a_pin_leaves_no_descriptor(tmp_path: Path) -> None:
-    # Given the descriptors of this process / When a pin is taken / Then they are the same
     before = os.listdir("/proc/self/fd")
     take_pin(str(tmp_path))
     assert os.listdir("/proc/self/fd") == before
 
 
 def test_pins_differ_by_their_mount() -> None:
-    # Given the same directory seen through two mounts / When compared / Then they differ
     assert Pin(1, 2, 3) != Pin(1, 2, 4)

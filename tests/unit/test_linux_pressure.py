@@ -11,17 +11,14 @@ full avg10=99.00 avg60=4.00 avg300=0.50 total=12345
 
 
 def test_the_share_in_which_some_task_waited_is_read(tmp_path: Path) -> None:
-    # Given the kernel's two lines / When read / Then the ten second figure of "some"
     (tmp_path / "io").write_text(SAMPLE)
     assert io_pressure_percent(str(tmp_path / "io")) == 12.34
 
 
 def test_a_kernel_without_pressure_gives_none(tmp_path: Path) -> None:
-    # Given no such file / When read / Then no figure is claimed
     assert io_pressure_percent(str(tmp_path / "io")) is None
 
 
 def test_a_file_without_the_line_gives_none(tmp_path: Path) -> None:
-    # Given an empty file / When read / Then no figure is claimed
     (tmp_path / "io").write_text("")
     assert io_pressure_percent(str(tmp_path / "io")) is None

@@ -58,15 +58,13 @@ def ranked(statement: str, uid: int = 0) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("rank", RANKS)
 def test_a_process_ranks_itself(rank: IoPriority) -> None:
-    # Given a process / When it ranks itself / Then the kernel says the same
     with ranked(f"rank_process(13, IoPriority.{rank.name})") as (pid, _):
         assert os.getpriority(os.PRIO_PROCESS, pid) == 13
         assert io_rank_of(pid) == RANKS[rank]
 
 
 def test_an_ordinary_rank_at_the_disk_is_left_as_it_is() -> None:
-    # Given a process that somebody has ranked at the disk / When it takes the ordinary rank
-    # Then what it was given stays: only a group that is ranked loses it
+    # What it was given stays: only a group that is ranked loses it
     low = "rank_process(5, IoPriority.LOW)"
     with ranked(f"{low}; rank_process(6, IoPriority.NORMAL)") as (pid, told):
         assert told == "6"
@@ -77,11 +75,9 @@ def test_an_ordinary_rank_at_the_disk_is_left_as_it_is() -> None:
 
 
 def test_a_group_is_ranked_as_one() -> None:
-    # Given a group of two processes
     child = "child = os.fork(); print(child, flush=True) if child else None"
     with ranked(f"{child}; child or sys.stdin.readline()") as (leader, told):
         other = int(told)
-        # When it is ranked again and again / Then both have each rank
         for nice, rank in ((4, IoPriority.LOW), (19, IoPriority.IDLE)):
             rank_group(leader, nice, rank)
             for pid in (leader, other):
@@ -92,7 +88,6 @@ def test_a_group_is_ranked_as_one() -> None:
 
 
 def test_root_may_give_a_better_rank_again() -> None:
-    # Given a group with the worst ranks / When root gives a better one / Then it has that
     needs_root("giving a better rank")
     with ranked("rank_process(19, IoPriority.IDLE)") as (pid, _):
         rank_group(pid, 0, IoPriority.NORMAL)
@@ -101,7 +96,6 @@ def test_root_may_give_a_better_rank_again() -> None:
 
 
 def test_others_may_not_give_a_better_rank() -> None:
-    # Given a process of an ordinary user / When it takes a better niceness / Then an error
     needs_root("becoming another user")
     statement = (
         "rank_process(9, IoPriority.NORMAL)\n"
@@ -114,7 +108,6 @@ def test_others_may_not_give_a_better_rank() -> None:
 
 
 def test_a_group_that_is_gone_is_an_error() -> None:
-    # Given a group that has ended / When it is ranked / Then ProcessLookupError
     with ranked("pass") as (pid, _):
         pass
     with pytest.raises(ProcessLookupError):
@@ -123,7 +116,6 @@ def test_a_group_that_is_gone_is_an_error() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(0, -10), (7, -10), (-15, -15)])
 def test_a_watcher_ranks_above_the_tools(before: int, after: int) -> None:
-    # Given a process of root's with a niceness / When it ranks above / Then it tells what it had
     needs_root("a better rank")
     statement = f"os.setpriority(os.PRIO_PROCESS, 0, {before}); print(rank_above_the_tools())"
     with ranked(statement) as (pid, told):
@@ -132,7 +124,6 @@ def test_a_watcher_ranks_above_the_tools(before: int, after: int) -> None:
 
 
 def test_a_watcher_without_rights_stays_as_it_is() -> None:
-    # Given an ordinary user's process / When it ranks above the tools / Then it goes on as it was
     needs_root("becoming another user")
     statement = "os.nice(3); print(rank_above_the_tools())"
     with ranked(statement, uid=65534) as (pid, told):

@@ -38,7 +38,6 @@ def parent() -> Iterator[psutil.Process]:
 
 
 def test_all_threads_have_to_stand(parent: psutil.Process) -> None:
-    # Given threads at work / When stopped, and let go on / Then they stand, and do not
     (child,) = parent.children()
     assert not all_stopped(parent.pid)
     child.suspend()
@@ -51,7 +50,5 @@ def test_all_threads_have_to_stand(parent: psutil.Process) -> None:
     "letter, is_still", [("T", True), ("t", True), ("Z", True), ("R", False), ("D", False)]
 )
 def test_a_thread_in_a_call_does_not_stand(tmp_path: Path, letter: str, is_still: bool) -> None:
-    # Given what proc tells of a thread, whose name is anything
     (tmp_path / "stat").write_text(f"7 (a) T b) {letter} 1 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0")
-    # When read / Then it stands only if it is stopped or has ended
     assert state_of(str(tmp_path)).is_still is is_still

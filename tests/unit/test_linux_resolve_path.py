@@ -36,7 +36,6 @@ def make_links(top: Path) -> None:
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(["a", "b", "c", "up", "to-b", "whole", "twice", ".", "..", ""])))
 def test_the_way_is_the_one_that_the_kernel_takes(names: list[str]) -> None:
-    # Given any way through own links / When resolved / Then it is where the kernel leads
     with tempfile.TemporaryDirectory() as directory:
         top = Path(os.path.realpath(directory))
         make_links(top)
@@ -51,14 +50,12 @@ def test_the_way_is_the_one_that_the_kernel_takes(names: list[str]) -> None:
 
 
 def test_a_relative_way_begins_here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a current directory / When a relative way is resolved / Then from there
     monkeypatch.chdir(place)
     assert resolve("to-b/..") == str(place / "a")
     assert resolve(".") == str(place)
 
 
 def test_links_in_circles_are_an_error(place: Path) -> None:
-    # Given two links that point to each other / When resolved / Then OSError
     (place / "one").symlink_to("two")
     (place / "two").symlink_to("one")
     with pytest.raises(OSError, match="Too many levels"):
@@ -66,11 +63,10 @@ def test_links_in_circles_are_an_error(place: Path) -> None:
 
 
 def test_a_link_put_in_place_after_the_text_was_read_is_refused(place: Path) -> None:
-    # Given the path of a directory without links, and a link that leads to another one since
+    # The path of a directory without links, and a link that leads to another one since
     by_text = str(place / "a" / "b")
     (place / "c" / "b").mkdir()
     (place / "moved").symlink_to("c")
-    # When it is opened through the link / Then it is not taken for what the text meant
     with pytest.raises(Refused, match="are different directories") as refused:
         open_canonical(str(place / "moved" / "b"), by_text)
     assert refused.value.rule == "path"
@@ -81,13 +77,12 @@ def test_a_link_put_in_place_after_the_text_was_read_is_refused(place: Path) -> 
 
 @pytest.mark.parametrize("whose", ["the link", "the directory"])
 def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str) -> None:
-    # Given a link of somebody else, or root's link in somebody else's directory
+    # A link of somebody else, or root's link in somebody else's directory
     needs_root("giving a link away")
     if whose == "the link":
         os.lchown(place / "to-b", OTHER, OTHER)
     else:
         os.chown(place, OTHER, OTHER)
-    # When the way goes through it / Then it is refused, and named
     with pytest.raises(Refused, match="to-b is a symbolic link") as refused:
         resolve(str(place / "to-b"))
     assert refused.value.rule == "symlink"
@@ -98,20 +93,17 @@ def test_a_link_that_somebody_else_can_change_is_refused(place: Path, whose: str
 def test_a_link_in_a_directory_that_an_acl_opens_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given root's link in a directory of root's that a private group may write in
     needs_root("giving a link away")
     monkeypatch.setattr(os, "geteuid", lambda: DAEMON)
     os.chown(place, 0, DAEMON)
     place.chmod(0o775)
     assert resolve(str(place / "to-b")) == str(place / "a" / "b")
-    # When an access control list lets another user write there / Then the link is refused
     grant(place, NAMED_USER, OTHER)
     with pytest.raises(Refused, match="to-b is a symbolic link"):
         resolve(str(place / "to-b"))
 
 
 def test_no_descriptor_is_left_open(place: Path) -> None:
-    # Given a count of descriptors / When ways are resolved, or not / Then it is the same
     before = len(os.listdir("/proc/self/fd"))
     resolve(str(place / "twice"))
     with pytest.raises(OSError):
@@ -125,17 +117,14 @@ NAMES = ["a", "b", "c", "up", "to-b", "whole", "twice", "absent", ".", "..", ""]
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(NAMES)))
 def test_what_may_be_absent_is_resolved_as_python_does(names: list[str]) -> None:
-    # Given any way through links / When resolved with a place that is not on it
     with tempfile.TemporaryDirectory() as directory:
         top = Path(directory)
         make_links(top)
         way = "/".join([directory, *names])
-        # Then it is what Python says
         assert canonical(way, ("/nowhere/else",)) == os.path.realpath(way)
 
 
 def test_a_link_to_itself_ends(place: Path) -> None:
-    # Given a link that leads to itself / When resolved / Then it is taken as it is written
     (place / "round").symlink_to("round")
     assert canonical(f"{place}/round/x", ("/nowhere/else",)) == f"{place}/round/x"
 
@@ -154,7 +143,6 @@ def test_a_link_to_itself_ends(place: Path) -> None:
 def test_what_lies_in_a_silent_place_is_taken_as_it_is_written(
     place: Path, written: str, resolved: str
 ) -> None:
-    # Given a place that may not answer, and ways into it and back / When resolved
     found = canonical(f"{place}/{written}", (f"{place}/a",))
-    # Then only what lies before it was looked at
+    # Only what lies before it was looked at
     assert found == f"{place}/{resolved}"

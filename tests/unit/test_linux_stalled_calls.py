@@ -76,7 +76,6 @@ def test_a_waiting_call_is_reported_with_the_path_it_works_on(
     now_s = 0.0
     calls = StalledCalls(lambda: now_s)
     with _repeating(lambda: prepare(fuse.tree)) as pid:
-        # When the server has stopped / Then the call is seen, with its place and its time
         fuse.stop_answering()
         wait_until(lambda: calls.longest([pid]) is not None, "a waiting call")
         now_s = 7.0
@@ -87,7 +86,6 @@ def test_a_waiting_call_is_reported_with_the_path_it_works_on(
 
 
 def test_the_time_of_a_new_wait_begins_anew(tmp_path: Path) -> None:
-    # Given a thread that waits, in a table of processes made for this test
     thread = tmp_path / "9" / "task" / "9"
     thread.mkdir(parents=True)
     (thread / "children").touch()
@@ -98,7 +96,6 @@ def test_the_time_of_a_new_wait_begins_anew(tmp_path: Path) -> None:
     assert calls.longest([9]) == StalledCall(0.0, None)
     now_s = 2.0
     assert calls.longest([9]) == StalledCall(2.0, None)
-    # When it has run in between / Then this is another wait
     (thread / "status").write_text(status.format(6))
     assert calls.longest([9]) == StalledCall(0.0, None)
 

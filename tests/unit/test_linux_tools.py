@@ -32,10 +32,8 @@ def search(monkeypatch: pytest.MonkeyPatch, *directories: Path | str) -> None:
 def test_a_tool_is_found_with_the_first_line_of_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a tool on PATH
     path = install(tmp_path / "bin", "rm", "rm (GNU coreutils) 9.1\nCopyright")
     search(monkeypatch, tmp_path / "bin")
-    # When looked up / Then its absolute path and version are known
     tool = find_tool("rm")
     assert tool is not None
     assert (tool.path, tool.version, tool.is_gnu) == (str(path), "rm (GNU coreutils) 9.1", True)
@@ -47,7 +45,6 @@ def test_a_tool_is_found_with_the_first_line_of_its_version(
 def test_other_builds_are_not_taken_for_gnu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    # Given another build / When looked up / Then it is not GNU
     install(tmp_path / "bin", "rm", version)
     search(monkeypatch, tmp_path / "bin")
     tool = find_tool("rm")
@@ -58,18 +55,16 @@ def test_other_builds_are_not_taken_for_gnu(
 def test_a_tool_that_refuses_to_tell_its_version_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a tool that cannot be executed at all (a script without its interpreter)
+    # A tool that cannot be executed at all (a script without its interpreter)
     path = install(tmp_path / "bin", "rm", "")
     path.write_text("#!/no/such/interpreter\n")
     search(monkeypatch, tmp_path / "bin")
-    # When looked up / Then it is there, without a version
     tool = find_tool("rm")
     assert tool is not None
     assert (tool.version, tool.is_gnu) == ("", False)
 
 
 def test_the_first_directory_of_path_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a tool in two directories / When looked up / Then the first is taken
     first = install(tmp_path / "one", "rm", "1")
     install(tmp_path / "two", "rm", "2")
     search(monkeypatch, tmp_path / "one", tmp_path / "two")
@@ -82,31 +77,27 @@ def test_the_first_directory_of_path_wins(tmp_path: Path, monkeypatch: pytest.Mo
 def test_relative_entries_of_path_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
-    # Given a tool that only a relative entry leads to
+    # A tool that only a relative entry leads to
     install(tmp_path / "bin", "rm", "evil")
     install(tmp_path, "rm", "evil")
     monkeypatch.chdir(tmp_path)
     search(monkeypatch, entry, tmp_path / "empty")
-    # When looked up / Then it is not found
     assert find_tool("rm") is None
 
 
 def test_what_may_not_be_executed_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file and a directory of that name before the tool
     install(tmp_path / "one", "rm", "no", mode=0o644)
     (tmp_path / "two" / "rm").mkdir(parents=True)
     path = install(tmp_path / "three", "rm", "yes")
     search(monkeypatch, tmp_path / "one", tmp_path / "two", tmp_path / "three")
-    # When looked up / Then the tool is found
     tool = find_tool("rm")
     assert tool is not None
     assert tool.path == str(path)
 
 
 def test_a_missing_tool_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given an empty PATH / When looked up / Then none
     search(monkeypatch, tmp_path)
     assert find_tool("rm") is None
 
@@ -144,12 +135,10 @@ def _add_an_acl(directory: Path) -> None:
 def test_a_tool_that_others_can_replace_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expose: Callable[[Path], None]
 ) -> None:
-    # Given a tool that another user could replace or write to, and a safe one behind it
     needs_root("giving files away")
     exposed = install(tmp_path / "exposed" / "bin", "rm", "evil")
     safe = install(tmp_path / "safe", "rm", "safe")
     expose(exposed.parent)
-    # When looked up / Then the safe one is used
     search(monkeypatch, exposed.parent, safe.parent)
     tool = find_tool("rm")
     assert tool is not None
@@ -163,7 +152,6 @@ def test_a_tool_that_others_can_replace_is_not_used(
 def test_a_tool_behind_a_link_that_others_can_change_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a link of another user's to a safe tool / When looked up / Then it is not used
     needs_root("giving files away")
     safe = install(tmp_path / "safe", "rm", "safe")
     linked = tmp_path / "linked"
@@ -180,11 +168,9 @@ def test_a_tool_behind_a_link_that_others_can_change_is_not_used(
 def test_the_engine_is_not_taken_from_where_others_can_replace_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an engine beside the scripts that everybody may write to / When looked up
     exposed = install(tmp_path / "scripts", ENGINE, "tui-fs-engine 0.1.0", mode=0o777)
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(exposed.parent))
     search(monkeypatch, tmp_path / "empty")
-    # Then there is none, and the reason names it
     assert find_tool(ENGINE) is None
     assert f"{exposed} is not used:" in why_missing(ENGINE)
 
@@ -201,7 +187,6 @@ def test_the_engine_is_not_taken_from_where_others_can_replace_it(
 def test_a_limit_of_this_process_is_not_blamed_on_the_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
 ) -> None:
-    # Given a GNU tool, and a limit that keeps every program from being started
     install(tmp_path / "bin", "rm", "rm (GNU coreutils) 9.1")
     search(monkeypatch, tmp_path / "bin")
 
@@ -210,7 +195,6 @@ def test_a_limit_of_this_process_is_not_blamed_on_the_tool(
 
     with monkeypatch.context() as limit:
         limit.setattr(subprocess, "run", refused)
-        # When it is looked up / Then the sentence names what was not started, why, and the limit
         with pytest.raises(Missing, match="bin/rm --version could not be started") as why:
             find_tool("rm")
     assert os.strerror(number) in why.value.sentence

@@ -72,18 +72,15 @@ def now_at(path: Path) -> Attributes:
 @pytest.mark.parametrize("action", ["recreate", "twin"])
 def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
     """Given owner, mode, access lists, attributes, flags and times, the new one has them."""
-    # Given
     decorate(arena)
     before = now_at(arena.path)
     assert before.flags is not None
     assert before.flags & (_NODUMP | _NOATIME) == _NODUMP | _NOATIME
     assert len(before.extended) >= 5
-    # When
     if action == "recreate":
         arena.recreate()
     else:
         put_twin_in_place(arena.spot(), arena.old, arena.spot(".a"), arena.spot(ROOM), nothing)
-    # Then
     assert arena.path.stat().st_ino != arena.inode
     assert now_at(arena.path) == before
     assert set(os.listdir(arena.parent)) == ({"spool"} if action == "recreate" else {"spool", ".a"})
@@ -91,15 +88,12 @@ def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
 
 def test_nothing_is_inherited_that_the_old_one_lacked(arena: Arena) -> None:
     """Given a parent whose access list and group are inherited, the new one is without them."""
-    # Given
     os.setxattr(arena.parent, "system.posix_acl_default", _ACL)
     os.chown(arena.parent, 0, 3)
     os.chmod(arena.parent, 0o2777)
     before = now_at(arena.path)
     assert before.extended == {}
-    # When
     arena.recreate()
-    # Then
     assert now_at(arena.path) == before
 
 

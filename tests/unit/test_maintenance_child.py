@@ -18,7 +18,6 @@ from tui_fs.model.errors import TuiFsError
 
 def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
     """Given an action that waits, the end of this session would not reach it."""
-    # Given
     spool = tmp_path / "spool"
     spool.mkdir()
     os.makedirs(state_directory(), mode=0o700)
@@ -30,12 +29,10 @@ def test_it_has_a_session_of_its_own(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         inode = os.fstat(lock.fileno()).st_ino
         waits = re.compile(rf"-> FLOCK .* (\d+) \S+:{inode} ")
-        # When
         thread.start()
         wait_until(lambda: bool(waits.search(Path("/proc/locks").read_text())), "its waiting")
         found = waits.search(Path("/proc/locks").read_text())
         assert found
-        # Then
         assert os.getsid(int(found[1])) != os.getsid(0)
     thread.join()
     assert said

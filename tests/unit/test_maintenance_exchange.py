@@ -73,7 +73,6 @@ def here(tmp_path: Path) -> Iterator[Arena]:
 @pytest.mark.parametrize("action", ["recreate", "aside", "twin"])
 def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, action: str) -> None:
     """Given another thing under the name in the last moment, it is put back untouched."""
-    # Given
     elsewhere = arena.parent / "elsewhere"
 
     def swap(_: ReplacementDir | None = None) -> None:
@@ -84,7 +83,6 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, acti
         elif instead == "link":
             arena.path.symlink_to("elsewhere")
 
-    # When
     with pytest.raises((Refused, FileNotFoundError)):
         if action == "recreate":
             arena.recreate(swap)
@@ -93,7 +91,6 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, acti
         else:
             swap()
             put_aside(arena.spot(), arena.old, arena.spot(".aside"))
-    # Then
     assert elsewhere.stat().st_ino == arena.inode
     left = {"elsewhere"} if instead == "nothing" else {"elsewhere", "spool"}
     assert set(os.listdir(arena.parent)) == left
@@ -105,7 +102,6 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, acti
 
 def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
     """Given somebody who exchanges the name without end, his full directory always survives."""
-    # Given
     decoy = here.parent / "decoy"
     decoy.mkdir()
     (decoy / "precious").touch()
@@ -120,7 +116,6 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
     thread = threading.Thread(target=storm)
     thread.start()
     outcomes = set()
-    # When
     try:
         for round_number in range(150):
             room = f".room{round_number}"
@@ -139,7 +134,6 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
     finally:
         is_over.set()
         thread.join()
-    # Then
     assert outcomes
     found = list(here.parent.rglob("precious"))
     assert [path.stat().st_ino for path in found] == [precious]
@@ -155,18 +149,15 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
         arena = Arena(point)
         used = os.statvfs(point).f_files - os.statvfs(point).f_ffree
         for free in (0, 1):
-            # Given
             options = f"remount,nr_inodes={used + free}"
             subprocess.run(["mount", "-o", options, point], check=True)
             assert os.statvfs(point).f_ffree == free
-            # When
             with pytest.raises(OSError, match="No space"):
                 arena.recreate()
             with pytest.raises(OSError, match="No space"):
                 put_twin_in_place(
                     arena.spot(), arena.old, arena.spot(".aside"), arena.spot(ROOM), nothing
                 )
-            # Then
             assert os.listdir(point) == ["spool"]
             assert arena.path.stat().st_ino == arena.inode
         arena.close()

@@ -98,16 +98,13 @@ def test_recreating(spool: Path, is_late: bool) -> None:
     """Given a kill at each step, an entry made meanwhile is there, and nothing is left over."""
     told = set()
     for step in range(1, MOST_STEPS):
-        # Given
         was_killed = killed_before(
             step,
             lambda: recreate_directory(look(str(spool), to_recreate=True), accept_occupants=False),
             spool if is_late else None,
         )
         came_late = {path.name for path in spool.parent.rglob(LATE)}
-        # When
         told |= put_in_order()
-        # Then
         assert os.listdir(spool.parent) == ["spool"]
         assert os.getxattr(spool, "user.note") == b"1"
         assert set(os.listdir(spool)) == came_late
@@ -131,15 +128,12 @@ def test_putting_aside(spool: Path, with_twin: bool) -> None:
     inode = spool.stat().st_ino
     told = set()
     for step in range(1, MOST_STEPS):
-        # Given
         was_killed = killed_before(
             step,
             lambda: put_aside(look(str(spool), to_recreate=False), with_twin=with_twin),
             None,
         )
-        # When
         told |= put_in_order()
-        # Then
         assert os.listdir(spool.parent) == ["spool"]
         assert spool.stat().st_ino == inode
         assert os.listdir(spool) == ["precious"]
@@ -159,7 +153,6 @@ def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
     (spool / "precious").touch()
     inode = spool.stat().st_ino
     for step in range(1, MOST_STEPS):
-        # Given
         done = put_aside(look(str(spool), to_recreate=False), with_twin=with_twin)
 
         def put_back(record_id: str = done.record.id) -> None:
@@ -167,7 +160,6 @@ def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
 
         was_killed = killed_before(step, put_back, spool if is_late and with_twin else None)
         came_late = {path.name for path in spool.parent.rglob(LATE)}
-        # When
         if not was_killed:
             with pytest.raises(BadInput, match="Nothing was put aside"):
                 find(done.record.id)
@@ -179,7 +171,6 @@ def test_putting_back(spool: Path, with_twin: bool, is_late: bool) -> None:
             (spool.parent / "saved").rename(spool / LATE)
         else:
             put_in_order()
-        # Then
         assert os.listdir(spool.parent) == ["spool"]
         assert spool.stat().st_ino == inode
         assert set(os.listdir(spool)) == {"precious", *came_late}

@@ -43,10 +43,8 @@ def test_nobody_stands_in_a_new_directory(held: Path) -> None:
 @pytest.mark.parametrize("how", ["stands in it", "has it open", "watches it (inotify)"])
 def test_who_holds_it_is_found(held: Path, start_python: StartPython, how: str) -> None:
     """Given a process that stands in it, has it open or watches it, that is told."""
-    # Given
     code = {"stands in it": "", "has it open": _OPEN}.get(how, _WATCH)
     pid = start_python(code, held, cwd=held if how == "stands in it" else None)
-    # When / Then
     assert ways(held) == {(pid, how)}
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

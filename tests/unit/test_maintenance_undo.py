@@ -30,7 +30,6 @@ def with_twin(spool: Path) -> AsideRecord:
 
 def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
     """Given a twin left under the other name, and a strange directory at the place, all stays."""
-    # Given
     record = with_twin(spool)
     aside = Path(record.aside)
     saved, twin = spool.parent / "saved", spool.parent / "twin"
@@ -39,18 +38,14 @@ def test_a_leftover_goes_into_the_known_directory_only(spool: Path) -> None:
     twin.rename(aside)
     (aside / "late").touch()
     spool.mkdir()
-    # When
     with pytest.raises(Refused, match="Other directories") as refused:
         undo(record.id)
-    # Then
     assert refused.value.rule == "changed"
     assert os.listdir(spool) == []
     assert os.listdir(aside) == ["late"]
-    # When the known one is back
     spool.rmdir()
     saved.rename(spool)
     undo(record.id)
-    # Then
     assert set(os.listdir(spool)) == {"late", "precious"}
     assert os.listdir(spool.parent) == ["spool"]
 

@@ -95,14 +95,11 @@ class Writers:
 @pytest.mark.parametrize("ways", [("path",), ("descriptor",), ("path", "descriptor", "path")])
 def test_busy_writers_lose_nothing(arena: Arena, tmp_path: Path, ways: tuple[str, ...]) -> None:
     """Given writers from before the exchange on, every file that could be made is there."""
-    # Given
     writers = Writers(arena, tmp_path, *ways)
-    # When
     try:
         done = arena.recreate(writers.start)
     finally:
         writers.stop()
-    # Then
     made = writers.made()
     assert made >= WRITTEN_BEFORE * len(ways)
     assert arena.path.stat().st_ino != arena.inode
@@ -115,17 +112,14 @@ def test_a_writer_who_is_always_faster_loses_nothing(
     arena: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given several who write by descriptor, all is there, whichever directory stands there."""
-    # Given
     monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.1)
     writers = Writers(arena, tmp_path, *["descriptor"] * 3, "path", most=3_000)
-    # When
     try:
         arena.recreate(writers.start)
     except (OSError, Refused):
         assert arena.path.stat().st_ino == arena.inode
     finally:
         writers.stop()
-    # Then
     made = writers.made()
     assert len(os.listdir(arena.path)) == made
     assert os.listdir(arena.parent) == ["spool"]
@@ -133,7 +127,6 @@ def test_a_writer_who_is_always_faster_loses_nothing(
 
 def test_names_made_twice_are_both_kept(here: Arena) -> None:
     """Given one name in both directories, both entries stay, and the new name is told."""
-    # Given
     new = here.parent / "new"
     new.mkdir()
     long_name = "n" * 255
@@ -141,9 +134,7 @@ def test_names_made_twice_are_both_kept(here: Arena) -> None:
         (here.path / name).write_text("old")
         (new / name).write_text("new")
     held = os.open(new, os.O_RDONLY)
-    # When
     drained = remove_drained(here.spot(), here.old, held)
-    # Then
     os.close(held)
     kept = dict(drained.kept)
     assert drained.moved == 2
@@ -170,7 +161,6 @@ def test_a_full_directory_moves_whole(here: Arena) -> None:
 
 def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given entries that cannot be moved over, the old directory is back, with every entry."""
-    # Given
     honest = Drained._move
     refused: list[str] = []
 
@@ -186,10 +176,8 @@ def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.Mo
         for number in range(5):
             (arena.path / str(number)).touch()
 
-    # When
     with pytest.raises(OSError, match="full"):
         arena.recreate(write)
-    # Then
     assert arena.path.stat().st_ino == arena.inode
     assert sorted(os.listdir(arena.path)) == ["0", "1", "2", "3", "4"]
     assert os.listdir(arena.parent) == ["spool"]
@@ -220,13 +208,10 @@ def write_before_each_rmdir(
 
 def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given somebody who is always faster, the old directory is back, with every entry."""
-    # Given
     monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.05)
     written = write_before_each_rmdir(here, monkeypatch)
-    # When
     with pytest.raises(OSError, match="not empty"):
         here.recreate()
-    # Then
     assert here.path.stat().st_ino == here.inode
     assert len(written) > 1
     assert sorted(os.listdir(here.path)) == sorted(written)
@@ -234,16 +219,13 @@ def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.Mon
 
 def test_a_signal_ends_the_waiting(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given somebody who is always faster, and Ctrl-C, the old directory is back at once."""
-    # Given
     written = write_before_each_rmdir(here, monkeypatch, signal_at=3)
     began = time.monotonic()
     honest_handler = signal.signal(signal.SIGTERM, lambda *_: None)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    # When
     try:
         with pytest.raises(InterruptedError):
             here.recreate()
-        # Then
         assert signal.sigwait({signal.SIGTERM}) == signal.SIGTERM
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

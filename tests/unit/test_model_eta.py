@@ -15,7 +15,6 @@ PREDICTIONS = st.tuples(POSITIVE, POSITIVE, POSITIVE).map(sorted).map(lambda p: 
 
 
 def test_what_is_left_lies_between_two_rates() -> None:
-    # Given 600 left at 100 or 50 a second / When asked / Then 6 to 12 s, whichever is which
     assert by_rate(600, 100.0, 50.0) == (6.0, 12.0)
     assert by_rate(600, 50.0, 100.0) == (6.0, 12.0)
     assert by_rate(0, 50.0, 100.0) == (0.0, 0.0)
@@ -35,7 +34,6 @@ def test_what_is_left_lies_between_two_rates() -> None:
 def test_the_prediction_shrinks_with_what_is_done(
     fraction: float, working_s: float, expected: Range
 ) -> None:
-    # Given 10 to 40 s predicted / When part is removed / Then that share of it is left
     assert by_model((10.0, 20.0, 40.0), fraction, working_s) == pytest.approx(expected)
 
 
@@ -43,7 +41,6 @@ def test_the_prediction_shrinks_with_what_is_done(
 def test_the_model_gives_a_range_of_times(
     predicted_s: tuple[float, float, float], fraction: float, working_s: float
 ) -> None:
-    # Given any prediction / When asked / Then low is not above high, and neither is in the past
     low, high = by_model(predicted_s, fraction, working_s)
     assert 0.0 <= low <= high <= predicted_s[2]
 
@@ -61,7 +58,6 @@ def test_the_model_gives_a_range_of_times(
     ],
 )
 def test_the_rate_is_trusted_more_and_more(fraction: float, working_s: float, trust: float) -> None:
-    # Given 100 to 200 s by the rate, none by the model / When asked / Then its share is the trust
     found = together((100.0, 200.0), (0.0, 0.0), fraction, working_s)
     assert found == pytest.approx((100.0 * trust, 200.0 * trust))
 
@@ -70,7 +66,6 @@ def test_the_rate_is_trusted_more_and_more(fraction: float, working_s: float, tr
 def test_together_lies_between_both(
     rate: Range, model: Range, fraction: float, working_s: float
 ) -> None:
-    # Given two ranges / When put together / Then each end lies between theirs
     found = together(rate, model, fraction, working_s)
     assert found is not None
     for mixed, one, other in zip(found, rate, model, strict=True):
@@ -80,12 +75,10 @@ def test_together_lies_between_both(
 
 @given(RANGES, st.floats(0.0, 1.0), SECONDS)
 def test_one_alone_is_taken_as_it_is(one: Range, fraction: float, working_s: float) -> None:
-    # Given only a rate, only a prediction, or neither / When asked / Then that, or nothing
     assert together(one, None, fraction, working_s) == one
     assert together(None, one, fraction, working_s) == one
     assert together(None, None, fraction, working_s) is None
 
 
 def test_nothing_left_is_an_answer() -> None:
-    # Given a rate that says it is done / When asked / Then that is not taken for not knowing
     assert together((0.0, 0.0), None, 1.0, 1.0) == (0.0, 0.0)

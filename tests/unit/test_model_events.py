@@ -231,17 +231,14 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[Any]) -> Any:
 
 
 def test_every_kind_of_event_is_generated() -> None:
-    # Given the union of events / When compared with what these tests build / Then none is missing
     assert set(EVENT_KINDS) == set(get_args(Event))
 
 
 @pytest.mark.parametrize("kind", EVENT_KINDS, ids=lambda kind: str(kind.__name__))
 def test_every_event_survives_json(kind: type[Event]) -> None:
-    # Given any event of this kind
     @given(EVENT_KINDS[kind])
     @settings(max_examples=60)
     def survives(event: Event) -> None:
-        # When written as JSON and read again / Then it is the same event
         assert event_from_json(through_json(event_to_json(event))) == event
 
     survives()
@@ -249,13 +246,11 @@ def test_every_event_survives_json(kind: type[Event]) -> None:
 
 @given(plans)
 def test_every_plan_survives_json(plan: Plan) -> None:
-    # Given any plan / When written as JSON and read again / Then it is the same plan
     assert decode(Plan, through_json(encode(plan))) == plan
 
 
 @given(json_values)
 def test_json_that_is_no_event_is_refused(value: Any) -> None:
-    # Given any JSON value / When read as an event / Then it is refused, and nothing else happens
     with pytest.raises(BadInput):
         event_from_json(value)
 
@@ -263,9 +258,7 @@ def test_json_that_is_no_event_is_refused(value: Any) -> None:
 @given(damaged(events.map(event_to_json)))
 @settings(max_examples=300)
 def test_a_damaged_event_is_read_or_refused(value: Any) -> None:
-    # Given an event with one wrong place in it
     try:
-        # When read / Then it is still an event ...
         assert isinstance(event_from_json(value), get_args(Event))
     except BadInput as refusal:
         # ... or refused in a sentence
@@ -275,9 +268,7 @@ def test_a_damaged_event_is_read_or_refused(value: Any) -> None:
 @given(damaged(plans.map(encode)))
 @settings(max_examples=300)
 def test_a_damaged_plan_is_read_or_refused(value: Any) -> None:
-    # Given a plan with one wrong place in it
     try:
-        # When read / Then it is still a plan ...
         assert isinstance(decode(Plan, value), Plan)
     except BadInput as refusal:
         # ... or refused in a sentence
@@ -286,96 +277,79 @@ def test_a_damaged_plan_is_read_or_refused(value: Any) -> None:
 
 @given(json_values)
 def test_json_that_is_no_plan_is_refused(value: Any) -> None:
-    # Given any JSON value / When read as a plan / Then it is refused, and nothing else happens
     with pytest.raises(BadInput):
         decode(Plan, value)
 
 
 def test_a_number_too_large_for_a_float_is_refused() -> None:
-    # Given an event at an impossible moment
     value = json.loads('{"type": "Paused", "at_s": 1' + "0" * 400 + "}")
-    # When read / Then it is refused
     with pytest.raises(BadInput):
         event_from_json(value)
 
 
 def test_half_a_character_is_refused_as_a_path() -> None:
-    # Given an event whose path no bytes can stand for
     value = json.loads(
         '{"type": "EntryFailed", "at_s": 0, "path": "\\ud800", "operation": "", "error": 0}'
     )
-    # When read / Then it is refused
     with pytest.raises(BadInput):
         event_from_json(value)
 
 
 @pytest.mark.parametrize("wrong", ["1", True, None, [], {}])
 def test_a_field_of_another_type_is_refused_by_its_name(wrong: object) -> None:
-    # Given an event with a wrong moment / When read / Then the sentence says where
     with pytest.raises(BadInput, match=r"Paused\.at_s"):
         event_from_json({"type": "Paused", "at_s": wrong})
 
 
 def test_true_is_no_number() -> None:
-    # Given a count that is a truth value / When read / Then it is refused
     with pytest.raises(BadInput):
         decode(Pin, {"device": True, "inode": 1, "mount_id": 1})
 
 
 def test_a_missing_field_is_refused_by_its_name() -> None:
-    # Given an event without its moment / When read / Then the sentence says what is missing
     with pytest.raises(BadInput, match="lacks the field at_s"):
         event_from_json({"type": "Paused"})
 
 
 def test_an_unknown_type_is_refused() -> None:
-    # Given an event of another version / When read / Then it is refused
     with pytest.raises(BadInput, match="unknown type 'Exploded'"):
         event_from_json({"type": "Exploded"})
 
 
 def test_unknown_fields_are_passed_over() -> None:
-    # Given an event with a field of a later version / When read / Then the rest counts
     assert event_from_json({"type": "Resumed", "at_s": 1, "why": "?"}) == Resumed(1.0)
 
 
 def test_fields_with_a_default_may_be_absent() -> None:
-    # Given options of an earlier version / When read / Then the defaults stand in
     assert decode(Options, {"keep_root": True}) == Options(keep_root=True)
 
 
 def test_a_pair_is_no_triple() -> None:
-    # Given two numbers where three belong
     @dataclasses.dataclass(frozen=True)
     class Three:
         numbers: tuple[int, int, int]
 
-    # When read / Then it is refused
     with pytest.raises(BadInput, match="2 items, expected 3"):
         decode(Three, {"numbers": [1, 2]})
 
 
 @pytest.mark.parametrize("text", ["!", "YQ", "é"])
 def test_bytes_that_are_not_base64_are_refused(text: str) -> None:
-    # Given a path whose exact bytes are garbled / When read / Then it is refused
     value = {"path": "x", "path_b64": text, "pin": {"device": 1, "inode": 1, "mount_id": 1}}
     with pytest.raises(BadInput, match="path_b64 is not base64"):
         decode(Target, value)
 
 
 def test_a_readable_path_is_given_once() -> None:
-    # Given a path in UTF-8 / When written / Then one field carries it
     assert path_fields("path", "/tmp/größe") == {"path": "/tmp/größe"}
 
 
 def test_other_bytes_are_given_readably_and_exactly() -> None:
-    # Given a path that is not UTF-8 / When written / Then one field shows it, the other is exact
     fields = path_fields("path", os.fsdecode(b"/a\xff"))
     assert fields == {"path": "/a\\xff", "path_b64": "L2H/"}
 
 
 def test_command_lines_in_utf8_are_given_once() -> None:
-    # Given command lines in UTF-8 / When written / Then one field carries them
     assert argv_fields("command", (("rm", "é"),)) == {"command": [["rm", "é"]]}
 
 
@@ -387,12 +361,10 @@ def test_command_lines_in_utf8_are_given_once() -> None:
     ],
 )
 def test_a_path_in_json_is_escaped_once(record: dict[str, str], shown: str) -> None:
-    # Given a record with or without exact bytes / When shown / Then escapes are not doubled
     assert shown_path(record, "path") == shown
 
 
 @given(argvs)
 @example(((PathStr("rm"), PathStr(os.fsdecode(b"\xff"))),))
 def test_command_lines_are_always_valid_json_text(command: tuple[tuple[str, ...], ...]) -> None:
-    # Given command lines of any bytes / When written / Then strict UTF-8 can carry them
     json.dumps(argv_fields("command", command), ensure_ascii=False).encode("utf-8")

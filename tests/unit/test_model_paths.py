@@ -36,9 +36,7 @@ NAMES = st.one_of(st.binary(min_size=1), _text_names, _terminal_names)
 @example(b"\x1b]0;title\x07")
 @example("\u202egnp.exe".encode())
 def test_what_is_shown_holds_nothing_a_terminal_acts_on(name: bytes) -> None:
-    # Given any name / When it is shown
     shown = displayable(name)
-    # Then no character controls the terminal, reorders text or is half of a pair
     assert not {unicodedata.category(character) for character in shown} & UNSAFE
 
 
@@ -48,23 +46,19 @@ def test_what_is_shown_holds_nothing_a_terminal_acts_on(name: bytes) -> None:
 @example(b"\x80", b"\xc2\x80")
 @example(b"\xad", b"\xc2\xad")
 def test_two_different_names_never_look_alike(one: bytes, other: bytes) -> None:
-    # Given two names that differ / When both are shown / Then they differ on the screen too
     assert (displayable(one) == displayable(other)) == (one == other)
 
 
 @given(st.integers(0, 0x10FFFF).filter(lambda code: not 0xD800 <= code < 0xE000))
 @settings(max_examples=500)
 def test_a_character_never_looks_like_bytes_that_are_none(code: int) -> None:
-    # Given one character in UTF-8, and the single byte of its number
     character = chr(code).encode()
     byte = bytes([code & 0xFF])
-    # When both are shown / Then they look different unless they are the same
     assert (displayable(character) == displayable(byte)) == (character == byte)
 
 
 @given(NAMES)
 def test_bytes_and_their_decoded_path_look_the_same(name: bytes) -> None:
-    # Given a name as bytes and as a path / When shown / Then it is one and the same text
     assert displayable(name) == displayable(name.decode("utf-8", "surrogateescape"))
 
 
@@ -78,9 +72,7 @@ def test_bytes_and_their_decoded_path_look_the_same(name: bytes) -> None:
 @example("b\u0301\u0301", "b\u0301")
 @settings(max_examples=300)
 def test_names_that_differ_also_differ_where_accents_are_composed(one: str, other: str) -> None:
-    # Given two names, as text / When both are shown, and drawn as a terminal composes them
     shown = [unicodedata.normalize("NFC", displayable(name)) for name in (one, other)]
-    # Then they differ, no space is at the end of a line or beside another, and nothing changed
     assert (shown[0] == shown[1]) == (one == other)
     for text in shown:
         assert text.strip(" ") == text
@@ -90,7 +82,6 @@ def test_names_that_differ_also_differ_where_accents_are_composed(one: str, othe
 
 @pytest.mark.parametrize("name", ["क्षि", "שָׁ", "กี่", "မြွှေ့", "ấ가が", "日本 語", "a b"])
 def test_writing_systems_with_marks_are_shown_as_they_are(name: str) -> None:
-    # Given a name in composed form / When shown / Then it is not changed
     assert displayable(name) == name
 
 
@@ -98,15 +89,12 @@ def test_writing_systems_with_marks_are_shown_as_they_are(name: str) -> None:
     "name", ["\u2800", "\u180b", "\U0001d159", "\U00016fe4", "\u0301", "/\u0338"]
 )
 def test_what_draws_nothing_of_its_own_is_an_escape(name: str) -> None:
-    # Given a character that is blank, or drawn on the one before it / When shown / Then in ASCII
     assert displayable(name).isascii()
 
 
 @given(NAMES)
 def test_harmless_text_acts_on_no_terminal_and_is_not_changed_again(name: bytes) -> None:
-    # Given any text / When it is made harmless
     text = harmless(name.decode("utf-8", "surrogateescape"))
-    # Then no character controls the terminal, and doing it twice changes nothing
     assert not {unicodedata.category(character) for character in text} & UNSAFE
     assert harmless(text) == text
     assert harmless("a  sentence \\ ") == "a  sentence \\ "
@@ -131,7 +119,6 @@ def test_harmless_text_acts_on_no_terminal_and_is_not_changed_again(name: bytes)
     ],
 )
 def test_literal_names_are_shown_literally(name: bytes, shown: str) -> None:
-    # Given a name / When shown / Then it reads like this
     assert displayable(name) == shown
 
 
@@ -156,50 +143,39 @@ WITHOUT_NUL = NAMES.map(lambda name: name.replace(b"\0", b"\1"))
 @example([b"\xc2\x80", b"\xc2\xad", b"\x80"])
 @settings(max_examples=150)
 def test_bash_reads_the_quoted_command_line_back_byte_for_byte(words: list[bytes]) -> None:
-    # Given words of any bytes
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
-    # When bash parses the command line that is shown / Then it sees the same bytes
     assert _after_bash(argv) == words
 
 
 def test_bash_reads_hostile_names_back_byte_for_byte() -> None:
-    # Given names that were made to break something
     argv = tuple(name.decode("utf-8", "surrogateescape") for name in HOSTILE_NAMES)
-    # When bash parses the command line that is shown / Then it sees the same bytes
     assert _after_bash(argv) == list(HOSTILE_NAMES)
 
 
 def test_bash_without_utf8_reads_the_same_bytes() -> None:
-    # Given a name with a character that is not shown
+    # A name with a character that is not shown
     name = "\u202egnp.exe"
-    # When a bash in the C locale parses the command line / Then it sees the same bytes
     assert _after_bash((name,), locale="C") == [name.encode()]
 
 
 @given(st.lists(WITHOUT_NUL, min_size=1, max_size=5))
 def test_a_quoted_command_line_is_safe_to_show(words: list[bytes]) -> None:
-    # Given words of any bytes
     argv = tuple(word.decode("utf-8", "surrogateescape") for word in words)
-    # When quoted / Then nothing in it acts on a terminal
     assert not {unicodedata.category(one) for one in shell_quoted(argv)} & UNSAFE
 
 
 def test_an_empty_word_is_kept_when_quoted() -> None:
-    # Given an argument of no bytes / When quoted / Then bash still sees it
     assert _after_bash(("a", "", "b")) == [b"a", b"", b"b"]
 
 
 @given(NAMES)
 def test_base64_carries_every_path(name: bytes) -> None:
-    # Given a path of any bytes
     path = name.decode("utf-8", "surrogateescape")
-    # When sent as base64 / Then it comes back
     assert from_base64(to_base64(path)) == path
 
 
 @pytest.mark.parametrize("text", ["!", "YQ", "YQ==\n", "ä", "Y Q=="])
 def test_what_is_not_base64_is_a_value_error(text: str) -> None:
-    # Given text that is not base64 / When read / Then ValueError
     with pytest.raises(ValueError):
         from_base64(text)
 
@@ -209,7 +185,6 @@ def test_what_is_not_base64_is_a_value_error(text: str) -> None:
     [(b"a", True), ("é\u202e".encode(), True), (b"\xe9", False), (b"a\xff", False)],
 )
 def test_only_valid_utf8_counts_as_utf8(name: bytes, valid: bool) -> None:
-    # Given a name / When asked / Then only valid UTF-8 says yes
     assert is_utf8(name.decode("utf-8", "surrogateescape")) is valid
 
 
@@ -230,5 +205,4 @@ def test_only_valid_utf8_counts_as_utf8(name: bytes, valid: bool) -> None:
 def test_within_means_below_and_not_only_a_longer_name(
     path: str, directory: str, within: bool
 ) -> None:
-    # Given two absolute paths / When asked / Then whole components decide
     assert is_within(PathStr(path), directory) is within

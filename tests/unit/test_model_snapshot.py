@@ -103,10 +103,8 @@ RUNNING = (started(), StepStarted(1.0, 0, (7,)))
 @given(st.lists(events, max_size=12))
 @settings(max_examples=300)
 def test_no_sequence_of_events_breaks_the_fold(them: list[Event]) -> None:
-    # Given events in any order
     snapshot = Snapshot()
     for event in them:
-        # When folded / Then every figure of the picture can be asked for
         snapshot = fold(snapshot, event)
         assert snapshot.failed >= 0
         assert snapshot.fraction is None or 0 <= snapshot.fraction <= 1
@@ -114,57 +112,47 @@ def test_no_sequence_of_events_breaks_the_fold(them: list[Event]) -> None:
 
 
 def test_nothing_is_known_before_the_first_event() -> None:
-    # Given no event / When looked at / Then nothing is claimed
     nothing = Snapshot()
     assert (nothing.state, nothing.fraction, nothing.rate_per_s, nothing.eta_s) == (None,) * 4
 
 
 def test_a_started_job_runs_and_knows_its_space() -> None:
-    # Given the start / When folded / Then it runs, with the space before
     snapshot = folded(started())
     assert (snapshot.state, snapshot.space) == (JobState.RUNNING, SPACE)
 
 
 def test_progress_is_removed_over_expected() -> None:
-    # Given a quarter removed / When folded / Then the fraction is a quarter
     assert folded(*RUNNING, sampled(1, 250)).fraction == 0.25
 
 
 def test_progress_never_exceeds_the_whole() -> None:
-    # Given more removed than was surveyed / When folded / Then the fraction is one
     assert folded(*RUNNING, sampled(1, 5000)).fraction == 1.0
 
 
 def test_an_incomplete_survey_gives_no_progress() -> None:
-    # Given a survey that could not count everything / When folded / Then no fraction is claimed
     assert folded(started(complete=False), sampled(1, 250)).fraction is None
 
 
 def test_a_source_that_does_not_count_gives_no_progress() -> None:
-    # Given samples without removals / When folded / Then neither fraction nor rate is claimed
     snapshot = folded(*RUNNING, sampled(1), sampled(2))
     assert (snapshot.fraction, snapshot.rate_per_s, snapshot.eta_s) == (None, None, None)
 
 
 def test_removals_stay_known_when_a_sample_has_none() -> None:
-    # Given a sample with and one without removals / When folded / Then the last ones stay
     assert folded(*RUNNING, sampled(1, 250), sampled(2)).removed == Removed(250)
 
 
 def test_calls_that_did_not_change_stay_known() -> None:
-    # Given samples that name only what changed / When folded / Then all totals are there
     snapshot = folded(*RUNNING, sampled(1, 0, {"a": 1, "b": 5}), sampled(2, 0, {"a": 3}))
     assert snapshot.calls == {"a": CallCount(3), "b": CallCount(5)}
 
 
 def test_failures_are_grouped_by_operation_and_errno() -> None:
-    # Given failures of two kinds
     them = (
         EntryFailed(1.0, PathStr("/t/a"), "remove", errno.EPERM),
         EntryFailed(1.0, PathStr("/t/b"), "remove", errno.EACCES),
         EntryFailed(1.0, PathStr("/t/c"), "remove", errno.EPERM),
     )
-    # When folded / Then each kind has its number and its paths
     assert folded(*them).failures == (
         FailureGroup("remove", errno.EPERM, 2, (PathStr("/t/a"), PathStr("/t/c")), ("", "")),
         FailureGroup("remove", errno.EACCES, 1, (PathStr("/t/b"),), ("",)),
@@ -172,7 +160,6 @@ def test_failures_are_grouped_by_operation_and_errno() -> None:
 
 
 def test_a_group_keeps_a_limited_number_of_examples() -> None:
-    # Given more failures than examples / When folded / Then all count, the first are kept
     paths = [PathStr(f"/t/{number}") for number in range(EXAMPLES_PER_GROUP + 5)]
     (group,) = folded(*(EntryFailed(1.0, path, "remove", 1) for path in paths)).failures
     assert group.number == EXAMPLES_PER_GROUP + 5
@@ -180,7 +167,6 @@ def test_a_group_keeps_a_limited_number_of_examples() -> None:
 
 
 def test_failures_without_paths_are_added_to_their_kind() -> None:
-    # Given one failure with a path and 40 counted ones / When folded / Then 41 failed
     snapshot = folded(
         EntryFailed(1.0, PathStr("/t/a"), "remove", 1), FailuresCounted(2.0, "remove", 1, 40)
     )
@@ -189,31 +175,25 @@ def test_failures_without_paths_are_added_to_their_kind() -> None:
 
 
 def test_only_the_last_lines_of_the_tools_are_kept() -> None:
-    # Given many lines / When folded / Then the last ones are kept
     lines = [str(number) for number in range(TOOL_LINES_KEPT + 3)]
     assert folded(*(ToolSaid(1.0, line) for line in lines)).tool_lines == tuple(lines[3:])
 
 
 def test_usage_is_paired_with_the_entries_of_its_own_moment() -> None:
-    # Given a usage that is repeated by the next sample, and then a new one
     first = folded(*RUNNING, sampled(1, 100, usage=usage(1)))
     repeated = fold(first, sampled(1.25, 150, usage=usage(1)))
     renewed = fold(repeated, sampled(2, 200, usage=usage(2)))
-    # When folded / Then the entries are those of when the usage was new
     assert [one.usage_entries for one in (first, repeated, renewed)] == [100, 100, 200]
 
 
 def test_the_largest_process_of_all_steps_is_the_peak() -> None:
-    # Given what all processes together use, and what the largest of each step used
     first = folded(*RUNNING, sampled(1, 0, usage=usage(1, 5000)))
     ends = [StepFinished(3.0, number, (0,), 0.1, 0.2, peak) for number, peak in enumerate((9, 7))]
-    # When folded / Then the sum is no peak of one process, and the largest step counts
     assert first.peak_memory_bytes == 0
     assert reduce(fold, ends, first).peak_memory_bytes == 9
 
 
 def test_times_and_statuses_of_steps_add_up() -> None:
-    # Given two steps / When folded / Then times are added and statuses kept in order
     snapshot = folded(
         StepFinished(1.0, 0, (0, 123), 0.25, 0.5, 1), StepFinished(2.0, 1, (-9,), 0.5, 1.0, 1)
     )
@@ -222,29 +202,24 @@ def test_times_and_statuses_of_steps_add_up() -> None:
 
 
 def test_elapsed_time_begins_with_the_first_process() -> None:
-    # Given a job whose first process starts at second 1 / When at 4 / Then 3 s have passed
     assert folded(*RUNNING, sampled(3, 1)).elapsed_s == 3.0
 
 
 def test_a_second_step_does_not_restart_the_time() -> None:
-    # Given two steps / When folded / Then time runs since the first
     snapshot = folded(*RUNNING, sampled(3, 1), StepStarted(4.0, 1, (8,)), sampled(5, 2))
     assert (snapshot.elapsed_s, snapshot.step) == (5.0, 1)
 
 
 def test_elapsed_time_of_a_finished_job_is_the_measured_one() -> None:
-    # Given a finished job / When folded / Then its wall time is what the launcher measured
     assert folded(*RUNNING, finished(Outcome.DONE)).elapsed_s == 7.5
 
 
 def test_time_never_runs_backwards() -> None:
-    # Given an event that is older than the last / When folded / Then the time stays
     assert folded(*RUNNING, sampled(3, 1), ToolSaid(2.0, "late")).at_s == 4.0
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_a_finished_job_is_in_the_state_of_its_outcome(outcome: Outcome) -> None:
-    # Given any outcome / When the job finishes / Then its state is spelled the same
     snapshot = folded(*RUNNING, Paused(2.0, 2.0, True), finished(outcome))
     assert snapshot.state is not None
     assert snapshot.state.value == outcome.value
@@ -254,32 +229,27 @@ def test_a_finished_job_is_in_the_state_of_its_outcome(outcome: Outcome) -> None
 
 
 def test_a_finish_without_space_keeps_the_last_known() -> None:
-    # Given an end at which the file system did not answer / When folded / Then the last one stays
     assert folded(started(), replace(finished(Outcome.DONE), space=None)).space == SPACE
 
 
 def test_a_refused_job_says_why() -> None:
-    # Given a refusal / When folded / Then the state and the reason are known
     refusal = JobRefused(0.0, "changed", "It changed.", "Look again.")
     snapshot = folded(refusal)
     assert (snapshot.state, snapshot.refused) == (JobState.REFUSED, refusal)
 
 
 def test_a_cancelled_job_goes_on_until_it_has_finished() -> None:
-    # Given a wish to cancel / When folded / Then it is known, and the job still runs
     snapshot = folded(*RUNNING, CancelRequested(2.0, "asked"))
     assert (snapshot.state, snapshot.cancel) == (JobState.RUNNING, CancelRequested(2.0, "asked"))
 
 
 def test_the_pressure_shown_is_the_last_one() -> None:
-    # Given a pressure and then none / When folded / Then the screen shows none
     high = replace(sampled(1, 1), io_pressure_percent=80.0)
     assert folded(*RUNNING, high).io_pressure_percent == 80.0
     assert folded(*RUNNING, high, sampled(2, 2)).io_pressure_percent is None
 
 
 def test_time_held_back_adds_up() -> None:
-    # Given two holds / When folded / Then their lengths add up and nothing is held at the end
     end = folded(
         *RUNNING,
         Throttled(2.0, "disk", 40.0),
@@ -292,14 +262,12 @@ def test_time_held_back_adds_up() -> None:
 
 
 def test_a_hold_is_seen_with_its_reason() -> None:
-    # Given a hold that goes on / When folded / Then the pressure that caused it is there
     end = folded(*RUNNING, Throttled(2.0, "disk", 40.0))
     assert end.held == Throttled(2.0, "disk", 40.0)
     assert end.state is JobState.RUNNING
 
 
 def test_a_pause_and_a_hold_that_a_cancel_ends_count() -> None:
-    # Given a job that is held back, then paused, and cancelled while it stands
     end = folded(
         *RUNNING,
         Throttled(1.5, "disk", 40.0),
@@ -307,7 +275,6 @@ def test_a_pause_and_a_hold_that_a_cancel_ends_count() -> None:
         CancelRequested(5.0, "asked by uid 0"),
         finished(Outcome.CANCELLED),
     )
-    # When folded / Then it stood until the cancel, and not while the rest was counted
     assert end.paused_s == pytest.approx(3.0)
     assert end.held_s == pytest.approx(3.5)
     assert end.paused_at_s is None
@@ -321,7 +288,6 @@ def test_a_cancelled_job_is_not_shown_as_paused() -> None:
 
 
 def test_a_pause_that_the_end_of_the_tools_ends_is_not_longer_than_they_were() -> None:
-    # Given tools that were killed while they stood, 7.5 seconds after they began
     end = folded(*RUNNING, Paused(2.0, 2.0, True), finished(Outcome.PARTIAL))
     assert end.paused_s == pytest.approx(7.0)
     assert end.paused_s <= end.elapsed_s

@@ -36,7 +36,6 @@ from tui_fs.model.target import (
     ],
 )
 def test_words(paths: tuple[str, ...], common: str, words: str) -> None:
-    # Given targets / When named / Then one by its path, several by number and place
     assert common_directory(paths) == common
     assert in_words(paths) == words
     # And what JSON says gives the same words
@@ -45,7 +44,6 @@ def test_words(paths: tuple[str, ...], common: str, words: str) -> None:
 
 
 def test_each_target_says_whether_it_is_gone() -> None:
-    # Given three targets, one not UTF-8 / When encoded / Then bytes and answer stand beside each
     states: list[dict[str, bool | None]] = [{"gone": True}, {"gone": False}, {"gone": None}]
     fields = target_fields(("/srv/a", "/srv/\udcff", "/srv/c"), states)
     assert fields["target"] == "/srv"
@@ -58,7 +56,6 @@ def test_each_target_says_whether_it_is_gone() -> None:
 
 
 def test_a_command_line_of_many_shows_a_few() -> None:
-    # Given a pipeline for many / When shown / Then the first paths, their number, all options
     many = tuple(f"/srv/{number}" for number in range(300))
     lines = command_lines([("/bin/find", *many, "-xdev"), ("/bin/rm", "--", "/srv/0", "/srv/1")])
     assert lines == [
@@ -71,7 +68,6 @@ def test_a_command_line_of_many_shows_a_few() -> None:
 
 
 def test_a_plan_for_nothing_is_none() -> None:
-    # Given a plan whose targets were taken out / When read / Then refused
     folder: JobFolder = create(plan())
     assert load_plan(folder) == plan()
     value = read_json(folder.plan)
@@ -89,7 +85,6 @@ PATHS = st.lists(
 
 @given(PATHS)
 def test_lists_of_paths_keep_their_bytes(paths: list[PathStr]) -> None:
-    # Given any paths / When written and read as JSON / Then the same
     event = JobFinished(1.0, Outcome.PARTIAL, "", 1.0, 0, 0, True, 1, None, tuple(paths))
     text = json.dumps(event_to_json(event))
     text.encode("utf-8")
@@ -97,7 +92,6 @@ def test_lists_of_paths_keep_their_bytes(paths: list[PathStr]) -> None:
 
 
 def test_damaged_bytes_are_said() -> None:
-    # Given a list of paths that is not base64, or no list / When read / Then BadInput
     for damage in (["*"], "L3Nydg==", [1]):
         value = event_to_json(
             JobFinished(1.0, Outcome.DONE, "", 1.0, 0, 0, True, 1, None, (PathStr("/a"),))
@@ -107,7 +101,6 @@ def test_damaged_bytes_are_said() -> None:
 
 
 def test_a_plan_of_several_is_read_as_it_was_written() -> None:
-    # Given a plan for two / When encoded and decoded / Then the same
     one = plan()
     several = plan_of_two(one)
     assert decode(Plan, json.loads(json.dumps(encode(several)))) == several

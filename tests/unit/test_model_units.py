@@ -27,7 +27,6 @@ def test_a_difference_is_told_without_a_sign() -> None:
     ("number", "text"), [(0, "0"), (999, "999"), (1000, "1,000"), (-1234567, "-1,234,567")]
 )
 def test_counts_have_thousands_separators(number: int, text: str) -> None:
-    # Given a count / When written / Then it reads like this
     assert count(number) == text
 
 
@@ -51,7 +50,6 @@ def test_counts_have_thousands_separators(number: int, text: str) -> None:
     ],
 )
 def test_short_counts_read_like_this(number: float, text: str) -> None:
-    # Given a number / When shortened / Then it reads like this
     assert short_count(number) == text
 
 
@@ -60,7 +58,6 @@ def test_short_counts_read_like_this(number: float, text: str) -> None:
 @example(9_996_000)
 @example(99_960_000)
 def test_short_counts_keep_to_six_characters(number: int) -> None:
-    # Given any count up to a trillion / When shortened / Then it has at most six characters
     assert len(short_count(number)) <= 6
 
 
@@ -88,7 +85,6 @@ def test_short_counts_keep_to_six_characters(number: int) -> None:
     ],
 )
 def test_sizes_have_iec_units_and_keep_their_sign(number: int, text: str) -> None:
-    # Given a size / When written / Then it reads like this
     assert bytes_iec(number) == text
 
 
@@ -107,7 +103,6 @@ def test_sizes_have_iec_units_and_keep_their_sign(number: int, text: str) -> Non
     ],
 )
 def test_a_clock_shows_whole_seconds_that_have_passed(seconds: float, text: str) -> None:
-    # Given elapsed seconds / When written as a clock / Then nothing is rounded up
     assert clock(seconds) == text
 
 
@@ -132,7 +127,6 @@ def test_a_clock_shows_whole_seconds_that_have_passed(seconds: float, text: str)
     ],
 )
 def test_durations_round_to_what_an_estimate_is_worth(seconds: float, text: str) -> None:
-    # Given a length of time / When written / Then it reads like this
     assert duration(seconds) == text
 
 
@@ -160,7 +154,6 @@ def test_a_span_of_times_that_read_alike_is_one_time() -> None:
     ],
 )
 def test_sizes_are_read_in_powers_of_1024(text: str, number: int) -> None:
-    # Given what a person writes / When read / Then it is this many bytes
     assert parse_size(text) == number
 
 
@@ -169,7 +162,6 @@ def test_sizes_are_read_in_powers_of_1024(text: str, number: int) -> None:
     ["", "k", "-1", "+1", "1.5M", "1e3", "1x", "1 k B", "1i", "٣", "0x10", "8192P", "9" * 30],
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
-    # Given what is no size / When read / Then ValueError names it
     with pytest.raises(ValueError):
         parse_size(text)
 
@@ -188,12 +180,10 @@ def test_what_is_no_size_is_refused(text: str) -> None:
     ],
 )
 def test_ages_are_read_with_their_unit(text: str, seconds: int) -> None:
-    # Given what a person writes / When read / Then it is this many seconds
     assert parse_age(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "30", "d", "-1d", "1.5h", "1y", "1d2h", "٣d", "9" * 30 + "w"])
 def test_what_is_no_age_is_refused(text: str) -> None:
-    # Given what is no age / When read / Then ValueError names it
     with pytest.raises(ValueError):
         parse_age(text)

@@ -24,12 +24,10 @@ from tests.unit.scratching import told_by_child
 def test_it_answers_as_the_program_itself(
     cli: Cli, preloaded: Preloaded, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    # Given a directory / When the program is run in it both ways
     (tmp_path / "below").mkdir()
     command = [cli.program, *arguments]
     started = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     forked = preloaded.run(command, tmp_path, 60.0)
-    # Then code, data and sentences are the same, but for the time it took
     assert forked.returncode == started.returncode
     assert forked.stderr == started.stderr
     assert _timeless(forked.stdout) == _timeless(started.stdout)
@@ -38,24 +36,20 @@ def test_it_answers_as_the_program_itself(
 def test_it_has_the_environment_and_the_mask_of_whoever_asks(
     preloaded: Preloaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a state directory that was chosen after it was loaded / When a job is run
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "later"))
     (tmp_path / "t").mkdir()
     command = ["tui-fs", "delete", str(tmp_path / "t"), "--strategy", "rm", "--yes"]
     assert preloaded.run(command, None, 60.0).returncode == 0
-    # Then it is kept there
     assert os.listdir(tmp_path / "later" / "tui-fs" / "jobs")
 
 
 def test_what_takes_too_long_is_killed(preloaded: Preloaded) -> None:
-    # Given no time at all / When it is run / Then it says so, and answers the next one
     with pytest.raises(subprocess.TimeoutExpired):
         preloaded.run(["tui-fs", "doctor"], None, 0.0)
     assert preloaded.run(["tui-fs", "--version"], None, 60.0).returncode == 0
 
 
 def test_a_fork_has_none(preloaded: Preloaded) -> None:
-    # Given a process that may have other mounts / When asked / Then it is not its own
     assert preloaded.is_ours
     assert told_by_child(lambda: preloaded.is_ours) is False
 

@@ -178,7 +178,6 @@ def test_an_xfs_directory_with_holes_is_estimated_by_windows(xfs_root: Path) -> 
 
 
 def test_the_one_large_file_of_a_small_directory_is_not_missed(tmpfs: Path) -> None:
-    # Given 400 empty files and one of 3 MiB / When estimated / Then its bytes are known exactly
     (tmpfs / "t").mkdir()
     (tmpfs / "t" / "large").write_bytes(b"x" * (3 << 20))
     for number in range(400):

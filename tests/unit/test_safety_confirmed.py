@@ -23,19 +23,16 @@ __all__ = ["here", "target"]
 
 
 def test_an_unchanged_target_passes_again(here: Environment, target: Path) -> None:
-    # Given a confirmed target / When checked again / Then nothing is said
     check_again(check(str(target), here), here)
 
 
 def test_a_changed_content_is_no_change_of_the_target(here: Environment, target: Path) -> None:
-    # Given a confirmed target in which files come and go / When checked again / Then it passes
     confirmed = check(str(target), here)
     (target / "new").mkdir()
     check_again(confirmed, here)
 
 
 def test_a_replaced_target_is_refused(here: Environment, target: Path) -> None:
-    # Given a confirmed target / When another directory takes its name / Then refused
     confirmed = check(str(target), here)
     target.rename(target.parent / "old")
     target.mkdir()
@@ -45,7 +42,6 @@ def test_a_replaced_target_is_refused(here: Environment, target: Path) -> None:
 
 
 def test_a_renamed_target_is_not_there_any_more(here: Environment, target: Path) -> None:
-    # Given a confirmed target / When it is renamed / Then it is bad input
     confirmed = check(str(target), here)
     target.rename(target.parent / "old")
     with pytest.raises(BadInput):
@@ -53,7 +49,6 @@ def test_a_renamed_target_is_not_there_any_more(here: Environment, target: Path)
 
 
 def test_a_target_replaced_by_a_symlink_to_it_is_refused(here: Environment, target: Path) -> None:
-    # Given a confirmed target / When a symlink to it takes its name / Then refused
     confirmed = check(str(target), here)
     target.rename(target.parent / "old")
     target.symlink_to(target.parent / "old")
@@ -63,7 +58,6 @@ def test_a_target_replaced_by_a_symlink_to_it_is_refused(here: Environment, targ
 
 
 def test_a_parent_replaced_by_a_symlink_is_refused(here: Environment, target: Path) -> None:
-    # Given a confirmed target / When its parent becomes a symlink to the same / Then refused
     confirmed = check(str(target), here)
     moved = target.parent.parent / "moved"
     target.parent.rename(moved)
@@ -74,7 +68,6 @@ def test_a_parent_replaced_by_a_symlink_is_refused(here: Environment, target: Pa
 
 
 def test_a_mount_that_came_since_is_refused(here: Environment, target: Path) -> None:
-    # Given a confirmed target / When something is mounted inside / Then refused
     confirmed = check(str(target), here)
     mounted(here, target / "usb")
     with pytest.raises(Refused) as refused:
@@ -83,22 +76,18 @@ def test_a_mount_that_came_since_is_refused(here: Environment, target: Path) -> 
 
 
 def test_a_mount_over_an_equal_inode_is_refused(here: Environment, target: Path) -> None:
-    # Given a pin whose mount differs, as when the place was mounted over / When compared
     confirmed = check(str(target), here)
     other = replace(confirmed, pin=replace(confirmed.pin, mount_id=confirmed.pin.mount_id + 1))
-    # Then refused
     with pytest.raises(Refused) as refused:
         check_again(other, here)
     assert refused.value.rule == "changed"
 
 
 def test_a_small_ordinary_target_needs_no_name(target: Path) -> None:
-    # Given few entries / When asked / Then yes or no is enough
     assert name_must_be_typed(str(target), NAME_TYPED_ABOVE_ENTRIES) is None
 
 
 def test_a_large_target_is_typed_by_name(target: Path) -> None:
-    # Given one entry more than the limit / When asked / Then the name must be typed
     reason = name_must_be_typed(str(target), NAME_TYPED_ABOVE_ENTRIES + 1)
     assert reason is not None
     assert f"{NAME_TYPED_ABOVE_ENTRIES:,}" in reason
@@ -106,23 +95,19 @@ def test_a_large_target_is_typed_by_name(target: Path) -> None:
 
 @pytest.mark.parametrize("mark", sorted(PROJECT_MARKS))
 def test_somebodys_work_is_typed_by_name(target: Path, mark: str) -> None:
-    # Given a directory that looks like a project / When asked / Then the name must be typed
     (target / mark).touch()
     assert mark in (name_must_be_typed(str(target), 2) or "")
 
 
 def test_a_home_is_typed_by_name(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given an account that lives in the target
     account = pwd.struct_passwd(("ada", "x", 1, 1, "", f"{target}/", "/bin/sh"))
     monkeypatch.setattr(pwd, "getpwall", lambda: [account])
-    # When asked / Then the reason names the account
     assert name_must_be_typed(str(target), 1) == "it is the home of ada"
 
 
 def test_homes_that_may_not_answer_are_not_looked_at(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an account whose home is reached by a link on a network file system
     homes = target.parent.parent / "homes"
     homes.mkdir()
     (homes / "ada").symlink_to(target)
@@ -130,14 +115,12 @@ def test_homes_that_may_not_answer_are_not_looked_at(
     monkeypatch.setattr(pwd, "getpwall", lambda: [account])
     assert name_must_be_typed(str(target), 1, Homes(here.mountinfo)) == "it is the home of ada"
     mounted(here, homes, kind="nfs")
-    # When asked / Then the link was not read
     assert name_must_be_typed(str(target), 1, Homes(here.mountinfo)) is None
 
 
 def test_what_cannot_be_looked_into_is_typed_by_name(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory that may not be listed / When asked / Then the name must be typed
     def refuse(_: str) -> list[str]:
         raise PermissionError
 

@@ -21,14 +21,12 @@ __all__ = ["quiet_environment"]
 
 
 def test_no_policy_forbids_nothing(tmp_path: Path) -> None:
-    # Given no policy / When asked / Then silence
     check_policy(Policy(), at(tmp_path / "target"))
     check_strategy(Policy(), "rm")
     assert name_required_by(Policy(), 10**9) is None
 
 
 def test_read_only_forbids_and_names_who_says_so(tmp_path: Path) -> None:
-    # Given read_only in a file / When asked / Then refused by that file's name
     found = read(tmp_path, "read_only = true")
     assert found.sources[0] in refusal(found, at(tmp_path / "target"), "read-only")
 
@@ -46,7 +44,6 @@ def test_read_only_forbids_and_names_who_says_so(tmp_path: Path) -> None:
 def test_at_in_or_above_a_place_that_stays_is_refused(
     tmp_path: Path, place: str, word: str
 ) -> None:
-    # Given a target a/b, and a place around it / When asked / Then refused
     target = at(tmp_path / "a" / "b")
     sentence = refusal(never("/elsewhere", tmp_path / place), target)
     assert f"{target.path} {word} " in sentence
@@ -55,14 +52,12 @@ def test_at_in_or_above_a_place_that_stays_is_refused(
 
 @pytest.mark.parametrize("place", ["a/bb", "a/b2/c", "a/B", "b"])
 def test_beside_a_place_that_stays_is_permitted(tmp_path: Path, place: str) -> None:
-    # Given a place whose name only begins alike / When asked / Then nothing
     check_policy(never(tmp_path / place), at(tmp_path / "a" / "b"))
     at(tmp_path / place)
     check_policy(never(tmp_path / place), at(tmp_path / "a" / "b"))
 
 
 def test_the_root_as_a_place_forbids_everything(tmp_path: Path) -> None:
-    # Given never = ["/"] / When asked / Then refused
     assert "lies in" in refusal(never("/"), at(tmp_path / "target"))
 
 
@@ -70,7 +65,6 @@ def test_the_root_as_a_place_forbids_everything(tmp_path: Path) -> None:
 
 
 def test_only_at_or_below_an_allowed_place(tmp_path: Path) -> None:
-    # Given one allowed place / When asked at, below, above and beside / Then the first two
     spool = tmp_path / "srv" / "spool"
     policy = allowed((tmp_path / "other", spool))
     check_policy(policy, at(spool))
@@ -80,7 +74,6 @@ def test_only_at_or_below_an_allowed_place(tmp_path: Path) -> None:
 
 
 def test_every_list_must_permit(tmp_path: Path) -> None:
-    # Given two lists / When asked / Then only what both hold
     policy = allowed((tmp_path / "a",), (tmp_path / "a" / "b", tmp_path / "c"))
     check_policy(policy, at(tmp_path / "a" / "b" / "x"))
     refusal(policy, at(tmp_path / "a" / "x"))
@@ -88,12 +81,10 @@ def test_every_list_must_permit(tmp_path: Path) -> None:
 
 
 def test_an_empty_list_allows_nothing(tmp_path: Path) -> None:
-    # Given allowed = [] / When asked / Then refused
     assert "no directory at all" in refusal(read(tmp_path, "allowed = []"), at(tmp_path / "x"))
 
 
 def test_never_is_stronger_than_allowed(tmp_path: Path) -> None:
-    # Given a place in both lists / When asked / Then refused
     policy = Policy(
         never=never(tmp_path / "a" / "db").never, allowed=allowed((tmp_path / "a",)).allowed
     )
@@ -105,7 +96,6 @@ def test_never_is_stronger_than_allowed(tmp_path: Path) -> None:
 
 
 def test_only_the_named_strategies_may_be_used() -> None:
-    # Given two strategies / When asked / Then others are refused, with those two as advice
     policy = Policy(sources=("/p.toml",), strategies=frozenset({"rm", "find"}))
     check_strategy(policy, StrategyName("rm"))
     with pytest.raises(Refused) as refused:
@@ -123,6 +113,5 @@ def test_only_the_named_strategies_may_be_used() -> None:
     [(0, 0, True), (0, 1, True), (1, 1, False), (1, 2, True), (500, 500, False), (500, 501, True)],
 )
 def test_a_name_is_asked_for_above_the_limit(limit: int, entries: int, required: bool) -> None:
-    # Given a limit / When asked / Then only larger targets, with 0 every one
     reason = name_required_by(Policy(type_name_above_entries=limit), entries)
     assert (reason is not None) is required

@@ -40,7 +40,6 @@ def complaint(file: str) -> BadInput:
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
-    # Given a file with every key / When read / Then each stands in the policy
     file = policy_file(
         tmp_path,
         'never = ["/srv/db/", "//srv/./größe"]\nallowed = ["/srv"]\n'
@@ -57,19 +56,16 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 def test_every_strategy_may_be_named(tmp_path: Path) -> None:
-    # Given all strategies there are / When read / Then none is unknown
     names = list(STRATEGIES)
     assert read(tmp_path, f"strategies = {json.dumps(names)}").strategies == frozenset(names)
 
 
 def test_an_empty_file_says_nothing_but_was_read(tmp_path: Path) -> None:
-    # Given an empty file / When read / Then only its name is known
     file = policy_file(tmp_path, "")
     assert read_policy((file,), known_strategies=STRATEGIES) == Policy(sources=(file,))
 
 
 def test_two_files_combine_to_what_both_permit(tmp_path: Path) -> None:
-    # Given two files that differ / When read / Then each restriction of either holds
     one = (
         'never = ["/a"]\nallowed = ["/x", "/y"]\ntype_name_above_entries = 9\n'
         'strategies = ["rm", "find"]\nread_only = false'
@@ -88,7 +84,6 @@ def test_two_files_combine_to_what_both_permit(tmp_path: Path) -> None:
 
 
 def test_a_silent_file_takes_nothing_back(tmp_path: Path) -> None:
-    # Given a strict file and an empty one / When read in either order / Then the strict holds
     strict = (
         'never = ["/a"]\nallowed = ["/x"]\ntype_name_above_entries = 9\n'
         "strategies = []\nread_only = true"
@@ -102,7 +97,6 @@ def test_a_silent_file_takes_nothing_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["nothing", "nothing/policy.toml", "file/tui-fs/policy.toml"])
 def test_no_file_is_no_policy(tmp_path: Path, missing: str) -> None:
-    # Given no file, no folder, or no home (/dev/null) / When read / Then no policy
     (tmp_path / "file").touch()
     assert read_policy((str(tmp_path / missing),), known_strategies=STRATEGIES) == Policy()
 
@@ -146,32 +140,27 @@ def test_no_file_is_no_policy(tmp_path: Path, missing: str) -> None:
     ],
 )
 def test_a_broken_file_stops_everything(tmp_path: Path, content: str | bytes, named: str) -> None:
-    # Given a file with a fault / When read / Then the sentence names file and fault
     assert named in complaint(policy_file(tmp_path, content)).sentence
 
 
 def test_one_broken_file_is_not_outvoted(tmp_path: Path) -> None:
-    # Given a good file before and after a broken one / When read / Then it is an error
     files = [policy_file(tmp_path, text, name) for name, text in (("a", ""), ("b", "x"), ("c", ""))]
     with pytest.raises(BadInput):
         read_policy(tuple(files), known_strategies=STRATEGIES)
 
 
 def test_a_fifo_does_not_hang(tmp_path: Path) -> None:
-    # Given a FIFO without a writer / When read / Then an error at once
     os.mkfifo(tmp_path / "fifo")
     assert "regular file" in complaint(str(tmp_path / "fifo")).sentence
 
 
 def test_a_directory_and_a_device_are_no_policies(tmp_path: Path) -> None:
-    # Given a directory, and a link to a device / When read / Then an error
     (tmp_path / "link").symlink_to(os.devnull)
     assert "regular file" in complaint(str(tmp_path)).sentence
     assert "regular file" in complaint(str(tmp_path / "link")).sentence
 
 
 def test_a_link_to_nowhere_is_a_broken_policy(tmp_path: Path) -> None:
-    # Given a file or its folder that links to what is not there / When read / Then an error
     (tmp_path / "policy.toml").symlink_to("/nonexistent/policy.toml")
     (tmp_path / "folder").symlink_to("/nonexistent")
     (tmp_path / "loop").symlink_to("loop")
@@ -180,7 +169,6 @@ def test_a_link_to_nowhere_is_a_broken_policy(tmp_path: Path) -> None:
 
 
 def test_a_policy_in_the_place_of_its_folder_is_a_broken_policy(tmp_path: Path) -> None:
-    # Given a file that has the name of the folder, or a link to one / When read / Then an error
     (tmp_path / "tui-fs").write_text("never = ['/']")
     (tmp_path / "link").symlink_to("tui-fs")
     for name in ("tui-fs", "link"):
@@ -189,13 +177,11 @@ def test_a_policy_in_the_place_of_its_folder_is_a_broken_policy(tmp_path: Path) 
 
 
 def test_a_link_to_a_policy_is_followed(tmp_path: Path) -> None:
-    # Given a link to a good file / When read / Then it counts
     (tmp_path / "link").symlink_to(policy_file(tmp_path, "read_only = true"))
     assert read_policy((str(tmp_path / "link"),), known_strategies=STRATEGIES).read_only is not None
 
 
 def test_an_unreadable_file_is_not_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a file that the kernel does not open / When read / Then an error
     def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
@@ -204,7 +190,6 @@ def test_an_unreadable_file_is_not_ignored(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_size_has_a_limit(tmp_path: Path) -> None:
-    # Given a file of just the limit, and one byte more / When read / Then only the first counts
     text = b"read_only = true\n#"
     assert read(tmp_path, text.ljust(MAX_POLICY_BYTES, b"x")).read_only is not None
     larger = policy_file(tmp_path, text.ljust(MAX_POLICY_BYTES + 1, b"x"))
@@ -217,7 +202,6 @@ def test_the_size_has_a_limit(tmp_path: Path) -> None:
 def test_any_bytes_are_a_policy_or_bad_input(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
-    # Given any bytes / When read / Then a policy, or an error that people can read
     file = policy_file(tmp_path_factory.mktemp("policy"), content)
     try:
         assert read_policy((file,), known_strategies=STRATEGIES).sources == (file,)
@@ -235,7 +219,6 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0\x7f"), min
 def test_places_are_read_name_by_name(
     tmp_path_factory: pytest.TempPathFactory, places: list[list[str]]
 ) -> None:
-    # Given any absolute paths / When written and read / Then the same names
     paths = ["/" + "/".join(names) for names in places]
     text = f"never = {json.dumps(paths, ensure_ascii=False)}"
     found = read(tmp_path_factory.mktemp("policy"), text).never
@@ -246,7 +229,6 @@ def test_places_are_read_name_by_name(
 
 
 def test_the_two_places_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a person's own file, and one of the administrator in another place
     own = tmp_path / "config" / "tui-fs"
     own.mkdir(parents=True)
     (own / "policy.toml").write_text('never = ["/own"]')
@@ -255,7 +237,6 @@ def test_the_two_places_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "tui_fs.safety.policy.SYSTEM_POLICY", policy_file(tmp_path, 'never = ["/system"]')
     )
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    # When the places are not given / Then both are read, the administrator's first
     assert read_policy(known_strategies=STRATEGIES).never == ("/system", "/own")
 
 
@@ -263,14 +244,12 @@ def test_the_two_places_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_place_is_below_home_unless_another_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    # Given no absolute XDG_CONFIG_HOME, and the same file there and in the home
     for place in (tmp_path / "home" / ".config", tmp_path / "relative"):
         (place / "tui-fs").mkdir(parents=True)
         (place / "tui-fs" / "policy.toml").write_text(f'never = ["{place}"]')
     monkeypatch.setattr("tui_fs.safety.policy.SYSTEM_POLICY", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", value)
-    # When read / Then the home's; with a home that is not absolute / Then none
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert read_policy(known_strategies=STRATEGIES).never == (str(tmp_path / "home" / ".config"),)
     monkeypatch.setenv("HOME", "home")
@@ -281,7 +260,6 @@ def test_the_place_is_below_home_unless_another_is_named(
 def test_the_variable_switches_deletion_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    # Given any value / When no file says anything / Then read-only, by the variable's name
     monkeypatch.setenv(READ_ONLY_VARIABLE, value)
     assert READ_ONLY_VARIABLE in refusal(
         read_policy((), known_strategies=STRATEGIES), at(tmp_path / "target"), "read-only"
@@ -289,6 +267,5 @@ def test_the_variable_switches_deletion_off(
 
 
 def test_an_empty_variable_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given an empty value / When read / Then no policy
     monkeypatch.setenv(READ_ONLY_VARIABLE, "")
     check_policy(read_policy((), known_strategies=STRATEGIES), at(tmp_path / "target"))

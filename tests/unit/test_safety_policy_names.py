@@ -33,19 +33,16 @@ __all__ = ["quiet_environment"]
     ],
 )
 def test_the_text_alone_is_enough(tmp_path: Path, place: str, target: str, word: str) -> None:
-    # Given links -> real, away/db -> real, and a target whose pin and mount are nobody's
     at(tmp_path / "real")
     at(tmp_path / "away")
     (tmp_path / "links").symlink_to("real")
     (tmp_path / "away" / "db").symlink_to("../real")
     asked = Target(PathStr(os.path.normpath(tmp_path / target)), Pin(0, 0, 0))
-    # When asked / Then both the spelling and what it really is are compared
     assert f" {word} " in refusal(never(tmp_path / place), asked)
 
 
 @pytest.mark.parametrize("target", ["real", "real/db", "real/db/below", "links", "links/below"])
 def test_a_place_behind_a_link_is_found(tmp_path: Path, target: str) -> None:
-    # Given the place links/db, which is real/db / When either is asked for / Then refused
     at(tmp_path / "real" / "db" / "below")
     at(tmp_path / "links" / "below")
     (tmp_path / "links" / "db").symlink_to(tmp_path / "real" / "db")
@@ -57,7 +54,6 @@ def test_a_place_behind_a_link_is_found(tmp_path: Path, target: str) -> None:
 
 
 def test_a_place_that_is_not_there_behind_a_link_is_found(tmp_path: Path) -> None:
-    # Given links -> real, and a place links/later that does not exist / Then real/later must stay
     at(tmp_path / "real")
     (tmp_path / "links").symlink_to(tmp_path / "real")
     policy = never(tmp_path / "links" / "later")
@@ -66,29 +62,25 @@ def test_a_place_that_is_not_there_behind_a_link_is_found(tmp_path: Path) -> Non
 
 
 def test_the_same_directory_under_another_name_is_refused(tmp_path: Path) -> None:
-    # Given a target whose pin is that of the place, or of a directory above it, by another path
     place = tmp_path / "above" / "db"
     at(place)
     elsewhere = PathStr("/elsewhere/name")
     for directory in (place, place.parent):
         alias = Target(elsewhere, take_pin(str(directory)))
-        # When asked / Then refused, though the text says nothing
         assert "under another name" in refusal(never(place), alias)
         assert "under another name" in refusal(never(place / "not" / "there"), alias)
     check_policy(never(place), Target(elsewhere, at(tmp_path / "other").pin))
 
 
 def test_a_target_below_an_alias_of_the_place_is_refused(tmp_path: Path) -> None:
-    # Given a path that leads through the place by another name (a link stands for a bind mount)
+    # A path that leads through the place by another name (a link stands for a bind mount)
     below = at(tmp_path / "db" / "below")
     (tmp_path / "alias").symlink_to(tmp_path / "db")
     asked = Target(PathStr(str(tmp_path / "alias" / "below")), below.pin)
-    # When asked / Then refused
     assert "lies, under another name, in" in refusal(never(tmp_path / "db"), asked)
 
 
 def test_a_place_that_cannot_be_examined_stops_everything(tmp_path: Path) -> None:
-    # Given a place that is a loop of links / When asked / Then refused, as nothing is known
     (tmp_path / "loop").symlink_to("loop")
     sentence = refusal(never(tmp_path / "loop"), at(tmp_path / "target"))
     assert "cannot be examined" in sentence
@@ -130,7 +122,6 @@ for target in targets:
 def test_bind_mounts_hide_no_place(
     tmp_path: Path, source: str, place: str, target: str, expected: str
 ) -> None:
-    # Given a part of the tree that is mounted at alias too, in a mount namespace of its own
     needs_root("a bind mount")
     unshare = needs_tool("unshare", package="util-linux")
     for name in ("srv/db/part/below", "srv/other/in-other", "elsewhere/below", "alias"):
@@ -141,7 +132,6 @@ def test_bind_mounts_hide_no_place(
     mount_point.mkdir(exist_ok=True)
     arguments = [tmp_path / source, mount_point, tmp_path / (place or "keep"), tmp_path / target]
     command = [unshare, "--mount", "--propagation", "private", "--", sys.executable, "-c"]
-    # When asked there / Then the mount is seen through
     run = subprocess.run(
         [*command, _IN_NAMESPACE, *map(str, arguments)], capture_output=True, text=True, check=False
     )
@@ -151,14 +141,12 @@ def test_bind_mounts_hide_no_place(
 
 
 def test_nfs_mounts_are_not_compared_by_their_roots(tmp_path: Path) -> None:
-    # Given two mounts of one device, which NFS shows both with the root /
     table = tmp_path / "mountinfo"
     text = "22 1 8:1 / / rw - ext4 r rw\n50 22 0:50 / {a} rw - {kind} s rw\n"
     text += "51 22 0:50 / {b} rw - {kind} s rw\n"
     at(tmp_path / "a" / "b")
     target = Target(PathStr(str(tmp_path / "a" / "b")), Pin(1, 1, 50))
     policy = never(tmp_path / "b")
-    # When asked / Then NFS's word is not taken, that of a file system is
     table.write_text(text.format(a=tmp_path / "a", b=tmp_path / "b", kind="nfs4"))
     check_policy(policy, target, read_mounts(str(table)))
     table.write_text(text.format(a=tmp_path / "a", b=tmp_path / "b", kind="ext4"))
@@ -167,7 +155,6 @@ def test_nfs_mounts_are_not_compared_by_their_roots(tmp_path: Path) -> None:
 
 
 def test_an_allowed_place_counts_where_it_really_is(tmp_path: Path) -> None:
-    # Given an allowed place that is a link / When asked / Then what it points to is allowed
     at(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     check_policy(allowed((tmp_path / "link",)), at(tmp_path / "real" / "x"))

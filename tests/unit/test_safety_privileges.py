@@ -28,7 +28,6 @@ def become(monkeypatch: pytest.MonkeyPatch, **ids: int) -> None:
     ],
 )
 def test_ids_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch, ids: dict[str, int]) -> None:
-    # Given a process whose real ids are not its effective ones / When asked / Then refused
     become(monkeypatch, **ids)
     with pytest.raises(Refused, match="borrowed privileges") as refusal:
         refuse_borrowed_privileges()
@@ -38,24 +37,20 @@ def test_ids_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch, ids: dict[
 
 @pytest.mark.parametrize("ids", [{}, {"getuid": 0, "geteuid": 0}, {"getgid": 5, "getegid": 5}])
 def test_ids_that_agree_are_not(monkeypatch: pytest.MonkeyPatch, ids: dict[str, int]) -> None:
-    # Given root, or anybody else, as such / When asked / Then nothing is said
     become(monkeypatch, **ids)
     refuse_borrowed_privileges()
 
 
 def test_file_capabilities_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a process whose ids agree, and of which the kernel says that its file lent it rights
     class Library:
         @staticmethod
         def getauxval(kind: object) -> int:
             return int(getattr(kind, "value", -1) == 23)  # AT_SECURE, elf.h
 
     monkeypatch.setattr(privileges.ctypes, "CDLL", lambda _: Library)  # type: ignore[attr-defined]
-    # When asked / Then refused
     with pytest.raises(Refused, match="borrowed privileges"):
         refuse_borrowed_privileges()
 
 
 def test_this_very_process_is_not_refused() -> None:
-    # Given the process of the tests / When it asks the real kernel / Then nothing is said
     refuse_borrowed_privileges()

@@ -20,19 +20,16 @@ __all__ = ["here", "target"]
 
 
 def test_an_ordinary_directory_is_pinned(target: Path, here: Environment) -> None:
-    # Given a directory nothing forbids / When checked / Then it is a target with its pin
     assert check(str(target), here) == Target(PathStr(str(target)), take_pin(str(target)))
 
 
 def test_trailing_slashes_do_not_matter(target: Path, here: Environment) -> None:
-    # Given the same directory with slashes / When checked / Then the path is the same
     assert check(f"{target}//", here).path == str(target)
 
 
 def test_a_relative_path_becomes_absolute(
     target: Path, here: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a name in the current directory / When checked / Then the whole path is the target
     monkeypatch.chdir(target.parent)
     assert check("target", here).path == str(target)
 
@@ -40,14 +37,12 @@ def test_a_relative_path_becomes_absolute(
 def test_symlinks_above_the_target_are_resolved(
     target: Path, here: Environment, tmp_path: Path
 ) -> None:
-    # Given a path through a symlink / When checked / Then the target is its real path
     (tmp_path / "short").symlink_to(target.parent)
     assert check(str(tmp_path / "short" / "target"), here).path == str(target)
 
 
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"new\nline", b"-rf", b" ", b"a\\b", "…".encode()])
 def test_any_name_can_be_a_target(here: Environment, tmp_path: Path, name: bytes) -> None:
-    # Given a hostile name / When checked / Then it comes back byte for byte
     path = os.path.join(os.fsencode(tmp_path), name)
     os.mkdir(path)
     assert os.fsencode(check(os.fsdecode(path), here).path) == path
@@ -56,11 +51,9 @@ def test_any_name_can_be_a_target(here: Environment, tmp_path: Path, name: bytes
 def test_two_dots_after_a_symlink_mean_what_the_kernel_means(
     here: Environment, tmp_path: Path
 ) -> None:
-    # Given here/link -> other/sub, and a "victim" both in here and in other
     for path in ("here/victim", "other/sub", "other/victim"):
         (tmp_path / path).mkdir(parents=True)
     (tmp_path / "here" / "link").symlink_to(tmp_path / "other" / "sub")
-    # When here/link/../victim is checked / Then it is the one rm -r would delete
     named = str(tmp_path / "here" / "link" / ".." / "victim")
     found = check(named, here)
     assert found.path == str(tmp_path / "other" / "victim")
@@ -69,32 +62,27 @@ def test_two_dots_after_a_symlink_mean_what_the_kernel_means(
 
 @pytest.mark.parametrize("path", ["", "/tmp/a\0b", "/tmp/\ud800"])
 def test_what_is_no_path_is_bad_input(here: Environment, path: str) -> None:
-    # Given no path / When checked / Then it is bad input
     with pytest.raises(BadInput):
         check(path, here)
 
 
 def test_what_is_not_there_is_bad_input(here: Environment, tmp_path: Path) -> None:
-    # Given nothing / When checked / Then the sentence says so
     with pytest.raises(BadInput, match="does not exist"):
         check(str(tmp_path / "missing"), here)
 
 
 @pytest.mark.parametrize("path", [".", "..", "./", "a/.", "a/..", "a/../", "/tmp/.."])
 def test_a_directory_named_by_where_one_stands_is_refused(here: Environment, path: str) -> None:
-    # Given . or .. at the end / When checked / Then refused
     assert refusal(path, here).rule == "dot"
 
 
 @pytest.mark.parametrize("path", ["/", "//", "/" * 9])
 def test_the_root_is_refused(here: Environment, path: str) -> None:
-    # Given the root directory / When checked / Then refused
     assert refusal(path, here).rule == "system"
 
 
 @pytest.mark.parametrize("path", sorted(SYSTEM_DIRECTORIES))
 def test_directories_of_the_system_are_refused(here: Environment, path: str) -> None:
-    # Given a directory of the system, however it is made here / When checked / Then refused
     if not os.path.lexists(path):
         with pytest.raises(BadInput):
             check(path, here)
@@ -105,13 +93,11 @@ def test_directories_of_the_system_are_refused(here: Environment, path: str) -> 
 def test_the_real_place_of_a_system_directory_is_refused(
     here: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a system directory that is a symlink to another place
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     monkeypatch.setattr(
         "tui_fs.safety.rules.SYSTEM_DIRECTORIES", frozenset({str(tmp_path / "link")})
     )
-    # When that place is checked / Then it is refused too
     assert refusal(tmp_path / "real", here).rule == "system"
 
 
@@ -119,7 +105,6 @@ def test_the_real_place_of_a_system_directory_is_refused(
 def test_a_symlink_is_refused_even_with_a_slash(
     here: Environment, target: Path, tmp_path: Path, slash: str
 ) -> None:
-    # Given a symlink to a directory / When checked / Then refused, saying where it points
     (tmp_path / "link").symlink_to(target)
     refused = refusal(f"{tmp_path}/link{slash}", here)
     assert refused.rule == "symlink"
@@ -128,14 +113,12 @@ def test_a_symlink_is_refused_even_with_a_slash(
 
 @pytest.mark.parametrize("kind", ["file", "fifo"])
 def test_what_is_no_directory_is_refused(here: Environment, tmp_path: Path, kind: str) -> None:
-    # Given a file or a pipe / When checked / Then refused
     path = tmp_path / "x"
     path.touch() if kind == "file" else os.mkfifo(path)
     assert refusal(path, here).rule == "not-directory"
 
 
 def test_a_hostile_name_is_harmless_in_the_sentence(here: Environment, tmp_path: Path) -> None:
-    # Given a name that would set the terminal's title / When refused / Then it is escaped
     (tmp_path / "\x1b]0;x\x07").touch()
     assert "\x1b" not in str(refusal(tmp_path / "\x1b]0;x\x07", here))
 
@@ -143,7 +126,7 @@ def test_a_hostile_name_is_harmless_in_the_sentence(here: Environment, tmp_path:
 def test_a_system_directory_under_another_name_is_refused(
     here: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given two names of one directory, as a bind mount gives them (here: said by stat)
+    # Two names of one directory, as a bind mount gives them (here: said by stat)
     (tmp_path / "system" / "below").mkdir(parents=True)
     (tmp_path / "alias").mkdir()
     monkeypatch.setattr(
@@ -154,7 +137,6 @@ def test_a_system_directory_under_another_name_is_refused(
     def stat(path: str) -> os.stat_result:
         return real(tmp_path / "alias" if path == f"{tmp_path}/system" else path)
 
-    # When the other name is checked / Then refused, as it holds a system directory
     with monkeypatch.context() as during:
         during.setattr(os, "stat", stat)
         refused = refusal(tmp_path / "alias", here)

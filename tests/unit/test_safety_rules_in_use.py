@@ -22,7 +22,6 @@ __all__ = ["here", "target"]
 def test_what_somebody_stands_on_is_refused(
     here: Environment, target: Path, below: str, whose: str
 ) -> None:
-    # Given the current directory, the program or the jobs at or below the target
     place = PathStr(os.path.join(target, below))
     os.makedirs(place, exist_ok=True)
     around = {
@@ -30,14 +29,12 @@ def test_what_somebody_stands_on_is_refused(
         "program": replace(here, program=(PathStr("/nowhere"), place)),
         "state": replace(here, state=place),
     }[whose]
-    # When checked / Then refused
     assert refusal(target, around).rule == "in-use"
 
 
 def test_standing_in_the_target_through_a_symlink_is_refused(
     here: Environment, target: Path, tmp_path: Path
 ) -> None:
-    # Given a person who stands in the target by another name / When checked / Then refused
     (tmp_path / "other").symlink_to(target)
     around = replace(here, standing_in=PathStr(str(tmp_path / "other")))
     assert refusal(target, around).rule == "in-use"
@@ -46,14 +43,12 @@ def test_standing_in_the_target_through_a_symlink_is_refused(
 def test_standing_beside_a_target_of_a_shorter_name_is_allowed(
     here: Environment, target: Path
 ) -> None:
-    # Given a person in "target2" / When "target" is checked / Then allowed
     beside = f"{target}2"
     os.mkdir(beside)
     assert check(str(target), replace(here, standing_in=PathStr(beside))).path == str(target)
 
 
 def test_the_surroundings_of_this_process_hold_its_program(tmp_path: Path) -> None:
-    # Given this process / When asked / Then where it stands and what it runs from are known
     around = current_environment(str(tmp_path))
     assert (around.standing_in, around.state) == (os.getcwd(), str(tmp_path))
     assert os.path.dirname(os.path.realpath(os.__file__)).startswith(
@@ -62,7 +57,6 @@ def test_the_surroundings_of_this_process_hold_its_program(tmp_path: Path) -> No
 
 
 def test_the_libraries_of_this_process_may_not_go(tmp_path: Path) -> None:
-    # Given this process / When asked / Then the directory of its C library is needed
     (libc,) = {
         line.split()[-1]
         for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
@@ -74,16 +68,13 @@ def test_the_libraries_of_this_process_may_not_go(tmp_path: Path) -> None:
 def test_a_current_directory_that_is_gone_counts_as_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a process whose current directory was removed
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    # When asked / Then it stands nowhere
     assert current_environment("/state").standing_in == ""
 
 
 def test_the_place_of_another_person_can_be_given(tmp_path: Path) -> None:
-    # Given where the person stood / When asked by the supervisor / Then that counts
     assert current_environment("/state", str(tmp_path)).standing_in == str(tmp_path)
 
 
@@ -92,7 +83,6 @@ def test_the_place_of_another_person_can_be_given(tmp_path: Path) -> None:
 def test_nothing_inside_the_program_or_the_jobs_may_go(
     here: Environment, target: Path, whose: str, below: str
 ) -> None:
-    # Given a place of which everything must stay / When it or a part is checked / Then refused
     inside = target / below
     inside.mkdir(exist_ok=True)
     place = PathStr(str(target))
@@ -107,7 +97,6 @@ def test_nothing_inside_the_program_or_the_jobs_may_go(
 def test_what_only_holds_other_things_besides_may_lose_a_part(
     here: Environment, target: Path, whose: str
 ) -> None:
-    # Given a person or an interpreter above the target / When it is checked / Then allowed
     place = PathStr(str(target.parent))
     around = {
         "standing_in": replace(here, standing_in=place),
@@ -117,7 +106,6 @@ def test_what_only_holds_other_things_besides_may_lose_a_part(
 
 
 def test_the_interpreter_itself_is_refused(here: Environment, target: Path) -> None:
-    # Given an interpreter below the target / When it is checked / Then refused
     (target / "bin").mkdir()
     around = replace(here, interpreter=(PathStr(str(target / "bin")),))
     assert refusal(target, around).rule == "in-use"

@@ -19,13 +19,12 @@ __all__ = ["here", "target"]
 
 
 def test_a_mount_point_is_refused(here: Environment, target: Path) -> None:
-    # Given something mounted on the target / When checked / Then refused
     mounted(here, target)
     assert refusal(target, here).rule == "mount-point"
 
 
 def test_a_mount_that_the_table_lacks_is_refused(here: Environment) -> None:
-    # Given a real mount point that is missing in the table, so that only its pin betrays it
+    # A real mount point that is missing in the table, so that only its pin betrays it
     real = [
         mount.mount_point
         for mount in read_mounts()
@@ -34,54 +33,45 @@ def test_a_mount_that_the_table_lacks_is_refused(here: Environment) -> None:
     places = [place for place in real if place != "/" and os.path.isdir(place)]
     if not places:
         lacks("no mount point besides those of the system; enable it with: mount -t tmpfs …")
-    # When checked / Then refused
     assert refusal(places[0], here).rule == "mount-point"
 
 
 @pytest.mark.parametrize("name", ["inside", "deep/er", "with blank", "new\nline", "back\\slash"])
 def test_a_mount_inside_is_refused(here: Environment, target: Path, name: str) -> None:
-    # Given a mount below the target / When checked / Then refused
     mounted(here, target / name)
     assert refusal(target, here).rule == "mount-inside"
 
 
 def test_the_number_of_mounts_inside_is_told(here: Environment, target: Path) -> None:
-    # Given three mounts below / When checked / Then the first is named and the others counted
     for name in "abc":
         mounted(here, target / name)
     assert "(and 2 more)" in refusal(target, here).sentence
 
 
 def test_a_mount_beside_the_target_does_not_matter(here: Environment, target: Path) -> None:
-    # Given a mount on a longer name / When checked / Then allowed
     mounted(here, f"{target}2")
     assert check(str(target), here).path == str(target)
 
 
 def test_objects_of_the_kernel_are_refused(here: Environment, target: Path) -> None:
-    # Given a target on a pseudo file system / When checked / Then refused
     mounted(here, target.parent, kind="cgroup2")
     assert refusal(target, here).rule == "pseudo"
 
 
 def test_a_read_only_mount_is_refused(here: Environment, target: Path) -> None:
-    # Given a target that is mounted read-only / When checked / Then refused
     mounted(here, target.parent, options="ro,nosuid")
     assert refusal(target, here).rule == "read-only"
 
 
 def test_what_is_mounted_elsewhere_is_refused(here: Environment, target: Path) -> None:
-    # Given a part of the target that is bind-mounted at another place
     with open(here.mountinfo, "a", encoding="utf-8") as table:
         table.write(f"51 {ROOT_ID} 8:1 {target}/part /srv/shown rw - ext4 /dev/sda1 rw\n")
-    # When checked / Then refused: it would vanish there too
     refused = refusal(target, here)
     assert refused.rule == "mount-source"
     assert "/srv/shown" in refused.sentence
 
 
 def test_the_same_path_on_another_device_does_not_matter(here: Environment, target: Path) -> None:
-    # Given another file system, of which the same path is mounted / When checked / Then allowed
     with open(here.mountinfo, "a", encoding="utf-8") as table:
         table.write(f"51 {ROOT_ID} 8:2 {target} /srv/shown rw - ext4 /dev/sda2 rw\n")
     assert check(str(target), here).path == str(target)
@@ -91,13 +81,11 @@ def test_the_same_path_on_another_device_does_not_matter(here: Environment, targ
 def test_file_systems_that_may_not_answer_are_not_looked_at(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    # Given a link to the target, called a system directory, on another file system
     place = target.parent.parent / "mounted"
     place.mkdir()
     (place / "link").symlink_to(target)
     mounted(here, place, kind=kind)
     monkeypatch.setattr(rules, "SYSTEM_DIRECTORIES", frozenset({f"{place}/link"}))
-    # When checked / Then the link was read only where whoever tells it cannot be gone
     if kind == "ext4":
         assert refusal(target, here).rule == "system"
     else:
@@ -107,17 +95,14 @@ def test_file_systems_that_may_not_answer_are_not_looked_at(
 def test_what_stands_on_a_file_system_that_may_not_answer_is_known_by_its_name(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a target and a system directory on the same network file system
     mounted(here, target.parent, kind="nfs4")
     monkeypatch.setattr(rules, "SYSTEM_DIRECTORIES", frozenset({str(target)}))
-    # When checked / Then it is one
     assert refusal(target, here).rule == "system"
 
 
 def test_a_target_is_compared_as_the_kernel_spells_it(
     here: Environment, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file system that ignores case, and a mount that the table has in another spelling
     spelled = target.parent / "TARGET"
     mounted(here, spelled / "inside")
 
@@ -125,5 +110,4 @@ def test_a_target_is_compared_as_the_kernel_spells_it(
         return str(spelled), os.open(path, os.O_PATH | os.O_DIRECTORY)
 
     monkeypatch.setattr("tui_fs.safety.rules.open_canonical", open_canonical)
-    # When checked / Then refused
     assert refusal(target, here).rule == "mount-inside"

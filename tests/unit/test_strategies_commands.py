@@ -117,7 +117,6 @@ LOG_TESTS = "! -type d -name *.log -type f -size +1023c ! -newermt @1700000000"
     ],
 )
 def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> None:
-    # Given a strategy and options / When its steps are built / Then they are exactly these
     lines = tuple(
         tuple(
             tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv))
@@ -152,7 +151,6 @@ def test_this_is_what_runs(name: str, options: Options, expected: list[str]) -> 
     ],
 )
 def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]) -> None:
-    # Given a strategy / When its removals are to be reported / Then only that is added
     argvs = tuple(
         tuple(f"{TARGET}/" if word == "T/" else word for word in words(argv)) for argv in expected
     )
@@ -162,7 +160,6 @@ def test_this_is_what_runs_when_the_output_counts(name: str, expected: list[str]
 @pytest.mark.parametrize("keep_root", [False, True])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_several_targets_stand_where_one_would(name: StrategyName, keep_root: bool) -> None:
-    # Given as many targets as a strategy takes at once / When built / Then like for one
     strategy = STRATEGIES[name]
     options = Options(keep_root=keep_root)
     if strategy.at_once(options) == 1:
@@ -182,7 +179,6 @@ def test_several_targets_stand_where_one_would(name: StrategyName, keep_root: bo
 
 
 def test_no_command_goes_through_a_shell() -> None:
-    # Given every strategy and option / When built / Then each first word is a tool's own path
     for name in STRATEGIES:
         for keep_root in (False, True):
             for argv in flatten(steps(name, Options(keep_root=keep_root))):
@@ -201,13 +197,11 @@ def test_no_command_goes_through_a_shell() -> None:
     ],
 )
 def test_filters_become_tests_of_find(filters: Filters, tests: str) -> None:
-    # Given filters / When translated / Then find selects the same
     assert find_tests(filters) == words(tests)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) -> None:
-    # Given filters / When asked / Then only find, xargs and parallel take them
     strategy = STRATEGIES[name]
     able = (StrategyName("find"), StrategyName("xargs"), StrategyName("parallel"))
     reasons = unfit_options(strategy, Options(filters=OLD_LOGS))
@@ -229,7 +223,6 @@ def test_filters_are_refused_by_strategies_that_have_none(name: StrategyName) ->
 def test_guarantees_are_what_the_tools_keep(
     name: StrategyName, race_safe: bool, any_depth: bool
 ) -> None:
-    # Given a strategy / When asked what it promises / Then only what its tools keep
     guarantees = STRATEGIES[name].guarantees
     assert (guarantees.race_safe, guarantees.any_depth) == (race_safe, any_depth)
     assert guarantees.mount_safe
@@ -242,7 +235,6 @@ def gnu(name: str) -> Tool:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_installed_gnu_tools_give_paths_and_no_reason(name: StrategyName) -> None:
-    # Given all tools / When asked / Then each has its path
     paths, reasons = tools_of(STRATEGIES[name], gnu)
     assert (set(paths), reasons) == (set(STRATEGIES[name].tools), ())
 
@@ -259,7 +251,6 @@ def test_installed_gnu_tools_give_paths_and_no_reason(name: StrategyName) -> Non
     ],
 )
 def test_a_missing_tool_is_a_reason_with_its_package(name: str, missing: str, package: str) -> None:
-    # Given one tool that is not there / When asked / Then the reason says what to install
     paths, reasons = tools_of(
         STRATEGIES[StrategyName(name)], lambda tool: None if tool == missing else gnu(tool)
     )
@@ -268,7 +259,6 @@ def test_a_missing_tool_is_a_reason_with_its_package(name: str, missing: str, pa
 
 
 def test_a_missing_engine_is_a_reason_with_what_would_build_it() -> None:
-    # Given no engine / When asked / Then there is one reason, and it says what to do
     paths, reasons = tools_of(
         STRATEGIES[StrategyName("parallel")], lambda tool: gnu(tool) if tool == "rmdir" else None
     )
@@ -280,7 +270,6 @@ def test_a_missing_engine_is_a_reason_with_what_would_build_it() -> None:
 
 @pytest.mark.parametrize("name", ["rm", "find", "xargs"])
 def test_another_build_is_a_reason(name: str) -> None:
-    # Given busybox / When asked / Then each tool whose GNU options are used is a reason
     strategy = STRATEGIES[StrategyName(name)]
     _, reasons = tools_of(strategy, lambda tool: Tool(tool, f"/bin/{tool}", "BusyBox v1.37"))
     assert len(reasons) == len(strategy.gnu_tools)
@@ -288,7 +277,6 @@ def test_another_build_is_a_reason(name: str) -> None:
 
 
 def test_rsync_needs_no_gnu_tools() -> None:
-    # Given tools of another kind / When asked / Then rsync runs with them
     _, reasons = tools_of(
         STRATEGIES[StrategyName("rsync")], lambda tool: Tool(tool, f"/bin/{tool}", "toybox")
     )
@@ -317,16 +305,13 @@ def test_rsync_needs_no_gnu_tools() -> None:
     ],
 )
 def test_lines_of_output_count_removals(name: str, line: bytes, progress: Progress | None) -> None:
-    # Given a line of standard output / When read / Then it counts what it reports
     assert STRATEGIES[StrategyName(name)].parse_output(line) == progress
 
 
 def test_a_tool_that_cannot_be_started_now_is_not_called_another_build() -> None:
-    # Given a limit that keeps every tool from being started
     def find(name: str) -> Tool | None:
         raise Missing(f"/bin/{name} --version could not be started: EMFILE.", "Raise ulimit -n.")
 
-    # When a strategy's tools are looked up / Then the limit is the reason
     _, reasons = tools_of(STRATEGIES[StrategyName("rm")], find)
     assert reasons[0] == "/bin/rm --version could not be started: EMFILE; Raise ulimit -n"
     assert not any("install" in reason for reason in reasons)

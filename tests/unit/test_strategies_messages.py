@@ -69,12 +69,10 @@ def _is_quoted_rightly(name: bytes) -> bool:
 @example(NAMES)
 @settings(max_examples=80)
 def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
-    # Given names that do not exist
+    # Names that do not exist
     rm = needs_tool("rm", package="coreutils")
     with tempfile.TemporaryDirectory() as nowhere:
-        # When the real rm complains about them
         lines = messages([rm, "--", *names], nowhere)
-    # Then each line gives back its name and why
     found = failures(StrategyName("rm"), lines)
     assert [os.fsencode(one.path) for one in found] == names
     assert {(one.operation, one.error) for one in found} <= {
@@ -87,12 +85,10 @@ def test_names_in_messages_of_rm_come_back(names: list[bytes]) -> None:
 @example(NAMES)
 @settings(max_examples=80)
 def test_names_in_messages_of_find_come_back(names: list[bytes]) -> None:
-    # Given names that do not exist
+    # Names that do not exist
     find = needs_tool("find", package="findutils")
     with tempfile.TemporaryDirectory() as nowhere:
-        # When the real find complains about them
         lines = messages([find, *(b"./" + name for name in names)], nowhere)
-    # Then each line gives back its name and why
     found = failures(StrategyName("find"), lines)
     assert [os.fsencode(one.path) for one in found] == [b"./" + name for name in names]
     assert {one.error for one in found} <= {errno.ENOENT, errno.ENAMETOOLONG}
@@ -119,7 +115,6 @@ def undeletable(tmp_path: Path) -> Iterator[Path]:
 def test_undeletable_names_come_back_from_every_tool(
     undeletable: Path, tmp_path: Path, name: StrategyName
 ) -> None:
-    # Given hostile names that cannot be deleted
     strategy: Strategy = STRATEGIES[name]
     packages = {"rsync": "rsync", "find": "findutils", "xargs": "findutils"}
     needs_tools_of(name)
@@ -131,7 +126,6 @@ def test_undeletable_names_come_back_from_every_tool(
     tools[ENGINE] = find_engine() or ""
     empty = tmp_path / "empty"
     empty.mkdir()
-    # When the real tools try, and their complaints are read
     found: set[tuple[bytes, int]] = set()
     steps = strategy.steps((str(undeletable),), Options(), tools, str(empty))
     if isinstance(strategy, ComparesPins):
@@ -149,7 +143,6 @@ def test_undeletable_names_come_back_from_every_tool(
                 if isinstance(read, Failure):
                     path = os.path.join(os.fsencode(undeletable), os.fsencode(read.path))
                     found.add((path, read.error))
-    # Then every name is among them byte for byte, with its errno
     directory = os.path.join(os.fsencode(undeletable), b"d")
     expected = {(os.path.join(directory, one), errno.EPERM) for one in NAMES}
     assert {one for one in found if one[0].startswith(directory + b"/")} == expected
@@ -219,14 +212,12 @@ def test_undeletable_names_come_back_from_every_tool(
 def test_recorded_messages_are_read(
     name: str, line: bytes, failure: tuple[bytes, str, int] | None
 ) -> None:
-    # Given a message as a tool wrote it / When read / Then path, operation and errno are known
     read = STRATEGIES[StrategyName(name)].parse_error(line)
     found = None if read is None else (os.fsencode(read.path), read.operation, read.error)
     assert found == failure
 
 
 def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
-    # Given the line of rsync for such a directory / When read / Then it is a failure
     read = STRATEGIES[StrategyName("rsync")].parse_output(
         b"cannot delete non-empty directory: d\\#012x"
     )
@@ -237,16 +228,13 @@ def test_rsync_tells_of_directories_that_stay_on_standard_output() -> None:
 
 @given(st.binary())
 def test_no_line_breaks_the_readers(line: bytes) -> None:
-    # Given any bytes on either channel
     for strategy in STRATEGIES.values():
-        # When read / Then the answer is of the promised kind
         assert isinstance(strategy.parse_error(line), Failure | None)
         assert isinstance(strategy.parse_output(line), Told | None)
 
 
 @given(st.binary(max_size=30))
 def test_no_quoting_breaks_the_readers(name: bytes) -> None:
-    # Given a message with broken quoting / When read / Then nothing is raised
     line = b"rm: cannot remove '" + name + b": Permission denied"
     for unquote in (unquote_shell, unquote_c):
         assert isinstance(gnu_failure(line, unquote), Failure | None)
@@ -267,7 +255,6 @@ def test_no_quoting_breaks_the_readers(name: bytes) -> None:
     ],
 )
 def test_shell_quoting_is_undone(quoted: bytes, name: bytes) -> None:
-    # Given a name as coreutils quotes it / When unquoted / Then it is the name
     assert unquote_shell(quoted) == name
 
 
@@ -284,18 +271,15 @@ def test_shell_quoting_is_undone(quoted: bytes, name: bytes) -> None:
     ],
 )
 def test_c_quoting_is_undone(quoted: bytes, name: bytes) -> None:
-    # Given a name as findutils quotes it / When unquoted / Then it is the name
     assert unquote_c(quoted) == name
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOENT, errno.ENOTEMPTY, errno.EAGAIN])
 def test_messages_of_the_c_library_have_their_errno(number: int) -> None:
-    # Given a message of the C library / When looked up / Then it is its errno
     assert errno_of(os.strerror(number)) == number
 
 
 def test_flattened_steps_keep_their_order(tmp_path: Path) -> None:
-    # Given a pipeline and a step after it / When flattened / Then the order is that of the start
     tools = {tool: tool for tool in ("find", "xargs", "rm")}
     steps = STRATEGIES[StrategyName("xargs")].steps((str(tmp_path),), Options(), tools, "")
     assert [argv[0] for argv in flatten(steps)] == ["find", "xargs", "find"]

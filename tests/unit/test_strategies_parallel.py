@@ -28,7 +28,6 @@ def argv(targets: tuple[str, ...], pins: list[Pin], options: Options) -> tuple[s
 
 
 def test_each_target_has_its_pin_in_their_order() -> None:
-    # Given two targets / When their pins are added / Then they stand before the paths, in order
     line = argv(("/t/a", "/t/b"), [Pin(8, 2, 99), Pin(9, 3, 99)], Options())
     assert line[1:] == (
         *("delete", "--every", "50", "--pin", "8:2:0", "--pin", "9:3:0"),
@@ -38,13 +37,11 @@ def test_each_target_has_its_pin_in_their_order() -> None:
 
 @pytest.mark.parametrize("glob", ["--", "--pin", "-*", "/t"])
 def test_a_pattern_like_an_option_stays_a_pattern(glob: str) -> None:
-    # Given a pattern that looks like an option / When built / Then the pin stands before the end
     line = argv((".",), [Pin(8, 2, 99)], Options(filters=Filters(name_glob=glob)))
     assert line[1:] == ("delete", "--name", glob, "--every", "50", "--pin", "8:2:0", "--", ".")
 
 
 def test_counts_are_read_with_their_times() -> None:
-    # Given a line of counts / When read / Then totals, errors and seconds
     assert PARALLEL.parse_output(COUNTS) == Totals(
         Removed(12, 2),
         {"unlinkat": CallCount(14, 2, 0.002), "openat2": CallCount(1, 0, 5e-7)},
@@ -53,7 +50,6 @@ def test_counts_are_read_with_their_times() -> None:
 
 
 def test_only_an_answer_that_is_a_problem_is_told() -> None:
-    # Given answers to commands / When read / Then only what went wrong is for a person
     assert PARALLEL.parse_output(b'{"type":"answer","command":"pause","problem":null}') is None
     told = PARALLEL.parse_output(b'{"type":"answer","command":"rate x","problem":"no number"}')
     assert told == Remark("tui-fs-engine: rate x: no number")
@@ -96,12 +92,10 @@ def changed(**fields: object) -> bytes:
     ],
 )
 def test_what_has_another_shape_is_told_as_it_stands(line: bytes) -> None:
-    # Given a line that was not agreed on / When read / Then a person sees it
     assert PARALLEL.parse_output(line) == Remark(line.decode())
 
 
 def test_an_empty_line_says_nothing() -> None:
-    # Given a blank line / When read / Then nothing
     assert PARALLEL.parse_output(b" ") is None
 
 
@@ -121,7 +115,6 @@ json_values = st.recursive(
 
 @given(json_values | st.fixed_dictionaries({"type": st.just("counts"), "calls": json_values}))
 def test_no_json_breaks_the_reader(value: object) -> None:
-    # Given any JSON / When read / Then totals that make sense, or a remark, or nothing
     told = PARALLEL.parse_output(json.dumps(value).encode())
     assert isinstance(told, Totals | Remark | None)
     if isinstance(told, Totals):
@@ -138,11 +131,9 @@ def test_no_json_breaks_the_reader(value: object) -> None:
     ],
 )
 def test_failures_are_read(line: bytes, failure: tuple[str, str, int]) -> None:
-    # Given a complaint of the engine / When read / Then path, operation and errno are known
     assert PARALLEL.parse_error(line) == Failure(*failure)  # type: ignore[arg-type]
 
 
 def test_what_is_about_no_entry_is_no_failure() -> None:
-    # Given another sentence of the engine / When read / Then it names no entry
     line = b"tui-fs-engine: '/t' is not the directory that was confirmed"
     assert PARALLEL.parse_error(line) is None

@@ -107,7 +107,6 @@ def batches_of(survey: Survey, options: Options | None = None, **how: int) -> in
 def test_the_tables_give_what_was_measured(
     strategy: StrategyName, measured: dict[str, int]
 ) -> None:
-    # Given the survey of the tree that was measured / When predicted / Then the counts are equal
     predicted = calls_of(strategy, Work(TEN_TIMES_100))
     assert {name: predicted.get(name, 0) for name in measured} == measured
 
@@ -118,7 +117,6 @@ def test_the_tables_give_what_was_measured(
 def test_every_prediction_is_sorted_and_positive(
     strategy: StrategyName, survey: Survey, keep_root: bool
 ) -> None:
-    # Given any strategy and tree / When predicted / Then names are in order and counts above zero
     predicted = calls_of(strategy, Work(survey, Options(keep_root=keep_root)))
     assert list(predicted) == sorted(predicted)
     assert all(number > 0 for number in predicted.values())
@@ -130,20 +128,17 @@ def test_every_prediction_is_sorted_and_positive(
 def test_what_removes_adds_up_to_the_entries(
     strategy: StrategyName, survey: Survey, keep_root: bool
 ) -> None:
-    # Given any strategy and tree / When predicted / Then each entry is removed once
     predicted = calls_of(strategy, Work(survey, Options(keep_root=keep_root)))
     removing = sum(predicted.get(name, 0) for name in REMOVING_CALLS)
     assert removing == survey.totals.entries - keep_root
 
 
 def test_keeping_the_root_makes_find_start_rm() -> None:
-    # Given rm that is to keep the target / When predicted / Then there are two programs
     calls = calls_of(StrategyName("rm"), Work(TEN_TIMES_100, Options(keep_root=True)))
     assert (calls["execve"], calls["clone"], calls["unlinkat"]) == (2, 1, 1010)
 
 
 def test_keeping_the_root_saves_rsync_its_rmdir() -> None:
-    # Given rsync that is to keep the target / When predicted / Then rmdir(1) does not run
     removing = calls_of(StrategyName("rsync"), Work(TEN_TIMES_100, Options()))
     keeping = calls_of(StrategyName("rsync"), Work(TEN_TIMES_100, Options(keep_root=True)))
     assert (removing["execve"], keeping["execve"]) == (2, 1)
@@ -152,7 +147,6 @@ def test_keeping_the_root_saves_rsync_its_rmdir() -> None:
 
 @pytest.mark.parametrize("strategy", [StrategyName("find"), StrategyName("xargs")])
 def test_with_filters_only_removals_are_predicted(strategy: StrategyName) -> None:
-    # Given a filter that matches 70 files / When predicted / Then 70 removals and no claim else
     survey = replace(TEN_TIMES_100, matched=Totals(files=70))
     options = Options(filters=Filters(name_glob="x*"))
     assert calls_of(strategy, Work(survey, options)) == {"unlinkat": 70}
@@ -162,12 +156,10 @@ def test_with_filters_only_removals_are_predicted(strategy: StrategyName) -> Non
     ("batch_size", "batches"), [(1, 1000), (7, 143), (999, 2), (1000, 1), (5000, 1)]
 )
 def test_batches_are_by_count(batch_size: int, batches: int) -> None:
-    # Given 1,000 files / When in batches of this many / Then this many rm run
     assert batches_of(TEN_TIMES_100, Options(batch_size=batch_size)) == batches
 
 
 def test_batches_are_by_length_where_names_are_long() -> None:
-    # Given paths of 4,000 bytes / When xargs fills its command line / Then 32 fit in one
     survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * 4000)
     fitting = (COMMAND_BYTES - RM_ARGV_BYTES) // 4001
     assert fitting == 32
@@ -175,13 +167,11 @@ def test_batches_are_by_length_where_names_are_long() -> None:
 
 
 def test_a_name_longer_than_a_command_is_still_a_batch() -> None:
-    # Given impossible lengths / When counted / Then one name a batch, not a division by zero
     survey = replace(TEN_TIMES_100, non_directory_path_bytes=1000 * (COMMAND_BYTES + 1))
     assert batches_of(survey, Options()) == 1000
 
 
 def test_each_run_of_xargs_has_a_batch_of_its_own() -> None:
-    # Given files that fit in one command line / When three xargs share them / Then three rm
     assert batches_of(TEN_TIMES_100, runs=3) == 3
     work = Work(TEN_TIMES_100, targets=3, runs=3)
     assert calls_of(StrategyName("xargs"), work)["clone"] == 3
@@ -189,13 +179,11 @@ def test_each_run_of_xargs_has_a_batch_of_its_own() -> None:
 
 
 def test_no_files_need_no_batch() -> None:
-    # Given directories only / When counted / Then xargs starts nothing (-r)
     assert batches_of(EMPTY, Options()) == 0
     assert "clone" not in calls_of(StrategyName("xargs"), Work(EMPTY, Options()))
 
 
 def test_small_batches_cost_processes() -> None:
-    # Given one rm for each file / When predicted / Then a thousand and three programs start
     calls = calls_of(StrategyName("xargs"), Work(TEN_TIMES_100, Options(batch_size=1)))
     assert (calls["execve"], calls["clone"]) == (1003, 1000)
 
@@ -205,7 +193,6 @@ def test_small_batches_cost_processes() -> None:
 def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
     strategy: StrategyName, keep_root: bool
 ) -> None:
-    # Given a survey of one, and how the tools are started for three such
     options = Options(keep_root=keep_root)
     alone = calls_of(strategy, Work(TEN_TIMES_100, options))
     three = replace(
@@ -221,7 +208,6 @@ def test_several_directories_cost_what_they_cost_alone_but_for_the_starts(
     def removed(calls: dict[str, int]) -> int:
         return sum(calls.get(name, 0) for name in removing)
 
-    # When predicted, in one run or in three / Then all entries, and the execs of each run
     for runs in (1, 3):
         if runs == 1 and (strategy == StrategyName("rsync") or (strategy, keep_root) == RM_KEEPS):
             continue  # these take one at once
@@ -235,11 +221,9 @@ RM_KEEPS = (StrategyName("rm"), True)
 
 
 def test_rsync_takes_what_lies_in_the_target_by_unlink_and_the_rest_by_descriptors() -> None:
-    # Given five files and two directories in the target, of which one holds three files
     survey = Survey(
         PathStr("/t"), Totals(files=8, directories=3), top_non_directories=5, top_directories=2
     )
-    # When predicted / Then unlink for the five, rmdir for the two and the target, and unlinkat
     calls = calls_of(StrategyName("rsync"), Work(survey, Options()))
     assert (calls["unlink"], calls["rmdir"], calls["unlinkat"]) == (5, 3, 3)
 
@@ -281,7 +265,6 @@ def chain(levels: int) -> Survey:
     ],
 )
 def test_directories_that_fts_opens_again_are_estimated(survey: Survey, expected: int) -> None:
-    # Given chains and trees with branches / When estimated / Then within 3 % of all opens
     assert reopened_directories(Work(survey)) == expected
 
 
@@ -292,7 +275,6 @@ def test_directories_that_fts_opens_again_are_estimated(survey: Survey, expected
 def test_a_directory_that_is_opened_again_costs_an_open_and_a_status(
     strategy: StrategyName, times: int
 ) -> None:
-    # Given two chains, one of ten levels more / When predicted / Then so many opens more
     shorter, longer = (calls_of(strategy, Work(chain(levels))) for levels in (50, 60))
     table = STRATEGIES[strategy].call_table(Options())
     again = table["openat"]["reopened"]
@@ -302,7 +284,6 @@ def test_a_directory_that_is_opened_again_costs_an_open_and_a_status(
 
 
 def test_find_starts_as_many_rm_as_the_names_need() -> None:
-    # Given 30,000 names of eight bytes in the target / When it is to be kept
     survey = replace(
         TEN_TIMES_100,
         totals=Totals(files=30_000, directories=1),
@@ -311,7 +292,7 @@ def test_find_starts_as_many_rm_as_the_names_need() -> None:
         non_directory_name_bytes=30_000 * 8,
     )
     calls = calls_of(StrategyName("rm"), Work(survey, Options(keep_root=True)))
-    # Then "./name" and a NUL are eleven bytes, of which 11,912 fit in a command line: three rm
+    # "./name" and a NUL are eleven bytes, of which 11,912 fit in a command line: three rm
     assert (calls["clone"], calls["execve"]) == (3, 4)
     assert STRATEGIES[StrategyName("rm")].processes(Work(survey, Options(keep_root=True))) == 4
 
@@ -330,20 +311,17 @@ def test_find_starts_as_many_rm_as_the_names_need() -> None:
     ],
 )
 def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:
-    # Given a strategy / When asked / Then it starts so many
     options = Options(keep_root=keep_root)
     assert STRATEGIES[strategy].processes(Work(TEN_TIMES_100, options)) == processes
 
 
 def test_an_empty_target_that_is_kept_needs_find_only() -> None:
-    # Given nothing to hand to rm / When asked / Then find runs alone
     options = Options(keep_root=True)
     assert STRATEGIES[StrategyName("rm")].processes(Work(EMPTY, options)) == 1
     assert calls_of(StrategyName("rm"), Work(EMPTY, options))["execve"] == 1
 
 
 def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
-    # Given paths that fill six command lines / When named from the target / Then five are enough
     path = PathStr("/" + "t" * 59)
     survey = replace(TEN_TIMES_100, path=path, non_directory_path_bytes=1000 * 700)
     options = Options(batch_size=5000)
@@ -352,13 +330,11 @@ def test_paths_are_shorter_where_the_tools_run_in_the_target() -> None:
 
 
 def test_rmdir_is_a_process_of_its_own() -> None:
-    # Given rmdir(1) / When counted / Then it executes once and removes once
     found = apply(RMDIR_CALLS, {"start": 1})
     assert (found.calls["execve"], found.calls["rmdir"]) == (1, 1)
 
 
 def test_a_tool_that_counts_its_own_calls_leaves_its_start_out() -> None:
-    # Given the engine / When it counts / Then neither its start nor its libraries are predicted
     seen = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(TEN_TIMES_100))
     told = STRATEGIES[StrategyName("parallel")].predicted_calls(
         Work(TEN_TIMES_100, counts_itself=True)
@@ -369,14 +345,12 @@ def test_a_tool_that_counts_its_own_calls_leaves_its_start_out() -> None:
 
 @pytest.mark.parametrize(("filesystem", "names"), [("ext4", 8_000), ("tmpfs", 0)])
 def test_names_that_another_thread_evicts_are_closes(filesystem: str, names: int) -> None:
-    # Given one directory of 10,000 names and two threads / When predicted
     survey = replace(
         EMPTY, totals=Totals(files=10_000, directories=1), max_entries_in_directory=10_000
     )
     two = Options(pace=Pace(threads=2))
     found = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(survey, two, filesystem))
     plain = STRATEGIES[StrategyName("parallel")].predicted_calls(Work(survey, two))
-    # Then those that are opened before they are removed on ext4 are closed, too
     assert found.other is not None and plain.other is not None
     assert found.other - plain.other == names
 
@@ -411,13 +385,11 @@ def flat(names: int, name_bytes: int = 8) -> Survey:
 def test_memory_of_a_million_names_is_of_the_measured_magnitude(
     strategy: StrategyName, measured_mb: int
 ) -> None:
-    # Given a directory of 1,000,000 names / When predicted / Then within a half
     told = STRATEGIES[strategy].peak_memory_bytes(Work(flat(1_000_000, 10)))
     assert told == pytest.approx(measured_mb * 1e6, rel=0.5)
 
 
 def test_fts_holds_no_more_than_it_reads_at_once() -> None:
-    # Given ten million names / When predicted / Then rm needs as much as for a hundred thousand
     rm = STRATEGIES[StrategyName("rm")]
     assert rm.peak_memory_bytes(Work(flat(10_000_000))) == pytest.approx(
         rm.peak_memory_bytes(Work(flat(100_000))), rel=0.01
@@ -425,7 +397,6 @@ def test_fts_holds_no_more_than_it_reads_at_once() -> None:
 
 
 def test_rsync_holds_the_path_of_each_removed_entry() -> None:
-    # Given directories of few names, ten times as many / When predicted / Then ten times the paths
     def memory(files: int) -> int:
         survey = replace(flat(100), totals=Totals(files=files, directories=files // 100))
         survey = replace(survey, non_directory_path_bytes=files * 23)
@@ -439,5 +410,4 @@ def test_rsync_holds_the_path_of_each_removed_entry() -> None:
     [(0, 1), (1_400 << 10, 1), (1_600 << 10, 2), (30_400 << 10, 30), (197 << 20, 200)],
 )
 def test_memory_is_an_order_of_magnitude(peak_bytes: int, shown_mib: int) -> None:
-    # Given an amount / When rounded / Then MiB with one digit that counts
     assert about_bytes(peak_bytes) == shown_mib << 20

@@ -27,7 +27,6 @@ def naive(root: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_counts_are_those_of_a_naive_walk(tmp_path: Path, seed: int) -> None:
-    # Given a random tree, more deep than wide
     dice = random.Random(seed)
     root = tmp_path / "root"
     root.mkdir()
@@ -39,7 +38,6 @@ def test_the_counts_are_those_of_a_naive_walk(tmp_path: Path, seed: int) -> None
             directories.append(path)
         else:
             path.touch()
-    # When surveyed / Then every count is that of the walk, and two roots add up
     survey = surveyed(root)
     slow = naive(root)
     assert {name: getattr(survey, name) for name in slow} == slow

@@ -48,7 +48,6 @@ def root(**counts: int) -> DirRecord:
 
 
 def test_pieces_of_a_directory_add_up() -> None:
-    # Given a directory told in three pieces, the first with its own size
     whole = collected(
         root(
             files=2,
@@ -79,7 +78,6 @@ def test_pieces_of_a_directory_add_up() -> None:
         ),
         DirRecord(0, NO_PARENT, b"", pending=-1),
     )
-    # When added up / Then it is one row with all of it
     assert whole.totals == Totals(2, 1, 1, 3, 4113, 8704)
     assert len(whole.table) == 1
     assert whole.table.ranked(Ranking.ENTRIES, 5) == (
@@ -92,7 +90,6 @@ def test_pieces_of_a_directory_add_up() -> None:
 
 
 def test_a_directory_is_complete_when_all_that_was_announced_has_come() -> None:
-    # Given a root with two directories, one of which has one, told one after the other
     collector = Aggregator(filtered=False)
     pieces = [
         root(subdirectories=2, pending=2),
@@ -105,7 +102,6 @@ def test_a_directory_is_complete_when_all_that_was_announced_has_come() -> None:
         collector.take(batch(piece))
         table = collector.table
         seen.append([table.subtree(row).is_complete for row in range(len(table))])
-    # When told / Then each is complete with the last below it
     assert seen == [
         [False],
         [False, False],
@@ -115,7 +111,6 @@ def test_a_directory_is_complete_when_all_that_was_announced_has_come() -> None:
 
 
 def test_a_vanished_directory_is_no_directory() -> None:
-    # Given a directory that was gone at its turn / When told / Then nothing of it waits
     collector = collected(
         root(subdirectories=2, pending=2),
         DirRecord(1, 0, b"a", flags=DirectoryFlag.VANISHED),
@@ -130,7 +125,6 @@ def test_a_vanished_directory_is_no_directory() -> None:
 
 
 def test_a_directory_elsewhere_was_never_waited_for() -> None:
-    # Given a mount point / When told / Then it is one directory, read by nobody
     collector = collected(
         root(subdirectories=1), DirRecord(1, 0, b"m", flags=DirectoryFlag.ELSEWHERE)
     )
@@ -148,11 +142,9 @@ def link(directory: int, inode: int = 1, names: int = 2, **rest: Any) -> Link:
 
 
 def test_an_inode_is_counted_once_wherever_its_names_lie() -> None:
-    # Given two names of one file in two directories, told by two walkers
     collector = collected(root(files=1, subdirectories=1, pending=1), links=(link(0),))
     assert (collector.bytes_linked_outside, collector.linked_outside) == (1024, 1)
     collector.take(batch(DirRecord(1, 0, b"a", files=1), links=(link(1),)))
-    # When both have come / Then its bytes are there once, and none of its names is outside
     assert collector.totals == Totals(2, 2, 0, 0, 1000, 1024)
     assert (collector.inodes, collector.repeats, collector.names_of_links) == (3, 1, 2)
     assert (collector.bytes_linked_outside, collector.linked_outside) == (0, 0)
@@ -161,20 +153,17 @@ def test_an_inode_is_counted_once_wherever_its_names_lie() -> None:
 
 
 def test_the_same_number_on_another_device_is_another_inode() -> None:
-    # Given names of inode 1 on two devices / When added / Then they are two inodes
     collector = collected(root(files=2), links=(link(0), link(0, device=8)))
     assert (collector.totals.allocated_bytes, collector.repeats) == (2048, 0)
     assert (collector.linked_outside, collector.bytes_linked_outside) == (2, 2048)
 
 
 def test_names_outside_keep_their_bytes() -> None:
-    # Given two of three names / When added / Then its bytes may not come back
     collector = collected(root(files=2), links=(link(0, names=3), link(0, names=3)))
     assert collector.bytes_linked_outside == collector.totals.allocated_bytes == 1024
 
 
 def test_each_matching_name_counts_and_its_bytes_once() -> None:
-    # Given four names of a file, of which the last three match, one of them a symlink of its own
     names = (
         link(0, names=3),
         link(0, names=3, is_matched=True),
@@ -184,13 +173,11 @@ def test_each_matching_name_counts_and_its_bytes_once() -> None:
     collector = collected(
         root(files=3, symlinks=1), links=names, matched=(5, 0, 0, 50, 512), filtered=True
     )
-    # When added to what was matched directly / Then names are counted, bytes once an inode
     assert collector.matched == Totals(7, 0, 1, 0, 2050, 2560)
     assert Aggregator(filtered=False).matched is None
 
 
 def test_the_largest_files_are_kept() -> None:
-    # Given more large files than are kept, the largest first / When added / Then those stay
     sizes = range(BIG_FILES_KEPT + 10, 0, -1)
     files = tuple(BigFile(size % 2, b"%d" % size, size, 0, 0) for size in sizes)
     collector = collected(root(subdirectories=1, pending=1), DirRecord(1, 0, b"a"), big_files=files)
@@ -202,23 +189,19 @@ def test_the_largest_files_are_kept() -> None:
 
 
 def test_a_large_file_is_kept_under_one_of_its_names() -> None:
-    # Given two large files, one of them with two names in two directories
     names = (BigFile(0, b"a", 9, 0, 0, 5), BigFile(1, b"b", 9, 0, 0, 5), BigFile(1, b"c", 9, 0, 0))
     collector = collected(root(subdirectories=1, pending=1), DirRecord(1, 0, b"d"), big_files=names)
-    # When added / Then each is there once
     kept = [collector.path_of_file(row, name) for _, row, name, _ in collector.big_files]
     assert sorted(kept) == ["/t/a", "/t/d/c"]
 
 
 def test_only_the_first_directories_with_a_flag_are_named_but_all_counted() -> None:
-    # Given many unreadable directories, one told twice
     number = ROWS_NAMED + 5
     pieces = [
         DirRecord(n, 0, b"%d" % n, flags=DirectoryFlag.UNREADABLE) for n in range(1, number + 1)
     ]
     again = DirRecord(1, 0, b"", flags=DirectoryFlag.UNREADABLE | DirectoryFlag.CHANGED)
     collector = collected(root(subdirectories=number, pending=number), *pieces, again)
-    # When asked / Then all are counted once, the first are named
     assert collector.unreadable == number
     assert len(collector.paths_with(DirectoryFlag.UNREADABLE)) == ROWS_NAMED
     assert collector.paths_with(DirectoryFlag.UNREADABLE, 2) == ["/t/1", "/t/2"]
@@ -236,7 +219,6 @@ def test_only_the_first_directories_with_a_flag_are_named_but_all_counted() -> N
     ],
 )
 def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]) -> None:
-    # Given directories that differ in everything, and an empty one
     collector = collected(
         root(subdirectories=4, pending=4),
         DirRecord(1, 0, b"many", files=9, oldest_s=5, newest_s=6, allocated_bytes=1),
@@ -244,25 +226,21 @@ def test_directories_are_ranked_by_what_is_in_them(by: Ranking, names: list[str]
         DirRecord(3, 0, b"old", files=2, oldest_s=1, newest_s=60, own_allocated_bytes=4096),
         DirRecord(4, 0, b"empty"),
     )
-    # When ranked / Then the first three are these
     ranked = collector.table.ranked(by, 3)
     assert [one.path.rpartition("/")[2] for one in ranked] == names
 
 
 def test_reads_are_those_of_the_whole_directory_however_it_is_told() -> None:
-    # Given the names of one directory, 32,768 bytes and a bit, in one piece and in three
     one = collected(root(files=3, record_bytes=32_768 + 100))
     three = collected(
         root(files=1, record_bytes=32_000, pending=1),
         DirRecord(0, NO_PARENT, b"", files=1, record_bytes=700),
         DirRecord(0, NO_PARENT, b"", files=1, record_bytes=168, pending=-1),
     )
-    # When added up / Then there are as many reads
     assert (one.reads, three.reads) == (3, 3)
 
 
 def test_directories_beyond_the_rows_are_counted_above(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a table of two rows at most, and a chain of four directories with three beside
     monkeypatch.setattr(collector_module, "ROWS_LIMIT", 2)
     collector = collected(
         root(subdirectories=1, pending=1, own_bytes=1),
@@ -272,7 +250,6 @@ def test_directories_beyond_the_rows_are_counted_above(monkeypatch: pytest.Monke
         DirRecord(6, 5, b"c", files=2, own_bytes=1),
         links=(link(6), link(1)),
     )
-    # When added up / Then nothing is lost, and the last row has all that is below it
     assert len(collector.table) == 2
     assert collector.totals == Totals(3, 7, 0, 0, 1007, 1024)
     for row, directories in ((0, 7), (1, 6)):

@@ -58,12 +58,10 @@ def named(node: Node, name: str) -> dict[str, Any]:
 
 
 def test_every_name_is_written_as_ncdu_writes_it(tmp_path: Path) -> None:
-    # Given names with everything that a name can hold
     for name in HOSTILE_NAMES:
         (tmp_path / os.fsdecode(name)).touch()
-    # When they are exported
     written, data = export(tmp_path)
-    # Then a JSON reader gets the same bytes, and those that are not ASCII stand there as they are
+    # A JSON reader gets the same bytes, and those that are not ASCII stand there as they are
     names = {item["name"].encode("utf-8", "surrogateescape") for item in items(loaded(data))}
     assert names == {*HOSTILE_NAMES, os.fsencode(tmp_path)}
     assert written.entries == len(HOSTILE_NAMES) + 1
@@ -75,7 +73,6 @@ def test_every_name_is_written_as_ncdu_writes_it(tmp_path: Path) -> None:
 
 @given(st.binary(min_size=1, max_size=40))
 def test_escaped_names_are_json(name: bytes) -> None:
-    # Given any bytes / When escaped / Then JSON gives them back, and no control character is left
     escaped = ncdu_export._escaped(name)
     text = json.loads(f'"{escaped.decode("utf-8", "surrogateescape")}"')
     assert text.encode("utf-8", "surrogateescape") == name
@@ -83,7 +80,6 @@ def test_escaped_names_are_json(name: bytes) -> None:
 
 
 def test_fields_say_what_stat_says(tmp_path: Path) -> None:
-    # Given a file with two names, a symbolic link, a fifo, a directory
     file = tmp_path / "file"
     file.write_bytes(b"x" * 10_000)
     os.link(file, tmp_path / "again")
@@ -93,9 +89,7 @@ def test_fields_say_what_stat_says(tmp_path: Path) -> None:
     os.utime(file, (1_000_000, 1_000_000))
     os.utime(tmp_path / "fifo", (-5, -5))
     os.sync()
-    # When they are exported
     top = loaded(export(tmp_path)[1])
-    # Then each has its size, inode, links, owner, mode and time
     status = file.stat()
     assert named(top, "file") == {
         "name": "file",
@@ -120,26 +114,21 @@ def test_fields_say_what_stat_says(tmp_path: Path) -> None:
 
 
 def test_a_deep_chain_needs_few_descriptors(cli: Cli, tmpfs: Path) -> None:
-    # Given a chain far deeper than a path can be, with something at its end
     chain(tmpfs / "deep", 3_000)
-    # When it is exported by a process that may open few files
     limited = 'ulimit -n 100; exec "$0" survey --export - --format ncdu "$1"'
     done = subprocess.run(
         ["bash", "-c", limited, cli.program, tmpfs / "deep"], capture_output=True, check=False
     )
     found = subprocess.run(["find", tmpfs / "deep", "-printf", "."], stdout=subprocess.PIPE)
-    # Then all of it is there
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(b'"name"') == len(found.stdout) > 3_000
 
 
 def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
-    # Given a chain deeper than the descriptors kept, with siblings at every level
     place = tmp_path / "top"
     for _ in range(MAX_OPEN_DIRECTORIES * 2):
         (place / "sibling" / "inner").mkdir(parents=True)
         place = place / "down"
-    # When it is exported / Then nothing is missing
     written, data = export(tmp_path / "top")
     found = subprocess.run(["find", tmp_path / "top"], capture_output=True, check=True).stdout
     assert written.entries == found.count(b"\n") == len(list(items(loaded(data))))
@@ -147,7 +136,6 @@ def test_wide_directories_on_the_way_back_up(tmp_path: Path) -> None:
 
 
 def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path) -> None:
-    # Given a deep chain whose lower part is moved to another place while it is read
     levels = MAX_OPEN_DIRECTORIES * 2
     top = tmp_path / "top"
     (top / "zero" / Path(*["d"] * levels)).mkdir(parents=True)
@@ -162,10 +150,8 @@ def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path
             half = top / "zero" / Path(*["d"] * (levels // 2))
             half.rename(tmp_path / "elsewhere" / "d")
 
-    # When it is exported
     output = io.BytesIO()
     NcduExport(str(top), output, tell=move).run("tui-fs", "0", 1)
-    # Then the way back is found by the names, and nothing of the other place is written
     assert moved
     names = [item["name"] for item in items(loaded(output.getvalue()))]
     assert "secret" not in names
@@ -173,14 +159,11 @@ def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path
 
 
 def test_what_is_mounted_is_named_and_not_entered(tmp_path: Path) -> None:
-    # Given a directory that the mount table names
     (tmp_path / "point" / "inside").mkdir(parents=True)
     mountinfo = tmp_path / "mountinfo"
     line = f"30 1 0:30 / {tmp_path}/point rw - ext4 /dev/x rw\n"
     mountinfo.write_text(f"1 0 0:1 / / rw - ext4 /dev/x rw\n{line}")
-    # When it is exported
     written, data = export(tmp_path, mountinfo=str(mountinfo))
-    # Then it is there as excluded, without what is in it
     top = loaded(data)
     assert named(top, "point")["excluded"] == "otherfs"
     assert "inside" not in [item["name"] for item in items(top)]
@@ -204,12 +187,10 @@ def test_another_file_system_is_not_entered(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_opened_is_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory that cannot be opened
     (tmp_path / "closed" / "inside").mkdir(parents=True)
     refuse(monkeypatch, lambda name: name == b"closed")
-    # When it is exported
     written, data = export(tmp_path)
-    # Then it is marked, and counted as not read
+    # It is marked, and counted as not read
     assert named(loaded(data), "closed")["read_error"] is True
     assert (written.entries, written.unreadable) == (2, 1)
 
@@ -230,7 +211,6 @@ def refuse(monkeypatch: pytest.MonkeyPatch, is_closed: Callable[[bytes], bool]) 
 def test_a_directory_that_breaks_off_is_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_names: int
 ) -> None:
-    # Given a directory whose reading fails after some names
     for number in range(30):
         (tmp_path / f"file-{number}").touch()
     true_scandir = os.scandir
@@ -252,11 +232,9 @@ def test_a_directory_that_breaks_off_is_marked(
 
     monkeypatch.setattr(os, "scandir", Breaking)
     monkeypatch.setattr(ncdu_export, "NAMES_AT_ONCE", 10)
-    # When it is exported to a file
     target = tmp_path.parent / "breaking.json"
     with new_file(str(target), overwrites=True) as file:
         written = NcduExport(str(tmp_path), file, is_patchable=True).run("tui-fs", "0", 1)
-    # Then it is marked there, even where names of it had been written before
     top = loaded(target.read_bytes())
     assert top[0]["read_error"] is True
     assert len(top) == 1 + first_names
@@ -264,7 +242,6 @@ def test_a_directory_that_breaks_off_is_marked(
 
 
 def test_the_export_leaves_itself_out(tmp_path: Path) -> None:
-    # Given an export into the tree that is exported / Then the file is not in itself
     (tmp_path / "file").touch()
     with new_file(str(tmp_path / "out.json")) as file:
         NcduExport(str(tmp_path), file, is_patchable=True).run("tui-fs", "0", 1)
@@ -273,11 +250,10 @@ def test_the_export_leaves_itself_out(tmp_path: Path) -> None:
 
 
 def test_a_new_file_is_private_and_appears_whole(tmp_path: Path) -> None:
-    # Given a file that is being written
     target = tmp_path / "out"
     with new_file(str(target)) as file:
         file.write(b"all")
-        # Then its name is not there before the end
+        # Its name is not there before the end
         assert not target.exists()
     assert target.read_bytes() == b"all"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -291,7 +267,6 @@ def test_nothing_is_left_of_a_file_that_failed(tmp_path: Path) -> None:
 
 
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
-    # Given a file that exists, and one that appears while ours is written
     there = tmp_path / "there"
     there.write_text("mine")
     with pytest.raises(BadInput, match="--force"), new_file(str(there)):
@@ -300,7 +275,6 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="meanwhile"), new_file(str(later)) as file:
         file.write(b"ours")
         later.write_text("mine")
-    # Then both stay as they were, until somebody asks for it
     assert (there.read_text(), later.read_text()) == ("mine", "mine")
     with new_file(str(there), overwrites=True) as file:
         file.write(b"ours")
@@ -309,7 +283,6 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["directory", "link", "fifo"])
 def test_only_a_regular_file_is_replaced(tmp_path: Path, what: str) -> None:
-    # Given something that is no regular file, such as /dev/null is none
     target = tmp_path / "target"
     match what:
         case "directory":
@@ -318,7 +291,6 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path, what: str) -> None:
             target.symlink_to("victim")
         case _:
             os.mkfifo(target)
-    # When it shall be replaced / Then it is refused
     with (
         pytest.raises(BadInput, match="not a regular file"),
         new_file(str(target), overwrites=True),

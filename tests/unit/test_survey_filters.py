@@ -106,7 +106,6 @@ def assert_agree(files: list[File], filters: Filters) -> None:
 @given(FILES, FILTERS)
 @settings(max_examples=40)
 def test_filters_match_what_find_matches(files: list[File], filters: Filters) -> None:
-    # Given random files and filters / When the survey counts / Then find finds the same
     assert_agree(files, filters)
 
 
@@ -128,7 +127,6 @@ def test_filters_match_what_find_matches(files: list[File], filters: Filters) ->
     ],
 )
 def test_this_pattern_means_the_same_to_find(glob: str, name: bytes) -> None:
-    # Given a pattern and a name / When the survey counts / Then find says the same
     pattern = os.fsdecode(glob.encode("latin-1"))
     assert_agree([(name, "file", 1, 0)], Filters(name_glob=pattern))
 
@@ -148,12 +146,10 @@ def test_this_pattern_means_the_same_to_find(glob: str, name: bytes) -> None:
     ],
 )
 def test_this_pattern_too_means_the_same_to_find(glob: str, name: bytes) -> None:
-    # Given a pattern that C and Python read differently / When counted / Then find says the same
     assert_agree([(name, "file", 1, 0)], Filters(name_glob=glob))
 
 
 def test_directories_never_match(tmp_path: Path) -> None:
-    # Given a directory whose name and age fit / When counted / Then it is kept
     (tmp_path / "old").mkdir()
     os.utime(tmp_path / "old", (0, 0))
     filters = Filters(name_glob="old", modified_before_s=NOW)
@@ -161,7 +157,6 @@ def test_directories_never_match(tmp_path: Path) -> None:
 
 
 def test_a_hard_link_is_matched_by_each_name_but_its_bytes_once(tmp_path: Path) -> None:
-    # Given two names of one file / When both match / Then two entries, one size
     (tmp_path / "a.log").write_bytes(b"x" * 100)
     os.link(tmp_path / "a.log", tmp_path / "b.log")
     totals = matched(os.fsencode(tmp_path), Filters(name_glob="*.log"))
@@ -169,16 +164,13 @@ def test_a_hard_link_is_matched_by_each_name_but_its_bytes_once(tmp_path: Path) 
 
 
 def test_bytes_of_a_matching_name_count_whichever_name_is_seen_first(tmp_path: Path) -> None:
-    # Given two names of each of 20 files, of which one matches
     for number in range(20):
         (tmp_path / f"{number}.keep").write_bytes(b"x" * 100)
         os.link(tmp_path / f"{number}.keep", tmp_path / f"{number}.log")
-    # When counted / Then every matching name has its bytes
     totals = matched(os.fsencode(tmp_path), Filters(name_glob="*.log"))
     assert (totals.files, totals.apparent_bytes) == (20, 2000)
 
 
 def test_without_filters_nothing_is_said_about_matches(tmp_path: Path) -> None:
-    # Given no filter / When surveyed / Then there is no such figure
     *_, survey = SurveyRunner([str(tmp_path)], Filters()).run()
     assert survey.matched is None

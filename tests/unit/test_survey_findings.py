@@ -33,7 +33,6 @@ def one(counted: Aggregator, **rest: Any) -> Finding:
 
 
 def test_an_ordinary_tree_shows_nothing() -> None:
-    # Given a directory of a few files / When asked / Then there is nothing to tell
     assert found(collected(root(files=3, own_bytes=4096, allocated_bytes=9000))) == []
 
 
@@ -54,11 +53,9 @@ FLAGS = [
 def test_a_flag_of_directories_is_a_finding(
     flag: int, kind: str, severity: Severity, names_all: bool, is_early: bool
 ) -> None:
-    # Given more directories with a flag than are named
     number = PATHS_NAMED + 5
     pieces = [DirRecord(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
     counted = collected(root(subdirectories=number, pending=number), *pieces)
-    # When asked / Then the first are named, or one stands for all, and all are counted
     told = found(counted)
     assert {(one.kind, one.severity) for one in told} == {(kind, severity)}
     paths = [f"/t/{n}" for n in range(1, (PATHS_NAMED if names_all else 1) + 1)]
@@ -68,7 +65,6 @@ def test_a_flag_of_directories_is_a_finding(
 
 
 def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information() -> None:
-    # Given a root in which this user may not write / When asked / Then it is no surprise
     counted = collected(
         root(subdirectories=1, pending=1, flags=DirectoryFlag.UNWRITABLE),
         DirRecord(1, 0, b"a", flags=DirectoryFlag.UNWRITABLE),
@@ -79,7 +75,6 @@ def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information()
 
 
 def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
-    # Given mounts / When asked before the end / Then each is told
     told = found(Aggregator(False), is_finished=False, mounts=[PathStr("/t/a"), PathStr("/t/b")])
     assert [(one.kind, one.severity, one.path) for one in told] == [
         ("mount-inside", Severity.CRITICAL, "/t/a"),
@@ -118,7 +113,6 @@ def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
     ],
 )
 def test_a_finding_says_what_a_deletion_leaves(flag: int, single: str, several: str) -> None:
-    # Given one or two directories with a flag / When asked / Then what remains agrees in number
     for number, remains in ((1, single), (2, several)):
         pieces = [DirRecord(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
         findings = found(collected(root(subdirectories=number, pending=number), *pieces))
@@ -126,7 +120,6 @@ def test_a_finding_says_what_a_deletion_leaves(flag: int, single: str, several: 
 
 
 def test_a_mount_blocks_a_deletion_and_is_shown_safely() -> None:
-    # Given a mount point whose name is not for a terminal / When asked / Then it is escaped
     (finding,) = found(Aggregator(False), mounts=[PathStr("/t/\x1b")])
     assert finding.blocks == "/t/\\e is a mount point inside the target: unmount it first"
 
@@ -138,7 +131,6 @@ def test_the_name_of_a_kind_is_made_for_json(kind: str) -> None:
 
 @pytest.mark.parametrize(("names", "kind"), [(99_999, []), (100_000, [("flat", "warning")])])
 def test_a_flat_directory(names: int, kind: list[tuple[str, str]]) -> None:
-    # Given a directory of so many names / When asked / Then it is flat from 100,000 on
     counted = collected(
         root(subdirectories=1, pending=1), DirRecord(1, 0, b"a", files=names - 5, symlinks=5)
     )
@@ -152,7 +144,6 @@ def test_a_flat_directory(names: int, kind: list[tuple[str, str]]) -> None:
     ("number", "kind"), [(49_999, []), (50_000, [("many-subdirectories", "warning")])]
 )
 def test_many_subdirectories(number: int, kind: list[tuple[str, str]]) -> None:
-    # Given so many subdirectories / When asked / Then it is told from 50,000 on, at the end
     counted = collected(root(subdirectories=number))
     assert kinds(counted) == kind
     assert kinds(counted, is_finished=False) == []
@@ -163,15 +154,12 @@ def test_many_subdirectories(number: int, kind: list[tuple[str, str]]) -> None:
     [(MIB, MIB // 8 - 1, True), (MIB, MIB // 8, False), (MIB - 1, 0, False), (8 * MIB, 48, True)],
 )
 def test_an_emptied_directory(own_bytes: int, record_bytes: int, is_told: bool) -> None:
-    # Given a directory of that size for names of that size, . and .. included
     piece = root(files=1, own_bytes=own_bytes, record_bytes=max(0, record_bytes - 48))
     told = kinds(collected(piece))
-    # When asked / Then it is told from a MiB on, if names take less than an eighth
     assert told == ([("emptied", "warning")] if is_told else [])
 
 
 def test_what_could_not_be_read_is_not_called_emptied() -> None:
-    # Given a large directory that could not be read / When asked / Then nobody knows its names
     counted = collected(
         root(subdirectories=1, pending=1),
         DirRecord(1, 0, b"a", own_bytes=8 * MIB, flags=DirectoryFlag.UNREADABLE),
@@ -199,7 +187,6 @@ def levels(number: int, longest: int = 1, name: bytes = b"d") -> Aggregator:
 
 @pytest.mark.parametrize(("number", "kind"), [(899, []), (900, [("deep", "warning")])])
 def test_a_deep_tree(number: int, kind: list[tuple[str, str]]) -> None:
-    # Given so many levels / When asked / Then it is deep from 900 on
     counted = levels(number)
     assert counted.max_depth == number
     assert kinds(counted) == kinds(counted, is_finished=False) == kind
@@ -213,11 +200,9 @@ LONG = ("long-names", "info")
     [(3899, []), (3900, [LONG]), (4095, [LONG]), (4096, [("deep", "warning")])],
 )
 def test_long_paths(path_bytes: int, kind: list[tuple[str, str]]) -> None:
-    # Given 20 levels of 190 bytes with a name that makes a path of so many bytes
     rest = path_bytes - len("/t") - 19 * 191 - 1
     counted = levels(20, rest, b"d" * 190)
     assert counted.max_path_bytes == path_bytes
-    # When asked / Then it is long from 3,900 on and deep from 4,096 on
     told = [one for one in found(counted) if rest < 250 or one.kind != "long-names"]
     assert [(one.kind, one.severity.value) for one in told] == (
         kind if rest < 250 else [one for one in kind if one != LONG]
@@ -226,7 +211,6 @@ def test_long_paths(path_bytes: int, kind: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize(("longest", "kind"), [(249, []), (250, [LONG]), (255, [LONG])])
 def test_long_names(longest: int, kind: list[tuple[str, str]]) -> None:
-    # Given a name of so many bytes / When asked / Then it is told from 250 on, with its place
     flags = DirectoryFlag.LONG_NAMES if longest >= 250 else 0
     counted = collected(
         root(subdirectories=1, pending=1),
@@ -237,7 +221,6 @@ def test_long_names(longest: int, kind: list[tuple[str, str]]) -> None:
 
 
 def test_findings_come_in_the_order_of_their_gravity() -> None:
-    # Given findings of all sorts / When ordered / Then the gravest come first, else as they were
     sorts = [Severity.INFO, Severity.CRITICAL, Severity.WARNING, Severity.INFO, Severity.CRITICAL]
     mixed = [
         Finding(FindingKind(str(n)), severity, PathStr("/"), {}, "", "")

@@ -17,10 +17,8 @@ from tui_fs.survey.records import BigFile, DirectoryFlag, DirRecord, Link
     [(1000, 2000, True), (1000, 2001, False), (999, 0, False)],
 )
 def test_hard_links_are_told_if_they_are_many(names: int, others: int, is_told: bool) -> None:
-    # Given so many names in pairs and a last one alone, and so many other files
     links = tuple(link(0, inode=number // 2) for number in range(names))
     counted = collected(root(files=names + others), links=links)
-    # When asked / Then they are told from 1,000 and a third of all on
     assert kinds(counted) == ([("hard-links", "info")] if is_told else [])
     if is_told:
         assert one(counted).numbers["names"] == names
@@ -40,7 +38,6 @@ def test_hard_links_are_told_if_they_are_many(names: int, others: int, is_told: 
 def test_names_outside_are_grave_if_they_hold_much(
     outside_bytes: int, rest_bytes: int, severity: Severity
 ) -> None:
-    # Given 1,000 pairs of names, and one name of a file that has another outside
     pairs = tuple(link(0, inode=number // 2) for number in range(2000))
     pairs = tuple(each._replace(allocated_bytes=0) for each in pairs)
     outside = Link(0, 7, 9999, 2, outside_bytes, outside_bytes, 0, False)
@@ -48,7 +45,6 @@ def test_names_outside_are_grave_if_they_hold_much(
         root(files=2001, apparent_bytes=rest_bytes, allocated_bytes=rest_bytes),
         links=(*pairs, outside),
     )
-    # When asked / Then it is a warning from 64 MiB and a tenth of all on
     finding = one(counted)
     assert (finding.kind, finding.severity) == ("hard-links", severity)
     assert finding.numbers["linked_outside_bytes"] == outside_bytes
@@ -68,12 +64,10 @@ def test_names_outside_are_grave_if_they_hold_much(
     ],
 )
 def test_waste_of_small_files(apparent: int, allocated: int, severity: Severity | None) -> None:
-    # Given files of those sizes below a directory that is much larger than what it takes
     counted = collected(
         root(subdirectories=1, pending=1, own_bytes=4096, own_allocated_bytes=GIB * 9),
         DirRecord(1, 0, b"a", files=9, apparent_bytes=apparent, allocated_bytes=allocated),
     )
-    # When asked / Then only what the files take counts, and it is told where most of it is
     assert kinds(counted) == ([("small-file-waste", severity.value)] if severity else [])
     if severity:
         finding = one(counted)
@@ -91,7 +85,6 @@ def test_waste_of_small_files(apparent: int, allocated: int, severity: Severity 
     ],
 )
 def test_sparse_files(apparent: int, allocated: int, is_told: bool) -> None:
-    # Given a file of those sizes / When asked / Then it is sparse from 64 MiB and half on
     counted = collected(root(files=1), big_files=(BigFile(0, b"x", apparent, allocated, 0),))
     assert kinds(counted) == ([("sparse", "info")] if is_told else [])
     if is_told:
@@ -99,7 +92,6 @@ def test_sparse_files(apparent: int, allocated: int, is_told: bool) -> None:
 
 
 def test_the_largest_sparse_files_are_named() -> None:
-    # Given more sparse files than are named / When asked / Then the largest, in order
     files = [BigFile(0, b"%d" % n, GIB + n, 0, 0) for n in range(PATHS_NAMED + 5)]
     counted = collected(root(files=len(files)), big_files=tuple(files))
     told = [finding.path for finding in found(counted)]
@@ -116,7 +108,6 @@ def test_the_largest_sparse_files_are_named() -> None:
     ],
 )
 def test_weird_names(flag: int, severity: Severity, word: str) -> None:
-    # Given two directories with weird names / When asked / Then the first is told, once
     pieces = [DirRecord(n, 0, b"%d" % n, files=1, flags=flag) for n in (1, 2)]
     counted = collected(root(subdirectories=2, pending=2), *pieces)
     finding = one(counted)
@@ -128,7 +119,6 @@ def test_weird_names(flag: int, severity: Severity, word: str) -> None:
 
 
 def test_a_group_is_named_by_its_largest_directory() -> None:
-    # Given a group with a name that a terminal would act on / When told / Then it is harmless
     paths = (PathStr("/t/b/\x1b"), PathStr("/t/a/\x1b"))
     group = NamedGroup(PathStr("\x1b"), 2, Totals(files=5, directories=2), paths)
     finding = one(Aggregator(False), groups=[group])

@@ -61,13 +61,11 @@ def graded(findings: list[Finding]) -> list[tuple[str, str]]:
 def test_few_inodes(
     room: dict[str, FileSystem], total: int | None, free: int | None, severity: list[str]
 ) -> None:
-    # Given a file system with so many free inodes / When asked / Then it is graded
     room[""] = replace(ROOMY, total_inodes=total, free_inodes=free)
     assert graded(around()) == [("inodes-low", one) for one in severity]
 
 
 def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSystem]) -> None:
-    # Given three directories, and many names of one inode in the root
     room[""] = replace(ROOMY, free_inodes=1)
     links = tuple(link(0, names=50) for _ in range(50))
     counted = collected(
@@ -75,7 +73,6 @@ def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSys
         *(DirRecord(n, 0, name, files=10 * n) for n, name in ((1, b"a"), (2, b"b"), (3, b"\x1b"))),
         links=links,
     )
-    # When told / Then those that hold most inodes are named, harmlessly
     (finding,) = around(counted)
     assert "/t/\\e (30), /t/b (20), /t/a (10)" in finding.meaning
     assert finding.numbers == {"free_inodes": 1, "total_inodes": 1000}
@@ -88,13 +85,11 @@ def test_few_inodes_names_the_directories_that_hold_most(room: dict[str, FileSys
 def test_little_space(
     room: dict[str, FileSystem], available: int | None, severity: list[str]
 ) -> None:
-    # Given so many thousandths of space / When asked / Then it is graded
     room[""] = replace(ROOMY, total_bytes=1000, free_bytes=55, available_bytes=available)
     assert graded(around()) == [("space-low", one) for one in severity]
 
 
 def test_what_cannot_be_written_is_full_by_nature(room: dict[str, FileSystem]) -> None:
-    # Given an image without room that is mounted read-only / When asked / Then nothing is told
     full = replace(ROOMY, free_inodes=0, available_bytes=0, free_bytes=0)
     room[""] = full
     assert {one.kind for one in around()} == {"inodes-low", "space-low"}
@@ -103,7 +98,6 @@ def test_what_cannot_be_written_is_full_by_nature(room: dict[str, FileSystem]) -
 
 
 def test_space_kept_for_root_is_told_if_it_is_more(room: dict[str, FileSystem]) -> None:
-    # Given 9 bytes for users and 91 for root / When asked / Then both are told
     room[""] = replace(ROOMY, total_bytes=1000, free_bytes=100, available_bytes=9)
     (finding,) = around()
     assert finding.numbers["reserved_bytes"] == 91
@@ -140,20 +134,17 @@ def living(pid: int, is_own: bool = False) -> ResidentProcess:
 )
 @pytest.mark.usefixtures("room")
 def test_processes_at_work(occupation: OpenFileScan, severity: list[str]) -> None:
-    # Given processes / When asked / Then those that are not ours count, and who writes is grave
     assert graded(around(occupation=occupation)) == [("in-use", one) for one in severity]
 
 
 @pytest.mark.usefixtures("room")
 def test_processes_are_counted_once_and_named_harmlessly() -> None:
-    # Given seven processes of which one stands in the tree, reads one file and writes another
     occupation = OpenFileScan(
         living=tuple(living(pid) for pid in range(1, 8)),
         held=(held(holder(3)), held(holder(3, writes=True), path="/t/\x1b")),
         unseen_processes=4,
     )
     (finding,) = around(occupation=occupation)
-    # When told / Then there are seven, five of them by name, and the file that is written
     assert finding.path == "/t/\x1b"
     numbers = {"processes": 7, "open_files": 2, "written_files": 1, "unseen_processes": 4}
     assert finding.numbers == numbers
@@ -176,7 +167,6 @@ def test_processes_are_counted_once_and_named_harmlessly() -> None:
 )
 @pytest.mark.usefixtures("room")
 def test_deleted_files_that_are_held(allocated: list[int | None], severity: list[str]) -> None:
-    # Given deleted files of those sizes / When asked / Then they are graded by their sum
     deleted = tuple(held(holder(1), allocated=size) for size in allocated)
     told = around(occupation=OpenFileScan(deleted=deleted))
     assert graded(told) == [("deleted-but-open", one) for one in severity]
@@ -201,7 +191,6 @@ def test_fragmented_files(
     allocated: int,
     severity: list[str],
 ) -> None:
-    # Given a large file of so many extents / When asked / Then it is graded, by name
     asked: list[str] = []
 
     def extents_of(path: str) -> int | None:
@@ -216,7 +205,6 @@ def test_fragmented_files(
 
 @pytest.mark.usefixtures("room")
 def test_only_the_largest_files_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given 25 large files / When asked / Then 20 are opened, the largest
     asked: list[str] = []
     monkeypatch.setattr(space, "extents_of", lambda path: asked.append(path))
     files = tuple(BigFile(0, b"%d" % n, GIB + n, 0, 0) for n in range(25))
@@ -231,20 +219,17 @@ def test_only_the_largest_files_are_looked_at(monkeypatch: pytest.MonkeyPatch) -
 def test_a_directory_changed_since_the_beginning_is_refilled(
     tmp_path: Path, names: int, age_s: int, is_told: bool
 ) -> None:
-    # Given a directory of so many names that changed then
     began_at_s = time.time() - 100
     os.utime(tmp_path, (began_at_s - age_s, began_at_s - age_s))
     counted = Aggregator(False)
     piece = root(files=names)._replace(name=os.fsencode(tmp_path))
     counted = collected(piece)
-    # When asked / Then it is told from 1,000 names on
     told = around(counted, began_at_s=began_at_s)
     assert graded(told) == ([("refilled", "warning")] if is_told else [])
 
 
 @pytest.mark.usefixtures("room")
 def test_a_time_in_the_future_is_no_change(tmp_path: Path) -> None:
-    # Given a directory whose time another clock has set / When asked / Then nobody changed it
     later_s = time.time() + 1_000_000
     os.utime(tmp_path, (later_s, later_s))
     piece = root(files=1000)._replace(name=os.fsencode(tmp_path))
@@ -253,6 +238,5 @@ def test_a_time_in_the_future_is_no_change(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("room")
 def test_a_directory_that_is_gone_is_not_refilled() -> None:
-    # Given a directory that is gone / When asked / Then there is nothing to tell
     piece = root(files=1000)._replace(name=b"/missing/directory")
     assert around(collected(piece)) == []

@@ -64,7 +64,6 @@ def grow(directory: bytes, tree: dict[bytes, Any], shared: bytes, outside: bytes
 @given(TREES, st.booleans())
 @settings(max_examples=60)
 def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compressed: bool) -> None:
-    # Given a random tree with hard links inside and to outside
     with tempfile.TemporaryDirectory() as place:
         top = os.path.join(place, "top")
         os.mkdir(top)
@@ -76,13 +75,11 @@ def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compres
         os.sync()
         counting = SurveyRunner([top], checks_surroundings=False)
         *_, counted = counting.run()
-        # When it is exported and imported
         output = io.BytesIO()
         NcduExport(top, output).run("tui-fs", "0", 1)
         data = gzip.compress(output.getvalue()) if compressed else output.getvalue()
         survey = ImportedSurvey(written(Path(place), data))
         told = last(survey)
-    # Then every count is the same
     for field in SAME:
         assert getattr(told, field) == getattr(counted, field), field
     assert (told.backend, told.roots) == ("ncdu-import", ())
@@ -101,7 +98,6 @@ def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compres
 
 
 def test_hard_links_count_once(tmp_path: Path) -> None:
-    # Given two names of a file of two, one of a file of three, and one of an old ncdu
     size = {"asize": 5_000, "dsize": 8_192}
     path = tree_file(
         tmp_path,
@@ -112,7 +108,7 @@ def test_hard_links_count_once(tmp_path: Path) -> None:
         {"name": "other disk", **size, "dev": 5, "ino": 7, "nlink": 2},
     )
     told = last(ImportedSurvey(path))
-    # Then bytes are counted once, and those with other names elsewhere may not come back
+    # Bytes are counted once, and those with other names elsewhere may not come back
     assert told.totals.files == 5
     assert told.inodes == told.totals.entries - 1
     assert told.totals.allocated_bytes == told.freed_bytes_max == 4 * 8_192
@@ -120,7 +116,7 @@ def test_hard_links_count_once(tmp_path: Path) -> None:
 
 
 def test_what_was_not_read_is_told(tmp_path: Path) -> None:
-    # Given a directory that could not be read, a mount, a file and names left out
+    # A directory that could not be read, a mount, a file and names left out
     path = tree_file(
         tmp_path,
         [{"name": "closed", "asize": 4096, "dsize": 4096, "read_error": True}],
@@ -131,7 +127,7 @@ def test_what_was_not_read_is_told(tmp_path: Path) -> None:
     )
     survey = ImportedSurvey(path)
     told = last(survey)
-    # Then the findings say so, and the survey is not called complete
+    # The findings say so, and the survey is not called complete
     kinds = [(finding.kind, finding.path) for finding in told.findings]
     assert ("unreadable", "/top/closed") in kinds
     assert ("mount-inside", "/top/mount") in kinds
@@ -144,7 +140,6 @@ def test_what_was_not_read_is_told(tmp_path: Path) -> None:
 
 
 def test_files_of_other_programs(tmp_path: Path) -> None:
-    # Given no metadata to speak of, whitespace, floats, unknown and nested fields, a relative top
     text = """
       [ 1 , 0 , { "a" : { "b" : [ 1, { } ] } } ,
         [ { "name" : "srv/data/" , "dsize" : 1000.0 } ,
@@ -152,7 +147,7 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
           [ { "name" : "d" } ] ] ]
     """
     told = last(ImportedSurvey(written(tmp_path, text)))
-    # Then it is read; sizes are whole blocks
+    # It is read; sizes are whole blocks
     assert told.path == "/srv/data"
     assert told.totals == Totals(1, 2, 0, 0, 1000, 1024)
 
@@ -166,7 +161,6 @@ def test_the_top_directory_may_be_the_root(tmp_path: Path) -> None:
 
 
 def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
-    # Given a file that takes a while, and a question that waits
     entries = [{"name": f"file-{number}"} for number in range(20_000)]
     survey = ImportedSurvey(tree_file(tmp_path, *entries), interval_s=1_000)
     reading, writing = os.pipe()
@@ -177,7 +171,6 @@ def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
         asked.append(os.read(reading, 1))
         survey.flush_progress()
 
-    # When it is read / Then the question is heard and an answer is told before the end
     told = list(survey.run(questions=(reading, answer)))
     assert asked == [b"?"]
     assert [one.finished for one in told] == [False, True]
@@ -188,16 +181,13 @@ def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
 
 
 def test_a_process_of_its_own_tells_an_import(tmp_path: Path) -> None:
-    # Given a survey process that reads a file
     path = tree_file(tmp_path, [{"name": "d"}, {"name": "inner", "asize": 9}], {"name": "f"})
     process = SurveyProcess([], imported=path)
     try:
         updates = process.updates()
         assert next(updates).survey.backend == "ncdu-import"
-        # When a directory is asked for
         process.show("/top/d")
         shown = next(one.listing for one in updates if one.listing is not None)
-        # Then it is listed from the file
         assert [child.name for child in shown.children] == ["inner"]
         assert shown.totals.apparent_bytes == 9
     finally:

@@ -70,7 +70,6 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("compressed", [False, True])
 def test_what_is_no_such_file_is_one_sentence(tmp_path: Path, what: str, compressed: bool) -> None:
-    # Given a file that is damaged, or something else / When imported / Then one sentence says so
     data = HOSTILE[what].encode()
     path = written(tmp_path, gzip.compress(data) if compressed else data)
     with pytest.raises(BadInput) as told:
@@ -126,13 +125,11 @@ def test_another_format_is_named_with_the_command_that_converts_it(
 
 @pytest.mark.parametrize("command", ("zstd -q -c", "xz -c", "bzip2 -c"))
 def test_the_command_that_is_named_makes_a_file_that_is_read(tmp_path: Path, command: str) -> None:
-    # Given a file that a usual tool has compressed
     needs_tool(command.split()[0], command.split()[0].replace("xz", "xz-utils"))
     plain, packed = written(tmp_path, TEXT), tmp_path / "its name"
     packed.write_bytes(subprocess.run([*command.split(), plain], capture_output=True).stdout)
     with pytest.raises(BadInput) as told:
         ImportedSurvey(str(packed))
-    # When the command is run / Then its result is read
     convert = str(told.value.advice).split(": ", 1)[1]
     subprocess.run(["sh", "-c", convert], cwd=tmp_path, check=True)
     assert last(ImportedSurvey(str(tmp_path / "NEW.json"))).totals.files == 1
@@ -165,7 +162,6 @@ def test_what_is_no_file_is_one_sentence(tmp_path: Path, what: str) -> None:
 
 
 def test_odd_values_are_clamped(tmp_path: Path) -> None:
-    # Given numbers and words where others belong
     path = tree_file(
         tmp_path,
         {"name": "negative", "mtime": -1, "ino": -1, "nlink": -3},
@@ -182,7 +178,6 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
     )
     survey = ImportedSurvey(path)
     told = last(survey)
-    # Then they count as nothing, and everything can be shown
     assert told.totals == Totals(8, 3, 0, 1, 5, 0)
     assert len(listing(survey, "/top").children) >= 7
     for by in Ranking:
@@ -195,12 +190,10 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
 def test_a_size_that_is_none_is_refused_and_not_counted_as_another(
     tmp_path: Path, field: str, size: object, is_directory: bool
 ) -> None:
-    # Given an entry whose size cannot be one
     entry = {"name": "big\x1b", field: size}
     path = tree_file(tmp_path, [entry] if is_directory else entry)
     if size == math.inf:
         Path(path).write_text(Path(path).read_text().replace("Infinity", "1e400"))
-    # When imported / Then it is named
     with pytest.raises(BadInput) as raised:
         last(ImportedSurvey(path))
     assert raised.value.sentence == (
@@ -209,12 +202,10 @@ def test_a_size_that_is_none_is_refused_and_not_counted_as_another(
 
 
 def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:
-    # Given directories in directories, as deep as no other tool likes them
     levels = 100_000
     text = DIRECTORY + ',[{"name":"d"}' * levels + ',{"name":"f","asize":3}' + "]" * (levels + 2)
     survey = ImportedSurvey(written(tmp_path, text))
     told = last(survey)
-    # Then they are counted, and the lowest can be listed
     assert (told.totals.directories, told.max_depth) == (levels + 1, levels + 1)
     assert [child.name for child in survey.names("/t" + "/d" * levels).others] == ["f"]
 
@@ -222,7 +213,6 @@ def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:
 @given(st.data())
 @settings(max_examples=200)
 def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
-    # Given a good file in which some bytes are exchanged
     good = (
         b'[1,2,{"progname":"ncdu"},[{"name":"/t","asize":4096,"dev":1},'
         b'{"name":"a\\u0001\xff","asize":10,"dsize":512,"ino":3,"nlink":2,"hlnkc":true},\n'
@@ -234,7 +224,6 @@ def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
         damaged[data.draw(st.integers(0, len(good) - 1))] = data.draw(alphabet)
     with tempfile.TemporaryDirectory() as place:
         path = written(Path(place), bytes(damaged))
-        # When it is imported and listed / Then it works or one sentence says why not
         try:
             survey = ImportedSurvey(path)
             told = last(survey)
@@ -246,7 +235,6 @@ def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
 def test_nothing_that_the_file_names_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a file that names a directory of this machine
     (tmp_path / "real" / "inside").mkdir(parents=True)
     top = {"name": str(tmp_path / "real")}
     path = tree_file(tmp_path, [{"name": "inside"}, {"name": "no"}], {"name": "f"}, top=top)
@@ -259,11 +247,10 @@ def test_nothing_that_the_file_names_is_looked_at(
             return _true(place, *rest, **named)
 
         monkeypatch.setattr(os, function, watching)
-    # When it is imported and listed
     survey = ImportedSurvey(path)
     told = last(survey)
     assert len(listing(survey, told.path).children) == 2
-    # Then only the file itself has been opened
+    # Only the file itself has been opened
     assert touched == [path]
 
 

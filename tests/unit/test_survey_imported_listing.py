@@ -15,7 +15,6 @@ from tui_fs.survey.listing import OTHERS_LISTED
 
 
 def test_a_directory_is_listed_from_the_file(tmp_path: Path) -> None:
-    # Given files before, between and after directories
     path = tree_file(
         tmp_path,
         {"name": "first", "asize": 10, "dsize": 512, "mtime": 99},
@@ -26,9 +25,7 @@ def test_a_directory_is_listed_from_the_file(tmp_path: Path) -> None:
     )
     survey = ImportedSurvey(path)
     last(survey)
-    # When the top and a subdirectory are listed
     top, sub = listing(survey, "/top"), listing(survey, "/top/sub")
-    # Then each shows what is in it, with sizes, kinds and dates
     children = {child.name: child for child in top.children}
     assert sorted(children) == ["empty", "first", "second", "sub", "third"]
     first = children[PathStr("first")]
@@ -44,7 +41,6 @@ def test_a_directory_is_listed_from_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> None:
-    # Given files behind directories that are larger than what is read at once
     lines = [f'{{"name":"file-{number:020}"}}' for number in range(60_000)]
     big = ",".join(lines)
     text = f'[1,2,{{}},[{{"name":"/t"}},[{{"name":"a"}},{big}],{{"name":"m"}},[{{"name":"b"}},{big}'
@@ -53,7 +49,6 @@ def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> N
     survey = ImportedSurvey(path)
     told = last(survey)
     assert told.totals.files == 120_002
-    # When the top is listed / Then the files between and behind are found
     assert [child.name for child in survey.names("/t").others] == ["m", "z"]
     # And of a large one as many as can be shown
     assert len(survey.names("/t/b").others) == OTHERS_LISTED
@@ -63,7 +58,6 @@ def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> N
 def test_a_compressed_file_is_never_read_backwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a compressed file with many directories, each of which is passed over
     directories = [[{"name": f"d{number}"}, {"name": "x" * 200}] for number in range(20_000)]
     path = tree_file(tmp_path, *directories, {"name": "z"})
     Path(path).write_bytes(gzip.compress(Path(path).read_bytes(), 1))
@@ -78,17 +72,15 @@ def test_a_compressed_file_is_never_read_backwards(
         return true_seek(stream, offset, whence)
 
     monkeypatch.setattr(gzip.GzipFile, "seek", forward)
-    # When the top is listed / Then the file is read once, forwards
     assert [child.name for child in survey.names("/top").others] == ["z"]
 
 
 def test_a_directory_is_complete_when_all_of_it_is_read(tmp_path: Path) -> None:
-    # Given a file of which a part has been read: some directories, and one of them half
+    # A file of which a part has been read: some directories, and one of them half
     full = [[{"name": f"d{number}"}, {"name": "f"}] for number in range(1_000)]
     half = [{"name": "half"}, *({"name": f"f{number}"} for number in range(20_000))]
     survey = ImportedSurvey(tree_file(tmp_path, *full, half), interval_s=0)
     told = next(one for one in survey.run() if one.totals.files > 5_000)
-    # When directories are listed / Then those read to their end are complete, no others
     assert not told.finished
     children = {child.name: child.complete for child in listing(survey, "/top").children}
     assert not listing(survey, "/top").complete
@@ -98,21 +90,18 @@ def test_a_directory_is_complete_when_all_of_it_is_read(tmp_path: Path) -> None:
 
 
 def test_small_reads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a file that is read a few bytes at a time, as if it were huge
     entries = [{"name": f"file-{number}", "asize": number} for number in range(50)]
     path = tree_file(tmp_path, *entries, [{"name": "d"}, *entries], *entries)
     whole = ImportedSurvey(path)
     expected = last(whole).totals
     monkeypatch.setattr(ncdu_format, "_CHUNK_BYTES", 7)
     survey = ImportedSurvey(path)
-    # When it is read / Then the same is found, and listed
     assert last(survey).totals == expected
     assert survey.names("/top") == whole.names("/top")
     assert len(survey.names("/top").others) == 100
 
 
 def test_a_file_that_changes_afterwards_is_told(tmp_path: Path) -> None:
-    # Given an imported file that somebody empties / When it is listed / Then a sentence says so
     path = tree_file(tmp_path, {"name": "a"})
     survey = ImportedSurvey(path)
     last(survey)

@@ -41,7 +41,6 @@ def test_a_name_is_reported_if_it_can_never_be_examined(
 def test_a_name_that_is_created_anew_is_another_one(
     directory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a name that others remove and create again, gone at each moment it is examined
     def replace(_: float) -> None:
         (tmp_path / "other").touch()
         (tmp_path / "other").replace(tmp_path / "file")

@@ -30,11 +30,9 @@ def by_name(listing: Listing) -> dict[str, Child]:
 
 
 def test_children_add_up_to_the_whole_at_every_level(tmp_path: Path) -> None:
-    # Given a surveyed tree of hostile names
     hostile_names(tmp_path / "t")
     counted, _ = walked(tmp_path / "t")
     for path, below, others in os.walk(tmp_path / "t"):
-        # When each directory is listed / Then every name is there, with what a walk counts
         listing = shown(counted, Path(path))
         assert set(by_name(listing)) == {*below, *others}
         assert (listing.complete, listing.not_listed, listing.problem) == (True, 0, "")
@@ -47,7 +45,6 @@ def test_children_add_up_to_the_whole_at_every_level(tmp_path: Path) -> None:
 
 
 def test_a_directory_shows_the_times_and_inodes_below_it(tmp_path: Path) -> None:
-    # Given files of two times below a directory, one of them with two names, and an empty one
     (tmp_path / "d" / "e").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
     (tmp_path / "d" / "old").touch()
@@ -55,7 +52,6 @@ def test_a_directory_shows_the_times_and_inodes_below_it(tmp_path: Path) -> None
     os.utime(tmp_path / "d" / "old", (100, 100))
     os.utime(tmp_path / "d" / "e" / "new", (200, 200))
     os.link(tmp_path / "d" / "old", tmp_path / "d" / "e" / "link")
-    # When listed / Then they are told; of the empty one, none
     counted, _ = walked(tmp_path)
     children = by_name(shown(counted, tmp_path))
     assert (children["d"].oldest_s, children["d"].newest_s) == (100, 200)
@@ -65,25 +61,21 @@ def test_a_directory_shows_the_times_and_inodes_below_it(tmp_path: Path) -> None
 
 
 def test_the_oldest_times_of_all_are_times(tmp_path: Path) -> None:
-    # Given files of 1970 and before, as archives that can be reproduced have them
     (tmp_path / "d").mkdir()
     for name, moment in (("epoch", 0), ("before", -5), ("later", 500)):
         (tmp_path / "d" / name).touch()
         os.utime(tmp_path / "d" / name, (moment, moment))
-    # When listed / Then the directory is as old as can be told
     counted, _ = walked(tmp_path)
     child = by_name(shown(counted, tmp_path))["d"]
     assert (child.oldest_s, child.newest_s) == (1, 500)
 
 
 def test_entries_are_told_by_kind_with_link_targets(tmp_path: Path) -> None:
-    # Given a file, a symbolic link to a directory and a fifo
     (tmp_path / "file").write_bytes(b"x" * 5000)
     os.utime(tmp_path / "file", (77, 77))
     (tmp_path / "link").symlink_to("/")
     os.mkfifo(tmp_path / "fifo")
     counted, _ = walked(tmp_path)
-    # When listed / Then each is what it is, and the link is not followed
     children = by_name(shown(counted, tmp_path))
     status = os.lstat(tmp_path / "file")
     assert children["file"] == Child(
@@ -102,7 +94,6 @@ def test_entries_are_told_by_kind_with_link_targets(tmp_path: Path) -> None:
 def test_more_entries_than_are_listed_are_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given more files than are listed, a directory, and a large file that comes late or early
     monkeypatch.setattr(listing_module, "OTHERS_LISTED", 10)
     for number in range(50):
         (tmp_path / f"file-{number}").touch()
@@ -110,7 +101,6 @@ def test_more_entries_than_are_listed_are_a_number(
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 30)
     counted, _ = walked(tmp_path)
-    # When listed / Then the rest is a number; no directory and no large file is left out
     listing = shown(counted, tmp_path)
     children = by_name(listing)
     others = [child for child in listing.children if child.kind is not EntryKind.DIRECTORY]
@@ -121,7 +111,7 @@ def test_more_entries_than_are_listed_are_a_number(
 
 
 def test_what_is_not_counted_yet_is_shown_as_not_complete(tmp_path: Path) -> None:
-    # Given a survey that has read the top only
+    # A survey that has read the top only
     (tmp_path / "d" / "e").mkdir(parents=True)
     _, batches = walked(tmp_path)
     seen = []
@@ -131,14 +121,12 @@ def test_what_is_not_counted_yet_is_shown_as_not_complete(tmp_path: Path) -> Non
         )
         (child,) = listing.children
         seen.append((child.name, child.totals.directories, child.complete, listing.complete))
-    # When told more and more / Then it is complete when everything below it has been read
     assert seen[0] == ("d", 1, False, False)
     assert seen[-1] == ("d", 2, True, True)
     assert all(complete == (directories == 2) for _, directories, complete, _ in seen)
 
 
 def test_a_directory_that_was_not_surveyed_shows_its_problem_only(tmp_path: Path) -> None:
-    # Given a surveyed directory / When another one is listed / Then nothing is claimed about it
     (tmp_path / "t").mkdir()
     counted, _ = walked(tmp_path / "t")
     missing = shown(counted, tmp_path / "missing")
@@ -148,7 +136,6 @@ def test_a_directory_that_was_not_surveyed_shows_its_problem_only(tmp_path: Path
 
 
 def test_a_directory_that_was_counted_and_is_gone_keeps_its_counts(tmp_path: Path) -> None:
-    # Given a directory that was counted / When it is gone / Then the counts stay, and why
     (tmp_path / "d" / "e").mkdir(parents=True)
     counted, _ = walked(tmp_path)
     (tmp_path / "d" / "e").rmdir()
@@ -160,7 +147,6 @@ def test_a_directory_that_was_counted_and_is_gone_keeps_its_counts(tmp_path: Pat
 
 @pytest.mark.parametrize("last", [False, True])
 def test_no_symbolic_link_is_followed_to_names(tmp_path: Path, last: bool) -> None:
-    # Given a counted directory in whose place, or above which, a symbolic link stands by now
     (tmp_path / "t" / "d" / "e").mkdir(parents=True)
     (tmp_path / "elsewhere" / "e").mkdir(parents=True)
     (tmp_path / "elsewhere" / "e" / "not ours").touch()
@@ -168,14 +154,12 @@ def test_no_symbolic_link_is_followed_to_names(tmp_path: Path, last: bool) -> No
     moved = tmp_path / "t" / "d" / "e" if last else tmp_path / "t" / "d"
     moved.rename(tmp_path / "moved")
     moved.symlink_to(tmp_path / "elsewhere" / "e" if last else tmp_path / "elsewhere")
-    # When listed / Then nothing of what it leads to is shown
     listing = shown(counted, tmp_path / "t" / "d" / "e")
     assert listing.children == ()
     assert listing.problem
 
 
 def test_a_directory_deeper_than_any_path_is_listed(deep: Path) -> None:
-    # Given a directory whose path has more than 4,096 bytes
     name, levels = "n" * 250, 20
     descriptor = os.open(deep, os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(levels):
@@ -185,7 +169,6 @@ def test_a_directory_deeper_than_any_path_is_listed(deep: Path) -> None:
         descriptor = below
     os.symlink("somewhere", "link", dir_fd=descriptor)
     os.close(descriptor)
-    # When listed / Then its names are there
     counted, _ = walked(deep)
     path = str(deep) + f"/{name}" * levels
     listing = listing_of(counted.table, path, read_names(path))
@@ -195,7 +178,6 @@ def test_a_directory_deeper_than_any_path_is_listed(deep: Path) -> None:
 
 
 def test_listing_leaves_nothing_open(tmp_path: Path) -> None:
-    # Given a directory / When looked at, also in vain / Then no descriptor is left
     (tmp_path / "link").symlink_to(tmp_path)
     before = len(os.listdir("/proc/self/fd"))
     read_names(str(tmp_path))

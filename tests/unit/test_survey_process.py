@@ -58,7 +58,6 @@ def _state(pid: int) -> str:
 def test_a_survey_counts_and_waits_for_questions(
     tmp_path: Path, begin: Callable[..., SurveyProcess]
 ) -> None:
-    # Given a tree / When surveyed / Then the last update is the whole of it, without answers
     hostile_names(tmp_path / "t")
     process = begin(tmp_path / "t")
     update = until(process.updates(), is_finished)
@@ -69,7 +68,6 @@ def test_a_survey_counts_and_waits_for_questions(
 def test_questions_are_answered_with_every_update_from_then_on(
     tmp_path: Path, begin: Callable[..., SurveyProcess]
 ) -> None:
-    # Given a survey that has come to its end
     for name in ("a", "b"):
         (tmp_path / "t" / name / "n\udcff\n").mkdir(parents=True)
     for number in range(3):
@@ -77,14 +75,12 @@ def test_questions_are_answered_with_every_update_from_then_on(
     process = begin(tmp_path / "t")
     updates = process.updates()
     until(updates, is_finished)
-    # When asked to show, to rank and to name
     process.show(str(tmp_path / "t" / "b"))
     shown = until(updates, lambda update: update.listing is not None)
     process.rank(Ranking.ENTRIES)
     ranked = until(updates, lambda update: update.ranked_by is not None)
     process.name("n\udcff\n")
     named = until(updates, lambda update: update.named is not None)
-    # Then each answer comes at once, and comes again with the others
     assert shown.listing is not None
     assert sorted(child.name for child in shown.listing.children) == ["0", "1", "2", "n\udcff\n"]
     assert [one.path.rpartition("/")[2] for one in ranked.ranking[:3]] == ["b", "t", "a"]
@@ -96,7 +92,6 @@ def test_questions_are_answered_with_every_update_from_then_on(
 def test_another_directory_is_shown_when_asked(
     tmp_path: Path, begin: Callable[..., SurveyProcess]
 ) -> None:
-    # Given a survey that shows a directory / When asked for another / Then that one is shown
     (tmp_path / "a").mkdir()
     (tmp_path / "b").symlink_to("a")
     process = begin(tmp_path)
@@ -117,7 +112,6 @@ def test_another_directory_is_shown_when_asked(
 def test_a_question_asked_before_anything_is_counted_is_answered(
     tmp_path: Path, begin: Callable[..., SurveyProcess]
 ) -> None:
-    # Given a survey that was asked at once / When it has ended / Then the answer is there
     hostile_names(tmp_path / "t")
     process = begin(tmp_path / "t")
     process.show(str(tmp_path / "t" / "files"))
@@ -131,7 +125,6 @@ def test_a_question_asked_before_anything_is_counted_is_answered(
 def test_a_directory_that_cannot_be_read_is_bad_input(
     tmp_path: Path, begin: Callable[..., SurveyProcess], name: str
 ) -> None:
-    # Given something that is no directory / When surveyed / Then one sentence says so
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(
@@ -144,20 +137,17 @@ def test_a_directory_that_cannot_be_read_is_bad_input(
 def test_one_of_several_that_cannot_be_read_is_named(
     tmp_path: Path, begin: Callable[..., SurveyProcess]
 ) -> None:
-    # Given a directory and nothing / When surveyed together / Then the one that is not is named
     (tmp_path / "a").mkdir()
     with pytest.raises(BadInput, match="/b does not exist"):
         list(begin(tmp_path / "a", tmp_path / "b").updates())
 
 
 def test_stopping_leaves_no_process_and_no_error() -> None:
-    # Given a survey that counts a large tree
     family = children_of(os.getpid())
     process = SurveyProcess(["/"])
     updates = process.updates()
     next(updates)
     assert len(children_of(os.getpid()) - family) > 1
-    # When stopped, twice / Then nothing of it runs, and its reader just comes to an end
     process.stop()
     process.stop()
     assert not any(map(is_running, children_of(os.getpid()) - family))
@@ -167,28 +157,23 @@ def test_stopping_leaves_no_process_and_no_error() -> None:
 def test_a_paused_survey_stands_still_with_all_its_processes(
     begin: Callable[..., SurveyProcess],
 ) -> None:
-    # Given a survey that counts a large tree
     family = children_of(os.getpid())
     process = begin(Path("/"))
     updates = process.updates()
     next(updates)
-    # When paused / Then every process of it stands still
     process.pause()
     ours = children_of(os.getpid()) - family
     wait_until(lambda: all(_state(pid) == "T" for pid in ours), "all standing still")
     assert (process.is_paused, len(ours) > 1) == (True, True)
-    # When it goes on / Then it tells more
     process.resume()
     next(updates)
     before = next(updates).survey.totals.entries
     until(updates, lambda one: is_finished(one) or one.survey.totals.entries > before)
     assert not process.is_paused
-    # When stopped while paused / Then nothing of it is left (see `begin`)
     process.pause()
 
 
 def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., SurveyProcess]) -> None:
-    # Given a survey that was paused and goes on
     family = children_of(os.getpid())
     process = begin(Path("/"))
     updates = process.updates()
@@ -196,11 +181,9 @@ def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., Survey
     ours = children_of(os.getpid()) - family
     process.pause()
     process.resume()
-    # When one that counts is stopped by the SIGSTOP of then, which a fork has kept for it
     walker = max(ours)
     os.kill(walker, signal.SIGSTOP)
     wait_until(lambda: _state(walker) == "T", "standing")
-    # Then it goes on with one of the next counts
     for _ in range(3):
         next(updates)
     wait_until(lambda: _state(walker) != "T", "going on", deadline_s=5)
@@ -210,7 +193,6 @@ def test_a_walker_that_the_kernel_stops_late_goes_on(begin: Callable[..., Survey
 def test_a_survey_that_is_killed_is_an_error(
     begin: Callable[..., SurveyProcess], is_paused: bool
 ) -> None:
-    # Given a survey that counts or stands still / When its first process is ended from outside
     family = children_of(os.getpid())
     process = begin(Path("/"))
     updates = process.updates()
@@ -220,19 +202,17 @@ def test_a_survey_that_is_killed_is_an_error(
     if is_paused:
         process.pause()
     os.kill(server, signal.SIGKILL)
-    # Then its reader is told, and the walkers have ended with it
     with pytest.raises(TuiFsError, match="ended without a result"):
         list(updates)
     wait_until(lambda: not any(map(is_running, ours)), "the end of the walkers")
 
 
 def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]) -> None:
-    # Given a survey that counts / When one of its walkers is ended from outside
     family = children_of(os.getpid())
     updates = begin(Path("/")).updates()
     next(updates)
     os.kill(max(children_of(os.getpid()) - family), signal.SIGKILL)
-    # Then its reader is told that the counts are not complete
+    # Its reader is told that the counts are not complete
     with pytest.raises(TuiFsError, match="ended unexpectedly"):
         list(updates)
 
@@ -240,7 +220,6 @@ def test_a_walker_that_is_killed_is_an_error(begin: Callable[..., SurveyProcess]
 def test_nothing_is_signalled_once_the_survey_has_ended(
     tmp_path: Path, begin: Callable[..., SurveyProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a survey that has ended, whose number may be another process's by now
     family = children_of(os.getpid())
     process = begin(tmp_path)
     updates = process.updates()
@@ -251,7 +230,6 @@ def test_nothing_is_signalled_once_the_survey_has_ended(
         with pytest.raises(TuiFsError):
             list(updates)
         patch.setattr(os, "killpg", lambda group, _: signalled.append(group))
-        # When paused and stopped all the same / Then no process group is signalled
         process.pause()
         process.stop()
     assert signalled == []
@@ -274,7 +252,6 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("how", ["counting", "finished", "paused"])
 def test_the_death_of_the_reader_ends_the_survey(tmp_path: Path, how: str) -> None:
-    # Given a reader of a survey in a process of its own
     path = str(tmp_path) if how == "finished" else "/"
     reader = subprocess.Popen(
         [sys.executable, "-c", READER, path, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -283,7 +260,6 @@ def test_the_death_of_the_reader_ends_the_survey(tmp_path: Path, how: str) -> No
     reader.stdout.readline()
     ours = children_of(reader.pid)
     assert len(ours) >= (1 if how == "finished" else 2)
-    # When it is killed / Then nothing of the survey is left
     try:
         reader.kill()
         reader.communicate()

@@ -37,12 +37,11 @@ def _printed(code: str, tree: Path, backend: str) -> list[str]:
 
 @pytest.mark.parametrize("backend", ["scandir", "engine"])
 def test_it_counts_where_sigchld_is_ignored(tmp_path: Path, backend: str) -> None:
-    # Given a process that ignores SIGCHLD, so that its children vanish when they end
+    # A process that ignores SIGCHLD, so that its children vanish when they end
     if backend == "engine":
         needs_engine()
     hostile_names(tmp_path)
     expected = naive(os.fsencode(tmp_path))
-    # When it surveys / Then the counts are right, and no process is left
     assert _printed(_IGNORING, tmp_path, backend) == [
         f"{expected.totals} {expected.inodes} True True",
         "no child is left",
@@ -67,12 +66,8 @@ def _told_at_work(tree: Path, pids: tuple[int, int], family: int) -> tuple[bool,
 
 
 def test_a_family_is_not_told_as_being_at_work(tmp_path: Path, pair: tuple[int, int]) -> None:
-    # Given a process at work in a tree, and one that it has started
     parent, child = pair
-    # When a survey has no family / Then both are told
     assert _told_at_work(tmp_path, pair, 0) == (True, True)
-    # When either is the family / Then it is left out with what it has started, and nobody else
     assert _told_at_work(tmp_path, pair, parent) == (False, False)
     assert _told_at_work(tmp_path, pair, child) == (True, False)
-    # When this process is, which has started both / Then both are left out
     assert _told_at_work(tmp_path, pair, os.getpid()) == (False, False)

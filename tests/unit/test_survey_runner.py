@@ -35,21 +35,17 @@ BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 @example({b"\xff": {b"\n": {b"-rf": 1}}}, "scandir")
 @settings(max_examples=120)
 def test_every_count_is_that_of_a_naive_walk(tree: Tree, backend: Backend) -> None:
-    # Given a random tree, with names of any bytes, links and special files
     with grown(tree) as root:
-        # When surveyed / Then each count is what os.walk and lstat say
         assert_counts(surveyed(root, backend=backend), naive(root))
 
 
 @BACKENDS
 def test_several_roots_are_counted_together(tmp_path: Path, backend: Backend) -> None:
-    # Given three directories, two of them with names of one file
     for name in ("a", "b", "c"):
         (tmp_path / "t" / name / "below").mkdir(parents=True)
         (tmp_path / "t" / name / "below" / "file").write_bytes(b"x" * 5000)
     os.link(tmp_path / "t" / "a" / "below" / "file", tmp_path / "t" / "b" / "link")
     paths = [tmp_path / "t" / name for name in ("a", "b", "c")]
-    # When surveyed together / Then it is what the one above them holds, but for itself
     survey = surveyed(*paths, backend=backend)
     whole = naive(os.fsencode(tmp_path / "t"))
     own = os.lstat(tmp_path / "t")
@@ -65,20 +61,17 @@ def test_several_roots_are_counted_together(tmp_path: Path, backend: Backend) ->
 
 @BACKENDS
 def test_hostile_names_are_counted(tmp_path: Path, backend: Backend) -> None:
-    # Given names made to break something / When surveyed / Then all are counted
     hostile_names(tmp_path / "t")
     survey = surveyed(tmp_path / "t", backend=backend)
     assert_counts(survey, naive(os.fsencode(tmp_path / "t")))
 
 
 def test_an_empty_directory_is_one_entry(tmp_path: Path) -> None:
-    # Given an empty directory / When surveyed / Then only itself counts
     survey = surveyed(tmp_path)
     assert (survey.totals.entries, survey.totals.directories, survey.max_depth) == (1, 1, 0)
 
 
 def test_a_symlink_to_a_directory_is_not_entered(tmp_path: Path) -> None:
-    # Given a symlink to a full directory / When surveyed / Then it is one name
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "t").mkdir()
@@ -88,14 +81,12 @@ def test_a_symlink_to_a_directory_is_not_entered(tmp_path: Path) -> None:
 
 
 def test_the_target_itself_is_not_followed_as_a_symlink(tmp_path: Path) -> None:
-    # Given a symlink as the target / When surveyed / Then OSError
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(OSError):
         surveyed(tmp_path / "link")
 
 
 def test_a_missing_target_is_an_error_and_leaves_nothing_open(tmp_path: Path) -> None:
-    # Given a directory and nothing / When surveyed / Then OSError, and no descriptor is left
     (tmp_path / "there").mkdir()
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(FileNotFoundError):
@@ -105,12 +96,10 @@ def test_a_missing_target_is_an_error_and_leaves_nothing_open(tmp_path: Path) ->
 
 @BACKENDS
 def test_links_that_all_lie_inside_are_freed_for_certain(tmp_path: Path, backend: Backend) -> None:
-    # Given a file with its names in two directories of the tree
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     (tmp_path / "a" / "file").write_bytes(b"x" * 8192)
     os.link(tmp_path / "a" / "file", tmp_path / "b" / "file")
-    # When surveyed / Then its bytes come back, and are counted once
     survey = surveyed(tmp_path, backend=backend)
     assert survey.totals.files == 2
     assert survey.freed_bytes_min == survey.freed_bytes_max == survey.totals.allocated_bytes
@@ -118,7 +107,6 @@ def test_links_that_all_lie_inside_are_freed_for_certain(tmp_path: Path, backend
 
 
 def test_links_outside_may_keep_their_bytes(tmp_path: Path) -> None:
-    # Given a file with a second name beside the tree / When surveyed / Then a lower bound says so
     (tmp_path / "t").mkdir()
     (tmp_path / "outside").write_bytes(b"x" * 8192)
     os.link(tmp_path / "outside", tmp_path / "t" / "inside")
@@ -129,7 +117,6 @@ def test_links_outside_may_keep_their_bytes(tmp_path: Path) -> None:
 
 
 def test_a_sparse_file_has_apparent_and_allocated_bytes(tmp_path: Path) -> None:
-    # Given a hole of a terabyte / When surveyed / Then both sizes are told apart
     with (tmp_path / "hole").open("wb") as file:
         file.truncate(1 << 40)
     survey = surveyed(tmp_path)
@@ -140,10 +127,8 @@ def test_a_sparse_file_has_apparent_and_allocated_bytes(tmp_path: Path) -> None:
 
 @BACKENDS
 def test_a_chain_deeper_than_any_path_is_counted(deep: Path, backend: Backend) -> None:
-    # Given 2,100 directories inside each other, names of one byte
     levels = 2100
     chain(deep, levels)
-    # When surveyed / Then every level is counted and the finding says what it means
     survey = surveyed(deep, backend=backend)
     assert (survey.totals.directories, survey.max_depth) == (levels + 1, levels)
     assert survey.max_path_bytes == len(str(deep)) + 2 * levels
@@ -153,11 +138,9 @@ def test_a_chain_deeper_than_any_path_is_counted(deep: Path, backend: Backend) -
 
 @BACKENDS
 def test_a_chain_with_waiting_siblings_everywhere_is_counted(deep: Path, backend: Backend) -> None:
-    # Given a chain with siblings that wait at more levels than descriptors are kept
     levels = 300
     comb(deep, levels)
     before = len(os.listdir("/proc/self/fd"))
-    # When surveyed / Then everything is counted, and nothing stays open
     survey = surveyed(deep, backend=backend)
     assert (survey.totals.directories, survey.totals.files) == (1 + 3 * levels, 3 * levels)
     assert survey.complete
@@ -167,12 +150,11 @@ def test_a_chain_with_waiting_siblings_everywhere_is_counted(deep: Path, backend
 def test_an_unreadable_directory_makes_the_survey_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory that may not be opened (said by os.open, so that root is refused too)
+    # A directory that may not be opened (said by os.open, so that root is refused too)
     (tmp_path / "open").mkdir()
     (tmp_path / "secret").mkdir()
     (tmp_path / "open" / "x").touch()
     refuse_to_open(b"secret", monkeypatch)
-    # When surveyed / Then the rest is counted, and the survey says what is missing
     survey = surveyed(tmp_path)
     assert survey.totals == naive(os.fsencode(tmp_path)).totals
     assert (survey.totals.entries, survey.unreadable) == (4, 1)
@@ -189,13 +171,12 @@ def _with_mounts(tmp_path: Path, *points: Path) -> str:
 
 
 def test_a_mount_point_is_counted_but_not_entered(tmp_path: Path) -> None:
-    # Given a bind mount inside (the same st_dev), as only the mount table can tell
+    # A bind mount inside (the same st_dev), as only the mount table can tell
     inside = tmp_path / "t" / "sub" / "a mount"
     inside.mkdir(parents=True)
     (inside / "must not be counted").touch()
     (tmp_path / "t" / "a mount").mkdir()
     (tmp_path / "t" / "a mount" / "not mounted").touch()
-    # When surveyed / Then the directory is one entry, and a critical finding names it
     survey = surveyed(tmp_path / "t", mountinfo=_with_mounts(tmp_path, inside))
     assert (survey.totals.directories, survey.totals.files) == (4, 1)
     assert (survey.complete, survey.vanished) == (True, 0)
@@ -205,7 +186,6 @@ def test_a_mount_point_is_counted_but_not_entered(tmp_path: Path) -> None:
 
 
 def test_a_mount_beside_the_target_does_not_matter(tmp_path: Path) -> None:
-    # Given a mount on a longer name beside the target / When surveyed / Then nothing is left out
     (tmp_path / "t" / "d").mkdir(parents=True)
     (tmp_path / "t" / "d" / "x").touch()
     survey = surveyed(tmp_path / "t", mountinfo=_with_mounts(tmp_path, tmp_path / "tt"))
@@ -213,16 +193,13 @@ def test_a_mount_beside_the_target_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_mounts_below_the_root_directory_are_known() -> None:
-    # Given a real mount point, /proc below the root directory / When the root is surveyed
     running = SurveyRunner(["/"], interval_s=0, clock=still, checks_surroundings=False).run()
     first = next(running)
     running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
-    # Then it is found among the mounts inside
     assert "/proc" in {finding.path for finding in first.findings}
 
 
 def test_the_largest_directories_are_kept_in_order(tmp_path: Path) -> None:
-    # Given directories of 0 to 24 files / When surveyed / Then the fullest are kept, in order
     for number in range(LARGEST_KEPT + 5):
         (tmp_path / f"d{number}").mkdir()
         for file in range(number):
@@ -248,11 +225,10 @@ def test_the_largest_directories_are_kept_in_order(tmp_path: Path) -> None:
 def test_reads_of_a_directory_are_those_that_find_needs(
     tmp_path: Path, files: int, reads: int
 ) -> None:
-    # Given one directory of names of seven bytes: records of 32 bytes in a buffer of 32 KiB
+    # One directory of names of seven bytes: records of 32 bytes in a buffer of 32 KiB
     target = tmp_path / "t"
     target.mkdir()
     for number in range(files):
         (target / f"{number:07}").touch()
-    # When surveyed / Then it is as many as strace has counted for find in such a directory
     assert surveyed(target).directory_reads == reads
     shutil.rmtree(target)

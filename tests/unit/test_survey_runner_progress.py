@@ -17,7 +17,6 @@ BACKENDS = pytest.mark.parametrize("backend", ["scandir", "engine"])
 def test_stopping_early_leaves_no_descriptor_and_no_process(
     tmp_path: Path, backend: Backend
 ) -> None:
-    # Given a survey under way
     hostile_names(tmp_path / "t")
     before, family = len(os.listdir("/proc/self/fd")), children_of(os.getpid())
     survey = SurveyRunner([str(tmp_path)], interval_s=0, clock=still, backend=backend)
@@ -25,7 +24,6 @@ def test_stopping_early_leaves_no_descriptor_and_no_process(
     next(running)
     assert len(os.listdir("/proc/self/fd")) > before
     assert len(children_of(os.getpid()) - family) == (backend == "engine")
-    # When its reader loses interest / Then every descriptor is closed, every process gone
     running.close()  # type: ignore[attr-defined]  # a generator behind the Iterator
     assert len(os.listdir("/proc/self/fd")) == before
     assert children_of(os.getpid()) == family
@@ -33,11 +31,9 @@ def test_stopping_early_leaves_no_descriptor_and_no_process(
 
 @BACKENDS
 def test_counts_so_far_only_grow(tmp_path: Path, backend: Backend) -> None:
-    # Given a survey that tells its counts whenever it can
     hostile_names(tmp_path / "t")
     survey = SurveyRunner([str(tmp_path)], interval_s=0, clock=still, backend=backend)
     seen = list(survey.run())
-    # When looked at in order / Then no count falls, and only the last is finished
     assert len(seen) > 1
     for one, following in itertools.pairwise(seen):
         assert one.totals.entries <= following.totals.entries
@@ -48,7 +44,6 @@ def test_counts_so_far_only_grow(tmp_path: Path, backend: Backend) -> None:
 
 
 def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
-    # Given a survey that tells nothing by itself before its end, and a question that has come
     hostile_names(tmp_path / "t")
     asked, asks = os.pipe()
     os.write(asks, b"?")
@@ -59,7 +54,6 @@ def test_a_question_is_heard_while_it_counts(tmp_path: Path) -> None:
         heard.append(os.read(asked, 1))
         survey.flush_progress()
 
-    # When it runs / Then the question is heard once, and there are counts at once
     seen = list(survey.run((asked, hear)))
     os.close(asked)
     os.close(asks)

@@ -29,7 +29,6 @@ def writer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def test_find_holders_leaves_a_family_out(tmp_path: Path, writer: int) -> None:
-    # Given a process at work / When it is of the family / Then it is left out, else it is not
     found = find_holders([str(tmp_path)], tmp_path.stat().st_dev, ())
     assert {one.holder.pid for one in found.living} == {writer}
     assert [file.path for file in found.held] == [str(tmp_path / "written")]
@@ -43,13 +42,11 @@ def _kinds(path: Path, **options: Any) -> dict[str, Finding]:
 
 
 def test_a_survey_does_not_find_itself(tmp_path: Path) -> None:
-    # Given a tree that no process uses / When surveyed / Then the survey itself is not reported
     (tmp_path / "d").mkdir()
     assert "in-use" not in _kinds(tmp_path)
 
 
 def test_a_survey_finds_who_writes(tmp_path: Path, writer: int) -> None:
-    # Given a process at work / When surveyed / Then it is told, unless nobody wants to know
     finding = _kinds(tmp_path)["in-use"]
     assert (finding.severity, finding.path) == (Severity.WARNING, str(tmp_path / "written"))
     assert f"({writer})" in finding.meaning
@@ -58,7 +55,6 @@ def test_a_survey_finds_who_writes(tmp_path: Path, writer: int) -> None:
 
 @pytest.mark.parametrize("writer", [False], indirect=True)
 def test_who_writes_from_the_same_session_is_no_warning(tmp_path: Path, writer: int) -> None:
-    # Given a process that the person has started beside this one / When surveyed / Then it is told
     finding = _kinds(tmp_path)["in-use"]
     assert (finding.severity, finding.numbers["written_files"]) == (Severity.INFO, 1)
     assert f"({writer})" in finding.meaning
@@ -68,11 +64,9 @@ def test_who_writes_from_the_same_session_is_no_warning(tmp_path: Path, writer: 
 def test_a_session_from_outside_a_container_is_known_by_its_ancestors(
     tmp_path: Path, writer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a container that was entered from outside: all sessions there have the number 0
+    # A container that was entered from outside: all sessions there have the number 0
     monkeypatch.setattr(os, "getsid", lambda _: 0)
-    # When a process writes that descends from one of this process's own / Then it is no warning
     assert _kinds(tmp_path)["in-use"].severity is Severity.INFO
-    # When it descends from none of them / Then it is one
     real = ancestry
     monkeypatch.setattr(
         activity, "ancestry", lambda proc, pid: {1, pid} if pid == writer else real(proc, pid)
@@ -83,7 +77,6 @@ def test_a_session_from_outside_a_container_is_known_by_its_ancestors(
 def test_a_directory_that_changes_while_it_is_read_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory of 1,000 names to which somebody adds one while it is read
     flat(tmp_path, 1000)
     real = os.scandir
 
@@ -95,7 +88,6 @@ def test_a_directory_that_changes_while_it_is_read_is_told_once(
         return nullcontext(iter(entries))
 
     monkeypatch.setattr(os, "scandir", scandir)
-    # When surveyed / Then there is one finding about it
     counting = SurveyRunner([str(tmp_path)], backend="scandir")
     began_at_s = time.time()
     *_, survey = counting.run()

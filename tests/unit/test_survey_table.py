@@ -52,7 +52,6 @@ def test_the_table_is_what_plain_objects_say(
     roots: list[bytes],
     is_asked_before: bool,
 ) -> None:
-    # Given a table with roots and directories below any that came before
     table = DirectoryTable()
     nothing = dict.fromkeys((*COUNTS, "repeats", "pending", "further"), 0)
     plain = [Plain(root, nothing, None) for root in roots]
@@ -74,7 +73,6 @@ def test_the_table_is_what_plain_objects_say(
         plain.append(Plain(path, numbers, times))
         plain[above].children.append(plain[-1])
     table.forget_sums()
-    # When asked / Then paths, children and sums over subtrees are theirs
     assert len(table) == len(plain)
     assert [plain[row].path for row in table.roots()] == roots
     for row, one in enumerate(plain):
@@ -104,7 +102,6 @@ def test_the_table_is_what_plain_objects_say(
 
 
 def test_a_path_that_is_not_in_the_table_is_not_found() -> None:
-    # Given a table of two roots / When asked for other paths / Then there is no row
     table = DirectoryTable()
     first, second = table.add(NO_ROW, b"/a"), table.add(NO_ROW, b"/ab")
     below = table.add(second, b"c")
@@ -119,7 +116,6 @@ def test_a_path_that_is_not_in_the_table_is_not_found() -> None:
 
 
 def test_entries_are_the_names_in_the_directory_itself() -> None:
-    # Given a directory with names of all kinds / When asked / Then nothing further down counts
     table = DirectoryTable()
     row = table.add(NO_ROW, b"/a")
     below = table.add(row, b"b")

@@ -21,14 +21,12 @@ def surveyed(path: Path) -> SurveyRunner:
 
 
 def test_csv_has_every_directory_once(tmp_path: Path) -> None:
-    # Given directories whose names need quotes, and one that is not UTF-8
+    # Directories whose names need quotes, and one that is not UTF-8
     for name in (b'a,"b', b"new\nline", b"\xff", b"plain/below"):
         os.makedirs(os.path.join(os.fsencode(tmp_path), name))
     (tmp_path / "plain" / "file").write_bytes(b"x" * 5_000)
-    # When they are written as CSV
     output = io.BytesIO()
     write_csv(surveyed(tmp_path).collector, output)
-    # Then a reader gets all of them, each before what is in it
     header, *lines = csv.reader(io.StringIO(output.getvalue().decode(), newline=""))
     assert tuple(header) == COLUMNS
     rows = [dict(zip(header, line, strict=True)) for line in lines]
@@ -71,7 +69,6 @@ def test_every_flag_has_a_word() -> None:
 
 
 def test_json_has_every_directory(tmp_path: Path) -> None:
-    # Given a few directories / When they are written as JSON / Then it is one object
     (tmp_path / "a" / "b").mkdir(parents=True)
     output = io.BytesIO()
     write_json({"schema": 1, "path": "x"}, surveyed(tmp_path).collector, output)

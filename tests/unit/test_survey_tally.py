@@ -68,14 +68,12 @@ def tallied(*groups: list[Entry]) -> DirectoryTally:
 @given(st.lists(ENTRIES, min_size=1, max_size=3))
 @settings(max_examples=200)
 def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
-    # Given entries of all kinds / When added in several goes
     tally = DirectoryTally(5, OWNER)
     found = [
         directory
         for group in groups
         for directory in tally.add([name for name, _ in group], [one for _, one in group], None)
     ]
-    # Then each sum is what a plain loop gives
     everything = [entry for group in groups for entry in group]
     directories = [(n, s) for n, s in everything if stat.S_ISDIR(s.st_mode)]
     others = [(n, s) for n, s in everything if not stat.S_ISDIR(s.st_mode)]
@@ -106,10 +104,8 @@ def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
 
 
 def test_names_of_one_inode_and_large_files_are_told_one_by_one() -> None:
-    # Given a large file with two names, and a fifo with two
     large = status_of(size=BIG_FILE_BYTES, blocks=16, links=2, modified_s=9, inode=3)
     fifo = status_of(kind=stat.S_IFIFO, links=2, inode=4)
-    # When added / Then each is told with its directory, and is in no sum of bytes
     tally = tallied([(b"a", large), (b"b", fifo)])
     assert tally.links == [
         Link(5, 7, 3, 2, BIG_FILE_BYTES, 8192, 0, False),
@@ -120,7 +116,6 @@ def test_names_of_one_inode_and_large_files_are_told_one_by_one() -> None:
 
 
 def test_only_files_are_large() -> None:
-    # Given a directory and a device with a size / When added / Then neither is a large file
     tally = tallied(
         [
             (b"d", status_of(kind=stat.S_IFDIR, size=BIG_FILE_BYTES)),
@@ -131,7 +126,6 @@ def test_only_files_are_large() -> None:
 
 
 def test_what_was_told_is_forgotten_but_for_flags_and_matches() -> None:
-    # Given entries that were told / When others come / Then only those are in the sums
     tally = tallied([(b"-x", status_of(size=5, blocks=8, links=2)), (b"y" * 30, status_of(size=7))])
     tally.restart()
     tally.add([b"z"], [status_of(size=1, modified_s=5)], None)
@@ -142,7 +136,6 @@ def test_what_was_told_is_forgotten_but_for_flags_and_matches() -> None:
 
 
 def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
-    # Given entries of which those whose names end in x match
     entries = [
         (b"ax", status_of(size=10, blocks=1)),
         (b"b", status_of(size=100)),
@@ -155,7 +148,6 @@ def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
     ]
     tally = DirectoryTally(5, OWNER)
     tally.add([n for n, _ in entries], [s for _, s in entries], lambda n, _: n.endswith(b"x"))
-    # When added / Then directories are never asked, and links leave their sizes to the collector
     assert tally.matched == [2, 1, 1, 101_010, 512]
     assert [(link.apparent_bytes, link.is_matched) for link in tally.links] == [
         (10_000, True),
@@ -193,19 +185,16 @@ def test_matches_are_counted_by_kind_and_links_only_marked() -> None:
 )
 @pytest.mark.parametrize("kind", [stat.S_IFREG, stat.S_IFDIR])
 def test_a_name_is_flagged(name: bytes, flags: int, kind: int) -> None:
-    # Given one name of this sort among plain ones / When added / Then the directory has its flags
     entries = [(b"a", status_of()), (name, status_of(kind=kind)), (b"b", status_of())]
     assert tallied(entries).flags & NAME_FLAGS == flags
 
 
 def test_hostile_names_have_every_flag() -> None:
-    # Given all hostile names at once / When added / Then no sort hides another
     assert tallied([(name, status_of()) for name in HOSTILE_NAMES]).flags == NAME_FLAGS
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK])
 def test_an_entry_of_somebody_else_is_flagged(kind: int) -> None:
-    # Given one entry of another owner, whatever it is / When added / Then it is flagged
     mine = (b"f", status_of())
     assert tallied([mine]).flags == 0
     flags = tallied([mine, (b"d", status_of(kind=kind, owner=0))]).flags

@@ -33,7 +33,6 @@ def once(name: str, act: Act) -> Callable[[Batch], None]:
 
 
 def test_each_directory_is_told_once_with_its_name_above_its_children(tmp_path: Path) -> None:
-    # Given a tree / When walked / Then a directory's first piece comes before anything below it
     comb(tmp_path, 5)
     collector, batches = walked(tmp_path)
     known: set[int] = set()
@@ -46,7 +45,6 @@ def test_each_directory_is_told_once_with_its_name_above_its_children(tmp_path: 
 
 
 def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
-    # Given a chain with waiting siblings at more levels than descriptors are kept
     levels = 2 * MAX_OPEN_DIRECTORIES + 20
     root = tmp_path / "t"
     root.mkdir()
@@ -58,7 +56,6 @@ def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
         nonlocal most
         most = max(most, len(os.listdir("/proc/self/fd")))
 
-    # When walked / Then all is counted, with no more descriptors than promised
     collector, _ = walked(root, look)
     assert collector.totals.directories == 1 + 3 * levels
     assert most <= before + MAX_OPEN_DIRECTORIES + 6
@@ -70,7 +67,6 @@ def test_a_comb_is_walked_with_few_descriptors(tmp_path: Path) -> None:
 def test_every_number_of_descriptors_gives_the_same_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    # Given so few descriptors that the way back is climbed / When walked / Then nothing is lost
     monkeypatch.setattr(walker_module, "MAX_OPEN_DIRECTORIES", limit)
     comb(tmp_path, 12)
     collector, _ = walked(tmp_path)
@@ -104,7 +100,6 @@ def _replace_by_fifo(path: Path) -> None:
 def test_a_directory_that_is_gone_before_its_turn_is_told_apart(
     tmp_path: Path, replace: Callable[[Path], None]
 ) -> None:
-    # Given two directories that wait / When both are replaced after the root has been read
     root = tmp_path / "t"
     for name in ("one", "other"):
         (root / name).mkdir(parents=True)
@@ -114,7 +109,6 @@ def test_a_directory_that_is_gone_before_its_turn_is_told_apart(
         replace(root / "other")
 
     collector, _ = walked(root, once("t", both))
-    # Then neither is followed, both are told, and that is no error
     assert (collector.totals.directories, collector.totals.non_directories) == (1, 0)
     assert (collector.vanished, collector.unreadable) == (2, 0)
     assert_settled(collector)
@@ -169,11 +163,9 @@ def forks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forks:
 def test_a_directory_moved_while_its_children_wait_is_counted_whole(
     forks: Forks, level: int
 ) -> None:
-    # Given a directory that moves away while the walker stands in it
     def move(leaf: Path) -> None:
         forks.root.joinpath(*leaf.parts[:level]).rename(forks.elsewhere / "moved")
 
-    # When the walker climbs / Then it is counted, and ".." leads nowhere else
     collector = forks.walk(move)
     assert collector.totals.directories == forks.directories
     assert (collector.vanished, collector.unreadable) == (0, 0)
@@ -188,32 +180,27 @@ def _cut_off(forks: Forks, leaf: Path) -> Path:
 
 
 def test_another_directory_in_the_place_is_not_walked(forks: Forks) -> None:
-    # Given a directory in whose place another one stands when the walker comes back
     def replace(leaf: Path) -> None:
         first = _cut_off(forks, leaf)
         for name in ("l", "r"):
             (first / name).mkdir(parents=True)
             (first / name / "trap").touch()
 
-    # When walked / Then what waited there could not be read, and the rest is counted
     collector = forks.walk(replace)
     assert (collector.vanished, collector.unreadable) == (0, 1)
     assert collector.totals.directories == forks.directories - forks.below_second_level + 1
 
 
 def test_a_symlink_in_the_place_is_not_followed(forks: Forks) -> None:
-    # Given a directory that leaves a symbolic link to itself when it moves
     def link(leaf: Path) -> None:
         _cut_off(forks, leaf).symlink_to(forks.elsewhere / "first")
 
-    # When walked / Then what waited there is told as not read
     collector = forks.walk(link)
     assert (collector.vanished, collector.unreadable) == (0, 1)
     assert collector.totals.directories == forks.directories - forks.below_second_level + 1
 
 
 def test_a_way_that_is_gone_is_told(forks: Forks) -> None:
-    # Given a directory that moves away / When walked / Then what waited there is told as not read
     def move(leaf: Path) -> None:
         _cut_off(forks, leaf)
 
@@ -224,7 +211,6 @@ def test_a_way_that_is_gone_is_told(forks: Forks) -> None:
 def test_a_file_system_mounted_meanwhile_is_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory on which something is mounted between the look at it and its turn
     (tmp_path / "point").mkdir()
     (tmp_path / "point" / "not ours").touch()
     real = os.fstat
@@ -238,7 +224,6 @@ def test_a_file_system_mounted_meanwhile_is_not_counted(
         return status
 
     monkeypatch.setattr(os, "fstat", fstat)
-    # When walked / Then nothing of it is counted, and the survey is not complete
     collector, _ = walked(tmp_path)
     assert (collector.totals.files, collector.unreadable) == (0, 1)
     assert_settled(collector)
@@ -247,11 +232,10 @@ def test_a_file_system_mounted_meanwhile_is_not_counted(
 def test_an_unreadable_directory_is_told_with_its_own_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory that may not be opened (said by os.open, so that root is refused too)
+    # A directory that may not be opened (said by os.open, so that root is refused too)
     for name in ("secret", "open"):
         (tmp_path / name / "below").mkdir(parents=True)
     refuse_to_open(b"secret", monkeypatch)
-    # When walked / Then it is counted, with its own bytes, and flagged
     collector, _ = walked(tmp_path)
     shutil.rmtree(tmp_path / "secret" / "below")
     assert collector.totals == naive(os.fsencode(tmp_path)).totals
@@ -262,7 +246,7 @@ def test_an_unreadable_directory_is_told_with_its_own_size(
 def test_a_directory_that_may_not_be_searched_is_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a directory that can be listed, but whose entries may not be examined
+    # A directory that can be listed, but whose entries may not be examined
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").touch()
     real = os.stat
@@ -273,7 +257,6 @@ def test_a_directory_that_may_not_be_searched_is_unreadable(
         return real(path, **options)
 
     monkeypatch.setattr(os, "stat", refusing)
-    # When walked / Then it is one entry, flagged
     collector, _ = walked(tmp_path)
     assert (collector.totals.entries, collector.unreadable) == (2, 1)
     assert_settled(collector)
@@ -282,7 +265,6 @@ def test_a_directory_that_may_not_be_searched_is_unreadable(
 def test_what_was_read_before_an_error_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given directories whose disk reports an error after the last name
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "x").touch()
     real = os.scandir
@@ -296,7 +278,6 @@ def test_what_was_read_before_an_error_counts(
 
     monkeypatch.setattr(os, "scandir", failing)
     monkeypatch.setattr(walker_module, "NAMES_AT_ONCE", 1)
-    # When walked / Then what was read counts, and each is flagged
     collector, _ = walked(tmp_path)
     assert (collector.totals.entries, collector.unreadable) == (3, 2)
     assert_settled(collector)

@@ -36,7 +36,6 @@ def after_listing(
 def test_a_name_that_vanishes_before_it_is_looked_at_is_no_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given names that are gone between listing and looking
     for name in ("stays", "goes", "goes too"):
         (tmp_path / name).touch()
 
@@ -45,7 +44,6 @@ def test_a_name_that_vanishes_before_it_is_looked_at_is_no_entry(
         (tmp_path / "goes too").unlink()
 
     after_listing(monkeypatch, delete)
-    # When walked / Then they are told apart, and the directory was read to its end
     collector, _ = walked(tmp_path)
     assert (collector.totals.files, collector.vanished, collector.unreadable) == (1, 2, 0)
     assert_settled(collector)
@@ -54,7 +52,6 @@ def test_a_name_that_vanishes_before_it_is_looked_at_is_no_entry(
 def test_a_directory_whose_names_are_all_gone_is_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given the only name of a directory / When it is gone before the look / Then nothing is there
     (tmp_path / "goes").touch()
     after_listing(monkeypatch, (tmp_path / "goes").unlink)
     collector, _ = walked(tmp_path)
@@ -64,7 +61,6 @@ def test_a_directory_whose_names_are_all_gone_is_empty(
 def test_a_name_that_cannot_be_looked_at_makes_its_directory_unreadable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a name whose inode the disk cannot read
     for name in ("good", "bad"):
         (tmp_path / name).touch()
     real = os.stat
@@ -75,7 +71,6 @@ def test_a_name_that_cannot_be_looked_at_makes_its_directory_unreadable(
         return real(path, **options)
 
     monkeypatch.setattr(os, "stat", failing)
-    # When walked / Then the others count, and the directory is flagged
     collector, _ = walked(tmp_path)
     assert (collector.totals.files, collector.vanished, collector.unreadable) == (1, 0, 1)
     assert_settled(collector)
@@ -85,22 +80,18 @@ def test_a_name_that_cannot_be_looked_at_makes_its_directory_unreadable(
 def test_a_large_directory_that_changes_while_it_is_read_is_flagged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: int, has_changed: bool
 ) -> None:
-    # Given a directory of so many names / When it changes while it is read
     flat(tmp_path / "d", names)
     after_listing(monkeypatch, lambda: os.utime(tmp_path / "d", (5, 5)), "d")
-    # Then it is flagged from 1,000 names on
     collector, _ = walked(tmp_path)
     changed = [str(tmp_path / "d")] if has_changed else []
     assert collector.paths_with(DirectoryFlag.CHANGED) == changed
 
 
 def test_a_mount_is_known_by_its_whole_path(tmp_path: Path) -> None:
-    # Given two directories of a name, one of which is a mount point of the same device
     for above in ("a", "b"):
         (tmp_path / above / "m").mkdir(parents=True)
         (tmp_path / above / "m" / "file").touch()
     collector, _ = walked(tmp_path, mounts=[os.fsencode(tmp_path / "a" / "m")])
-    # When walked / Then only that one is not entered; it is an entry all the same
     assert (collector.totals.directories, collector.totals.files) == (5, 1)
     assert collector.paths_with(DirectoryFlag.ELSEWHERE) == [str(tmp_path / "a" / "m")]
     assert (collector.unreadable, collector.vanished) == (0, 0)
@@ -118,7 +109,6 @@ def test_a_subvolume_is_another_device_that_is_not_mounted(
     is_mounted: bool,
     is_subvolume: bool,
 ) -> None:
-    # Given a directory on another device, with the inode of a btrfs subvolume or another
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "file").touch()
     real = os.stat
@@ -132,7 +122,6 @@ def test_a_subvolume_is_another_device_that_is_not_mounted(
 
     monkeypatch.setattr(os, "stat", changed)
     mounts = [os.fsencode(tmp_path / "s")] if is_mounted else []
-    # When walked / Then it is not entered, and called a subvolume if it is one
     collector, _ = walked(tmp_path, mounts=mounts)
     assert (collector.totals.directories, collector.totals.files) == (2, 0)
     assert collector.flag_counts[DirectoryFlag.ELSEWHERE] == 1
@@ -141,7 +130,6 @@ def test_a_subvolume_is_another_device_that_is_not_mounted(
 
 
 def test_directories_that_others_may_write_are_flagged(tmp_path: Path) -> None:
-    # Given directories of all modes / When walked / Then those of others are flagged
     for name, mode in (("mine", 0o755), ("everybody", 0o777), ("sticky", 0o1777)):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(mode)
@@ -154,7 +142,6 @@ def test_directories_that_others_may_write_are_flagged(tmp_path: Path) -> None:
 def test_what_a_user_may_not_do_is_flagged_but_not_for_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int
 ) -> None:
-    # Given a sticky directory and one without the right to write
     for name, mode in (("open", 0o777), ("sticky", 0o1777), ("closed", 0o555)):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(mode)
@@ -165,7 +152,6 @@ def test_what_a_user_may_not_do_is_flagged_but_not_for_root(
 
     monkeypatch.setattr(os, "access", access)
     monkeypatch.setattr(os, "geteuid", lambda: uid)  # not the real one: no other call is asked
-    # When walked / Then both are flagged for somebody who is neither their owner nor root
     collector, _ = walked(tmp_path)
     sticky, closed = str(tmp_path / "sticky"), str(tmp_path / "closed")
     is_root = uid == 0

@@ -87,16 +87,13 @@ def plant(target: Path) -> None:
 def test_counts_are_those_of_strace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[str], list[str]]
 ) -> None:
-    # Given a command that deletes a tree, alone or by children of its own
     target = tmp_path / "t"
     argv = command(str(target))
     plant(target)
-    # When run once under kernel counters and once under strace
     counts = traced(argv, NAMED, monkeypatch)
     assert not target.exists()
     plant(target)
     expected = straced(argv, tmp_path)
-    # Then every counter, errors too, is the same
     assert {name: counts.calls[name] for name in NAMED if name in counts.calls} == {
         name: expected[name] for name in NAMED if name in expected
     }
@@ -107,7 +104,6 @@ def test_counts_are_those_of_strace(
 def test_removed_entries_and_directories_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a tree of 9 directories and 160 files / When deleted / Then that is what was removed
     plant(tmp_path / "t")
     argv = ["/bin/rm", "-rf", "--", str(tmp_path / "t")]
     counts = traced(argv, ("unlinkat", "rmdir"), monkeypatch)
@@ -117,10 +113,9 @@ def test_removed_entries_and_directories_are_counted(
 def test_with_errors_directories_are_not_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a removal that fails: the flag is known at entry, the error at exit
+    # A removal that fails: the flag is known at entry, the error at exit
     argv = ["/usr/bin/find", str(tmp_path / "t"), "-maxdepth", "0", "-delete"]
     (tmp_path / "t" / "d").mkdir(parents=True)
-    # When counted / Then the failure is an error and no number of directories is claimed
     counts = traced(argv, ("unlinkat", "rmdir"), monkeypatch)
     assert counts.calls["unlinkat"] == CallCount(1, 1)
     assert counts.removed == Removed(0, None)
@@ -129,7 +124,6 @@ def test_with_errors_directories_are_not_told_apart(
 def test_what_has_ended_is_counted_but_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given counters on two processes, one after the other, which delete alike
     needs_kernel_counters()
     names = ("unlinkat", "openat", "rmdir")
     monkeypatch.setattr(perf, "SYSCALLS", {name: SYSCALLS[name] for name in names})
@@ -153,7 +147,6 @@ def test_what_has_ended_is_counted_but_not_read_again(
         )
         counters.attach(waiting.pid)
         waiting.communicate(b"\n")
-        # When the first has ended, and after it the second
         read.clear()
         counters.step_ended()
         assert not read & ended
@@ -162,7 +155,7 @@ def test_what_has_ended_is_counted_but_not_read_again(
         found.append((counters.read(), counters.removed()))
         assert not read & ended
     counters.close()
-    # Then the counts are those of both together, and the first one's were not read again
+    # The counts are those of both together, and the first one's were not read again
     (one, one_removed), (two, two_removed) = found
     assert one.removed == Removed(169, 9)
     assert two.removed == Removed(338, 18)
@@ -173,7 +166,6 @@ def test_what_has_ended_is_counted_but_not_read_again(
 
 
 def test_closing_gives_back_every_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given counters on a process / When closed / Then no descriptor is left
     before = len(os.listdir("/proc/self/fd"))
     traced(["/bin/true"], ("unlinkat",), monkeypatch)
     assert len(os.listdir("/proc/self/fd")) == before
@@ -183,14 +175,12 @@ def test_closing_gives_back_every_descriptor(monkeypatch: pytest.MonkeyPatch) ->
     ("code", "says"), [(1, "does not permit"), (13, "does not permit"), (24, "descriptors")]
 )
 def test_refusals_of_the_kernel_are_explained(code: int, says: str) -> None:
-    # Given an errno of perf_event_open / When explained / Then sentence and advice say what helps
     sentence, advice = why_not(OSError(code, ""))
     assert says in sentence
     assert advice
 
 
 def test_a_refused_probe_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a kernel that answers EPERM
     event = tmp_path / "events" / "raw_syscalls" / "sys_exit"
     event.mkdir(parents=True)
     (event / "id").write_text("1\n")
@@ -199,6 +189,5 @@ def test_a_refused_probe_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(perf, "_perf_event_open", refuse)
-    # When probed / Then Missing
     with pytest.raises(Missing, match="does not permit"):
         PerfCounters(str(tmp_path)).probe()

@@ -33,7 +33,6 @@ def install(directory: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> No
 
 
 def test_permitted_counters_are_picked(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a kernel that permits / When nothing is asked for / Then its counters
     counters = perf.PerfCounters("/nowhere")
     monkeypatch.setattr(select_source, "probe_perf", lambda _: counters)
     assert open_source(None) is counters
@@ -42,7 +41,6 @@ def test_permitted_counters_are_picked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refused_counters_fall_back_to_the_output_and_say_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a kernel that refuses / When nothing is asked for / Then the tool's output counts
     refuse_perf(monkeypatch)
     source = open_source(None)
     assert source.kind is TraceSource.OUTPUT
@@ -52,7 +50,6 @@ def test_refused_counters_fall_back_to_the_output_and_say_why(
 def test_refused_counters_that_were_asked_for_are_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Given a kernel that refuses / When they are asked for / Then nothing else is taken instead
     refuse_perf(monkeypatch)
     with pytest.raises(Missing, match="does not permit"):
         open_source(TraceSource.PERF)
@@ -60,7 +57,6 @@ def test_refused_counters_that_were_asked_for_are_missing(
 
 @pytest.mark.parametrize("kind", [TraceSource.OUTPUT, TraceSource.OFF])
 def test_sources_without_counts_are_always_there(kind: TraceSource) -> None:
-    # Given any machine / When asked for / Then they count no calls and remove nothing from argv
     source = open_source(kind)
     assert source.kind is kind
     assert source.wrap(("rm", "x")) == ("rm", "x")
@@ -68,7 +64,6 @@ def test_sources_without_counts_are_always_there(kind: TraceSource) -> None:
 
 
 def test_a_tool_that_counts_itself_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given the engine / When nothing is asked for, or its counters / Then these, for free
     refuse_perf(monkeypatch)
     for wanted in (None, TraceSource.ENGINE):
         source = open_source(wanted, speaks=True)
@@ -81,7 +76,6 @@ def test_a_tool_that_counts_itself_is_believed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_other_tool_counts_itself() -> None:
-    # Given another strategy / When the engine's counters are asked for / Then they are missing
     with pytest.raises(Missing, match="Only the strategy parallel"):
         open_source(TraceSource.ENGINE)
 
@@ -89,7 +83,6 @@ def test_no_other_tool_counts_itself() -> None:
 def test_strace_that_is_not_installed_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a PATH without strace / When asked for / Then the package is named
     monkeypatch.setattr(select_source, "PTRACE_SCOPE", str(tmp_path / "none"))
     install(tmp_path, monkeypatch)
     with pytest.raises(Missing, match="strace was not found in PATH"):
@@ -97,7 +90,6 @@ def test_strace_that_is_not_installed_is_missing(
 
 
 def test_strace_wraps_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given an installed strace
     monkeypatch.setattr(select_source, "PTRACE_SCOPE", str(tmp_path / "none"))
     install(tmp_path, monkeypatch, "strace")
     source = open_source(TraceSource.STRACE)
@@ -110,7 +102,6 @@ def test_strace_wraps_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return pipes[-1]
 
     monkeypatch.setattr(os, "pipe", pipe)
-    # When a command is wrapped / Then it stands unchanged after --
     argv = source.wrap(("/bin/rm", "--", "x"))
     for descriptor in (end for ends in pipes for end in ends):
         os.close(descriptor)
@@ -139,13 +130,11 @@ def be_root(
 def test_yama_may_refuse_strace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: int, uid: int, permitted: bool
 ) -> None:
-    # Given a ptrace_scope and a user
     (tmp_path / "scope").write_text(f"{scope}\n")
     monkeypatch.setattr(select_source, "PTRACE_SCOPE", str(tmp_path / "scope"))
     lacking = (Capability.SYS_PTRACE,) if uid else ()
     monkeypatch.setattr(select_source, "missing_capabilities", lambda *_: lacking)
     install(tmp_path, monkeypatch, "strace")
-    # When strace is asked for / Then it is refused where the kernel would
     if permitted:
         assert open_source(TraceSource.STRACE).kind is TraceSource.STRACE
     else:
@@ -154,7 +143,6 @@ def test_yama_may_refuse_strace(
 
 
 def test_bpftrace_needs_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given another user / When bpftrace is asked for / Then missing, before it is looked up
     install(tmp_path, monkeypatch, "bpftrace")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Missing, match="needs root"):
@@ -164,7 +152,6 @@ def test_bpftrace_needs_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_bpftrace_that_is_not_installed_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given root without bpftrace / When asked for / Then the package is named
     install(tmp_path, monkeypatch)
     be_root(monkeypatch)
     with pytest.raises(Missing, match="bpftrace was not found in PATH"):
@@ -172,7 +159,6 @@ def test_bpftrace_that_is_not_installed_is_missing(
 
 
 def test_installed_bpftrace_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given root with bpftrace / When asked for / Then it is the source
     install(tmp_path, monkeypatch, "bpftrace")
     be_root(monkeypatch)
     assert isinstance(open_source(TraceSource.BPF), Bpftrace)
@@ -192,7 +178,6 @@ def test_bpftrace_needs_capabilities_outside_of_a_user_namespace(
     lacking: set[Capability],
     mapping: str | None,
 ) -> None:
-    # Given root of a container, with bpftrace / When asked for / Then it cannot be used
     install(tmp_path, monkeypatch, "bpftrace")
     be_root(monkeypatch, lacking, mapping)
     with pytest.raises(Missing, match="CAP_BPF"):
@@ -200,7 +185,6 @@ def test_bpftrace_needs_capabilities_outside_of_a_user_namespace(
 
 
 def test_every_source_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a machine where nothing is permitted or installed / When asked / Then each says why
     refuse_perf(monkeypatch)
     install(tmp_path, monkeypatch)
     monkeypatch.setattr("tui_fs.linux.tools.find_engine", lambda: None)
@@ -215,7 +199,6 @@ def test_every_source_has_a_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_tracefs_is_found_where_it_is_mounted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given tracefs at its second place / When looked for / Then found
     event = tmp_path / "debug" / "events" / "raw_syscalls" / "sys_exit"
     event.mkdir(parents=True)
     (event / "id").write_text("1\n")
@@ -227,7 +210,6 @@ def test_tracefs_is_found_where_it_is_mounted(
 def test_an_unmounted_tracefs_says_what_would_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, says: str
 ) -> None:
-    # Given an empty mount point / When looked for / Then the remedy is named
     monkeypatch.setattr(perf, "TRACEFS", (str(tmp_path), str(tmp_path / "debug")))
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     with pytest.raises(Missing, match=says):
@@ -237,7 +219,6 @@ def test_an_unmounted_tracefs_says_what_would_help(
 def test_a_kernel_without_tracepoints_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given a tracefs without system call events / When looked for / Then that is said
     (tmp_path / "events").mkdir()
     monkeypatch.setattr(perf, "TRACEFS", (str(tmp_path),))
     monkeypatch.setattr(os, "geteuid", lambda: 0)

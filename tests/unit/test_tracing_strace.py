@@ -28,19 +28,16 @@ def counted(*lines: bytes) -> Counts:
 
 
 def test_a_call_is_counted_with_its_time() -> None:
-    # Given a call that returned / When parsed / Then it counts, with its time
     assert counted(UNLINK).calls == {"unlinkat": CallCount(1, 0, 0.000035)}
 
 
 def test_calls_of_one_name_add_up() -> None:
-    # Given three calls, one of them failed / When parsed / Then counts, errors and times add up
     calls = counted(UNLINK, FAILED, RMDIR).calls["unlinkat"]
     assert (calls.calls, calls.errors) == (3, 1)
     assert calls.seconds == pytest.approx(0.00011)
 
 
 def test_only_successful_removals_count_as_removed() -> None:
-    # Given a removed file, a removed directory and a failure / When parsed / Then two are gone
     assert counted(UNLINK, RMDIR, FAILED).removed == Removed(2, 1)
 
 
@@ -56,25 +53,21 @@ def test_only_successful_removals_count_as_removed() -> None:
     ],
 )
 def test_directories_are_known_by_call_and_flag(line: bytes, removed: Removed) -> None:
-    # Given a removing call / When parsed / Then AT_REMOVEDIR tells directories from files
     assert counted(line).removed == removed
 
 
 def test_a_call_interrupted_by_another_line_is_put_together() -> None:
-    # Given a directory's removal that another process' line interrupts
     counts = counted(
         b"10 unlinkat(0xffffff9c, 0x55d0, 0x200 <unfinished ...>",
         b"11 unlinkat(0x3, 0x55d1, 0 <unfinished ...>",
         b"10 <... unlinkat resumed>)                = 0 <0.000100>",
         b"11 <... unlinkat resumed>)                = 0 <0.000200>",
     )
-    # When parsed / Then each has its own arguments
     assert counts.removed == Removed(2, 1)
     assert counts.calls["unlinkat"].calls == 2
 
 
 def test_arguments_after_the_interruption_count_too() -> None:
-    # Given a call whose flag comes after the interruption / When parsed / Then it is seen
     counts = counted(
         b"10 unlinkat(0xffffff9c, 0x55d0 <unfinished ...>",
         b"10 <... unlinkat resumed>, 0x200)         = 0 <0.000100>",
@@ -83,12 +76,10 @@ def test_arguments_after_the_interruption_count_too() -> None:
 
 
 def test_an_unfinished_call_is_not_counted() -> None:
-    # Given a call that has not returned / When parsed / Then it does not count
     assert counted(b"10 unlinkat(0x3, 0x55d0, 0 <unfinished ...>") == Counts({}, Removed(0, 0))
 
 
 def test_vfork_and_its_child_are_counted_once_each() -> None:
-    # Given the lines of a vfork, its child's execve and the wait / When parsed / Then one each
     counts = counted(
         b"22375 vfork( <unfinished ...>",
         b"22378 execve(0x55da34e719c0, 0x55da6f25da10, 0x55da6f25da20 <unfinished ...>",
@@ -120,7 +111,6 @@ def test_vfork_and_its_child_are_counted_once_each() -> None:
     ],
 )
 def test_lines_that_are_no_returns_are_passed_over(line: bytes) -> None:
-    # Given a line of an exit, a signal or strace itself / When parsed / Then nothing counts
     assert counted(line) == Counts({}, Removed(0, 0))
 
 
@@ -135,20 +125,17 @@ def test_lines_that_are_no_returns_are_passed_over(line: bytes) -> None:
     ],
 )
 def test_results_of_every_shape_are_read(line: bytes, name: str, errors: int) -> None:
-    # Given a result as address, number, error or without a time / When parsed / Then it counts
     calls = counted(line).calls[name]
     assert (calls.calls, calls.errors) == (1, errors)
 
 
 @given(st.lists(st.binary() | st.sampled_from([UNLINK, RMDIR, FAILED, b"10 unlinkat("])))
 def test_no_lines_break_the_parser(lines: list[bytes]) -> None:
-    # Given any lines / When parsed / Then nothing is raised, and errors are at most calls
     for one in counted(*lines).calls.values():
         assert 0 <= one.errors <= one.calls
 
 
 def test_counts_of_several_straces_add_up() -> None:
-    # Given the counts of two processes / When added / Then each name is the sum
     total = add_up([counted(UNLINK, FAILED), counted(RMDIR), counted(os.fsencode("1 a(0) = 0"))])
     assert (total.calls["unlinkat"].calls, total.calls["unlinkat"].errors) == (3, 1)
     assert total.calls["a"].calls == 1
@@ -156,5 +143,4 @@ def test_counts_of_several_straces_add_up() -> None:
 
 
 def test_nothing_adds_up_to_nothing() -> None:
-    # Given no counts / When added / Then nothing was removed
     assert add_up([]) == Counts({}, Removed(0, 0))

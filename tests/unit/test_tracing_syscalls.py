@@ -13,10 +13,8 @@ from tui_fs.tracing.syscalls import (
 def test_every_counted_call_has_its_name_in_the_table(
     monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
-    # Given a machine / When its tables are looked at
     monkeypatch.setattr("os.uname", lambda: type("Uname", (), {"machine": machine}))
     names, numbers = native_syscall_names(), native_syscall_numbers()
-    # Then both say the same of every call that the machine has
     assert {name: names[number] for name, number in numbers.items()} == {
         name: name for name in numbers
     }
@@ -25,6 +23,5 @@ def test_every_counted_call_has_its_name_in_the_table(
 
 
 def test_an_unknown_machine_has_no_names_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a machine whose table is not known / When asked / Then no name is guessed
     monkeypatch.setattr("os.uname", lambda: type("Uname", (), {"machine": "vax"}))
     assert native_syscall_names() == {-1: "rt_sigreturn"}
