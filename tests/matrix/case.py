@@ -20,11 +20,14 @@ class Promise:
     Attributes:
         codes: the exit codes that keep it.
         left_entries: how many names must be left; None if any number may.
+        covers_outside: it also holds for what lies outside the target; where it does not, what
+            happens there depends on the moment and is not put on the page.
     """
 
     sentence: str
     codes: tuple[int, ...]
     left_entries: int | None = None
+    covers_outside: bool = True
 
 
 @dataclass(slots=True)

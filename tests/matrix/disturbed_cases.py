@@ -168,11 +168,13 @@ _LEADS_OUTSIDE = Promise(
     "No promise for what lies outside: it works by path, and is refused where others may write; "
     "here the user did it.",
     (DONE, PARTIAL),
+    covers_outside=False,
 )
 _MOUNTS_END_IT = Promise(
     "The job ends when it sees the mount, which takes moments; for those there is no promise for "
     "what is mounted in. It does not say done.",
     (CANCELLED,),
+    covers_outside=False,
 )
 
 OTHERS = Group(

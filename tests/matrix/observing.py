@@ -54,9 +54,11 @@ def observe(case: Case, scene: Scene) -> str:
     )
     _assert_laws(scene, seen)
     words = _told(case, scene, seen)
-    if case.after is not None and (more := case.after(scene)):
-        words = f"{words.removesuffix('.')}; {more}"
     promise = case.promise_of(scene.strategy)
+    if not promise.covers_outside:
+        words = f"{words.removesuffix('.')}; outside, no promise"
+    elif case.after is not None and (more := case.after(scene)):
+        words = f"{words.removesuffix('.')}; {more}"
     assert finished.code in promise.codes, f"{promise.sentence} But: {words}"
     assert promise.left_entries in (None, seen.left_entries), f"{promise.sentence} But: {words}"
     return words
