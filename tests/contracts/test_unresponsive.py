@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -46,38 +47,49 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_ctrl_c_ends_a_command_that_waits_for_a_dead_server(
-    cli: Cli, dead: FuseMount, command: tuple[str, ...]
-) -> None:
-    _assert_reports_and_ends(cli, command, dead.tree, dead.mount_point, signal.SIGINT)
+def test_ctrl_c_ends_commands_that_wait_for_a_dead_server(cli: Cli, dead: FuseMount) -> None:
+    waits = [_Waiting(cli, command, dead.tree) for command in COMMANDS]
+    _assert_each_reports_and_ends(waits, dead.mount_point, signal.SIGINT)
 
 
 def test_sigterm_ends_a_command_that_waits_for_a_dead_server(cli: Cli, dead: FuseMount) -> None:
-    _assert_reports_and_ends(cli, ("survey",), dead.tree, dead.mount_point, signal.SIGTERM)
+    waits = [_Waiting(cli, ("survey",), dead.tree)]
+    _assert_each_reports_and_ends(waits, dead.mount_point, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("command", COMMANDS[:4], ids=" ".join)
-@pytest.mark.parametrize("name", ("hang", ""))
-def test_ctrl_c_ends_a_command_that_no_signal_can_end(
-    cli: Cli, hanging: FuseMount, command: tuple[str, ...], name: str
-) -> None:
+def test_ctrl_c_ends_commands_that_no_signal_can_end(cli: Cli, hanging: FuseMount) -> None:
     # A call that even SIGKILL does not end, on the target or on a directory in it
-    _assert_reports_and_ends(cli, command, hanging.tree / name, hanging.tree, signal.SIGINT)
+    targets = (hanging.tree / "hang", hanging.tree)
+    waits = [_Waiting(cli, command, target) for command in COMMANDS[:4] for target in targets]
+    _assert_each_reports_and_ends(waits, hanging.tree, signal.SIGINT)
 
 
-def _assert_reports_and_ends(
-    cli: Cli, command: tuple[str, ...], target: Path, place: Path, number: signal.Signals
+class _Waiting:
+    """A command on a target that does not answer."""
+
+    def __init__(self, cli: Cli, command: tuple[str, ...], target: Path) -> None:
+        self.words = (*command, target)
+        self.process = cli.start(*self.words)
+
+
+def _assert_each_reports_and_ends(
+    waits: list[_Waiting], place: Path, number: signal.Signals
 ) -> None:
-    with cli.start(*command, target) as process:
-        assert process.stderr is not None and process.stdout is not None
-        sentence = process.stderr.readline().decode()
-        assert f"The file system at {place}" in sentence
-        assert "has not answered for 3 s; still waiting. Ctrl-C ends this." in sentence
-        # And one signal ends it, and whoever reads its output sees the end
-        process.send_signal(number)
-        process.communicate(timeout=SOON_S)
-    assert process.returncode in (-number, 128 + number)  # the same to a shell
+    """Check all at once: each waits for seconds and needs no processor."""
+    with ExitStack() as processes:
+        for waiting in waits:
+            processes.enter_context(waiting.process)
+        for waiting in waits:
+            assert waiting.process.stderr is not None
+            sentence = waiting.process.stderr.readline().decode()
+            assert f"The file system at {place}" in sentence, (waiting.words, sentence)
+            assert "has not answered for 3 s; still waiting. Ctrl-C ends this." in sentence
+        for waiting in waits:
+            waiting.process.send_signal(number)
+        for waiting in waits:  # one signal ends each, and whoever reads its output sees the end
+            waiting.process.communicate(timeout=SOON_S)
+            # the same to a shell
+            assert waiting.process.returncode in (-number, 128 + number), waiting.words
 
 
 def test_ctrl_c_ends_a_survey_without_the_engine(
