@@ -68,7 +68,7 @@ class _Waiting:
     """A command on a target that does not answer."""
 
     def __init__(self, cli: Cli, command: tuple[str, ...], target: Path) -> None:
-        self.words = (*command, target)
+        self.words: tuple[str | Path, ...] = (*command, target)
         self.process = cli.start(*self.words)
 
 

@@ -70,7 +70,7 @@ def test_an_estimate_reports_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> 
 
 def test_a_survey_finds_the_use(cli: Cli, used: tuple[Used, ExitStack]) -> None:
     what, _ = used
-    found = [one for one in survey_with(cli, what.target) if one.kind == "used-elsewhere"]
+    found = [one for one in survey_with(cli, what.target).findings if one.kind == "used-elsewhere"]
     assert [one.path for one in found] == [str(what.where)]
     assert found[0].severity is Severity.CRITICAL
     assert what.says[0] in found[0].meaning

@@ -1,9 +1,10 @@
 """Cases in which the file system fails, is full, or changes."""
 
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tests.trees import many_directories
 _RATE = 2_000
 _SLOW = (50, 80)
 """Directories, and files in each: two seconds at `_RATE`."""
-_SLOW_IN_MEMORY = (50, 600)
+_SLOW_IN_MEMORY = (50, 160)
 _FEW = (10, 50)
 
 _THE_REST_GOES = Promise(
@@ -69,10 +70,22 @@ def _on_a_disk_of_its_own(scene: Scene) -> None:
     many_directories(scene.target, *_SLOW_IN_MEMORY)
 
 
-def _remount_read_only(scene: Scene, _: Job) -> None:
+def _remount_read_only(scene: Scene, job: Job) -> None:
     command = ["mount", "-o", "remount,ro", str(scene.target.parent)]
-    # Busy for as long as a name is being removed.
-    wait_until(lambda: subprocess.run(command, check=False).returncode == 0, "mounted read-only")
+    tools = job.tool_pids()
+
+    def remount() -> bool:
+        _signal(tools, signal.SIGSTOP)  # the file system is busy while an entry is being removed
+        return subprocess.run(command, check=False).returncode == 0
+
+    wait_until(remount, "mounted read-only")
+    _signal(tools, signal.SIGCONT)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _unreadable_directory(scene: Scene) -> None:

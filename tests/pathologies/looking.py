@@ -5,15 +5,25 @@ import io
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import Cli
 from tests.pathologies.case import INFO, Made, Pathology, Scene
+from tests.pathologies.counting import Totals
 from tests.pathologies.grounds import Grounds
 from tui_fs.cli import main
 from tui_fs.model.codec import decode
 from tui_fs.model.finding import Finding, Severity
 
+_PRINTED_TOTALS = (
+    "entries",
+    "files",
+    "directories",
+    "symlinks",
+    "apparent_bytes",
+    "allocated_bytes",
+)
 _GRAVITY = {severity: number for number, severity in enumerate(Severity)}
 
 
@@ -28,24 +38,35 @@ def made(case: Pathology, filesystem: str, grounds: Grounds) -> Iterator[tuple[S
         yield scene, case.make(scene)
 
 
-def survey_here(tree: Path) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What the survey command printed about a tree."""
+
+    findings: list[Finding]
+    totals: Totals
+
+
+def survey_here(tree: Path) -> Printed:
     """Run the survey command in this process, which saves the start of another."""
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = main(["survey", "--json", "--", str(tree)])
-    return _findings(code, stdout.getvalue(), stderr.getvalue())
+    return _read(code, stdout.getvalue(), stderr.getvalue())
 
 
-def survey_with(cli: Cli, tree: Path) -> list[Finding]:
+def survey_with(cli: Cli, tree: Path) -> Printed:
     """Run the survey command of the installed program."""
     finished = cli.run("survey", "--json", "--", tree)
-    return _findings(finished.code, finished.stdout.decode(), finished.stderr)
+    return _read(finished.code, finished.stdout.decode(), finished.stderr)
 
 
-def _findings(code: int, stdout: str, stderr: str) -> list[Finding]:
+def _read(code: int, stdout: str, stderr: str) -> Printed:
     assert code in (0, 1), stderr
     assert "Traceback" not in stderr, stderr
-    return [decode(Finding, record) for record in json.loads(stdout)["pathologies"]]
+    survey = json.loads(stdout)
+    findings = [decode(Finding, record) for record in survey["pathologies"]]
+    totals = {field.replace("_", " "): survey[field] for field in _PRINTED_TOTALS}
+    return Printed(findings, totals)
 
 
 def matching(case: Pathology, what: Made, findings: Sequence[Finding]) -> Finding | None:

@@ -45,7 +45,7 @@ def _cell(cli: Cli, case: Pathology, filesystem: str, grounds: Grounds) -> str:
             if case.is_ordinary:
                 cli = cli.as_ordinary_user(scene.place)
             for _ in range(_ATTEMPTS):
-                told = survey_with(cli, what.tree)
+                told = survey_with(cli, what.tree).findings
                 if found := matching(case, what, told):
                     return _told(found)
             of_kind = [finding for finding in told if finding.kind == case.kind]

@@ -32,26 +32,26 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_a_checkout_is_healthy(checkout: Path, cli: Cli) -> None:
-    assert _of_the_tree(survey_with(cli, checkout)) == []
+    assert _of_the_tree(survey_with(cli, checkout).findings) == []
 
 
 def test_a_checkout_is_healthy_for_an_ordinary_user(checkout: Path, cli: Cli) -> None:
     needs_root("becoming another user")
     give_away(checkout)
 
-    told = survey_with(cli.as_ordinary_user(checkout.parent), checkout)
+    told = survey_with(cli.as_ordinary_user(checkout.parent), checkout).findings
 
     assert _of_the_tree(told) == []
 
 
 def test_usr_is_healthy(cli: Cli) -> None:
-    assert _of_the_tree(survey_with(cli, Path("/usr"))) == []
+    assert _of_the_tree(survey_with(cli, Path("/usr")).findings) == []
 
 
 def test_usr_is_healthy_for_an_ordinary_user(cli: Cli, tmp_path: Path) -> None:
     needs_root("becoming another user")
 
-    told = survey_with(cli.as_ordinary_user(tmp_path), Path("/usr"))
+    told = survey_with(cli.as_ordinary_user(tmp_path), Path("/usr")).findings
 
     # Not all of it may be for everybody: that is told, and nothing else.
     closed = ["find", "/usr", "-xdev", "-type", "d", "!", "-perm", "-005", "-print", "-quit"]

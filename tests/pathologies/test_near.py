@@ -17,7 +17,7 @@ _WRITTEN = frozenset({"refilled: a directory of 900 names"})
 def test_is_not_told(case: Pathology, grounds: Grounds) -> None:
     (filesystem,) = case.filesystems
     with made(case, filesystem, grounds) as (_, what):
-        told = survey_here(what.tree)
+        told = survey_here(what.tree).findings
 
         of_kind = [finding for finding in told if finding.kind == case.kind]
         assert [one for one in of_kind if is_as_grave(one.severity, case.severity)] == []
@@ -33,6 +33,6 @@ def test_a_file_of_several_names_is_told_once(grounds: Grounds) -> None:
     for number in range(3):
         os.link(sparse, tree / f"again-{number}")
 
-    told = survey_here(tree)
+    told = survey_here(tree).findings
 
     assert [finding.kind for finding in told] == ["sparse"]
