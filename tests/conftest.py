@@ -72,9 +72,17 @@ settings.register_profile("untimed", deadline=None)  # a busy machine is no fail
 settings.load_profile("untimed")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers that these tests use."""
-    config.addinivalue_line("markers", "slow: works on 100,000 files or more")
+IN_PROCESS = ("unit", "ui")
+"""The directories of tests that start no job and need no privilege, unless marked otherwise."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what a developer runs after each change: ``pytest -m fast``."""
+    for item in items:
+        directory = item.path.relative_to(Path(__file__).parent).parts[0]
+        is_slow = any(item.get_closest_marker(name) for name in ("slow", "root"))
+        if directory in IN_PROCESS and not is_slow:
+            item.add_marker(pytest.mark.fast)
 
 
 def wait_until(

@@ -74,7 +74,7 @@ def inodes_given_back(directory: Path, counted: Census) -> int:
     return counted.entries if kind_of(directory) == "tmpfs" else counted.inodes_only_here
 
 
-def test_streams_lines_of_schema_1_that_end_with_the_report(
+def test_streams_lines_of_schema_1_that_end_with_the_report_of_the_job_directory(
     cli: Cli, tmpfs: Path, strategy: str
 ) -> None:
     many_directories(tmpfs / "target", 3, 10)
@@ -85,6 +85,12 @@ def test_streams_lines_of_schema_1_that_end_with_the_report(
     assert [line["schema"] for line in lines] == [1] * len(lines)
     assert [line["type"] == "report" for line in lines] == [False] * (len(lines) - 1) + [True]
     _assert_report_shape(finished, lines[-1])
+    (job,) = cli.jobs_directory.iterdir()
+    stored = json.loads((job / "report.json").read_text(encoding="utf-8"))
+    for key in ("outcome", "deleted_files", "deleted_directories", "failed", "syscalls"):
+        assert stored[key] == lines[-1][key]
+    assert job.stat().st_mode & 0o7777 == 0o700  # for the owner only
+    assert {"plan.json", "events.jsonl", "report.json", "log"} <= set(os.listdir(job))
 
 
 def _assert_report_shape(finished: Finished, report: dict[str, Any]) -> None:
@@ -109,18 +115,6 @@ def _assert_report_shape(finished: Finished, report: dict[str, Any]) -> None:
     assert all(isinstance(word, str) for argv in report["command"] for word in argv)
     for name, counted in report["syscalls"].items():
         assert counted["calls"] >= counted["errors"] >= 0, name
-
-
-def test_writes_the_same_report_to_the_job_directory(cli: Cli, tmpfs: Path, strategy: str) -> None:
-    many_directories(tmpfs / "target", 3, 10)
-    report = cli.delete(tmpfs / "target", strategy).expect(0).report()
-    (job,) = cli.jobs_directory.iterdir()
-    stored = json.loads((job / "report.json").read_text(encoding="utf-8"))
-    # The report there says the same, and only the owner may read it
-    for key in ("outcome", "deleted_files", "deleted_directories", "failed", "syscalls"):
-        assert stored[key] == report[key]
-    assert job.stat().st_mode & 0o7777 == 0o700
-    assert {"plan.json", "events.jsonl", "report.json", "log"} <= set(os.listdir(job))
 
 
 @pytest.mark.parametrize(
