@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
-    path.relative_to(ROOT) for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    path.relative_to(ROOT) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
 )
 _NAMED = re.compile(r"`([\w./-]+\.(?:py|rs|toml|tcss))`")
 _LINKED = re.compile(r"\]\(([\w./-]+\.md)\)")
