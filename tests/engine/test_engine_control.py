@@ -14,61 +14,35 @@ SLOW_PER_S = 2_000
 
 
 @pytest.mark.parametrize(
-    ("place", "splits"), (("tmpfs", True), ("ext4", True), ("xfs", False), ("btrfs", False))
+    ("place", "shares"), (("tmpfs", True), ("xfs", False), ("btrfs", False), ("ramfs", False))
 )
-def test_it_begins_with_what_is_known_of_the_file_system(
-    request: pytest.FixtureRequest, place: str, splits: bool
+def test_workers_share_one_directory_only_where_that_is_known_to_be_faster(
+    request: pytest.FixtureRequest, place: str, shares: bool
 ) -> None:
-    target: Path = request.getfixturevalue(place) / "several"
-    flat(target, 1_000)
-    engine = Conversation("--threads", "2", "--rate", "20", "--", target)
-    assert engine.next_counts()["split"] is splits
-    engine.say("cancel")
-    engine.end().expect(130)
+    target: Path = request.getfixturevalue(place) / "one"
+    flat(target, CROWD)
+    calls = delete("--threads", "2", "--", target).expect(0).counts["calls"]
+    # A descriptor is duplicated for each part that another worker gets.
+    assert ("fcntl" in calls) is shares
 
 
 @pytest.mark.parametrize(
-    ("place", "all_work"), (("tmpfs", True), ("ext4", True), ("xfs", True), ("btrfs", False))
+    ("place", "all_work"),
+    (("tmpfs", True), ("ext4", True), ("xfs", True), ("btrfs", False), ("ramfs", True)),
 )
-def test_it_begins_with_so_many_threads_as_are_known_to_be_faster(
+def test_number_of_threads_depends_on_the_file_system(
     request: pytest.FixtureRequest, tmpfs: Path, place: str, all_work: bool
 ) -> None:
     target: Path = request.getfixturevalue(place) / "many"
     many_directories(target, 20, 20)
     engine = Conversation("--rate", "20", "--", target)
-    # One thread is at work where that is known to be faster, else one a processor
     assert engine.next_counts()["threads"] == (_processors(tmpfs) if all_work else 1)
     engine.say("cancel")
     engine.end().expect(130)
 
 
-def test_it_finds_out_how_many_threads_are_faster(tmpfs: Path, ramfs: Path) -> None:
-    processors = _processors(tmpfs)
-    directories = 30 * processors
-    target, entries = ramfs / "many", directories * 2_001 + 1
-
-    def told(*arguments: str) -> set[int]:
-        many_directories(target, directories, 2_000)
-        ended = delete("--every", "1", *arguments, "--", target).expect(0)
-        assert ended.counts["removed"] == entries
-        return {counts["threads"] for counts in ended.tellings}
-
-    assert any(told() >= {max(1, 2 * processors // 3), processors} for _ in range(3))
-    # But not where a number was asked for
-    assert told("--threads", "2") == {2}
-
-
-def test_it_tries_nothing_where_a_rate_decides_how_fast_it_goes(ramfs: Path) -> None:
-    many_directories(ramfs / "many", 10, 1_000)
-    engine = Conversation("--rate", "10000", "--", ramfs / "many")
-    threads = engine.next_counts()["threads"]
-    while engine.counts["removed"] < 8_000:
-        assert engine.next_counts()["threads"] == threads
-    engine.end().expect(0)
-
-
 def _processors(tmpfs: Path) -> int:
-    """How many threads it has where nothing speaks against one a processor."""
+    """Return the number of threads where it is not reduced."""
     (tmpfs / "empty").mkdir()
     return int(delete("--", tmpfs / "empty").expect(0).counts["threads"])
 

@@ -252,7 +252,7 @@ def _add_delete(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--threads", type=threads, default=0, metavar="N",
-        help="threads of parallel; 0, as without this: it finds out how many are faster",
+        help="threads of parallel; 0, the default: parallel chooses their number",
     )  # fmt: skip
     _add_options(parser)
 

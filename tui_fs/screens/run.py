@@ -246,7 +246,7 @@ class RunScreen(FramedScreen):
         Binding("p", "pause", tooltip="Stop the strategy's processes, or let them go on"),
         Binding("g", "gentle", tooltip="Hold the job back while others wait, or no longer"),
         Binding("n", "nicer", tooltip="Rank the tools lower: half, idle, then normal again"),
-        Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then as it finds out"),
+        Binding("t", "threads", tooltip="More threads (parallel): 1, 2, 4 …, then automatic"),
         Binding("c", "cancel", tooltip="End the job for good (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         Binding("q,escape", "leave", tooltip="Leave; the job goes on"),

@@ -17,7 +17,7 @@ pub struct Arguments {
     /// Identities of the targets, in their order.
     pub pins: Vec<DirIdentity>,
     pub keep_root: bool,
-    /// `None` to find the fastest number.
+    /// `None` to choose the number.
     pub threads: Option<usize>,
     pub rate_per_s: Option<u32>,
     pub is_gentle: bool,
@@ -42,7 +42,7 @@ without symbolic links; or the one `.`: then the working directory is emptied an
   --pin DEV:INO:BIRTH    device, inode and birth time (nanoseconds since the epoch, 0: unknown)
                          of each target, in their order; required, and another directory is
                          not touched
-  --threads N            so many threads; without it, as many as are faster here
+  --threads N            use N threads; without it, the engine chooses the number
   --rate N               remove at most so many entries a second
   --gentle               give large files back in steps
   --every MS             tell the counts so often (250)

@@ -73,17 +73,18 @@ fn handle_command(context: &Context, command: &str) -> Result<(), &'static str> 
         ("cancel", "") => context.cancel(),
         ("rate", "off") => context.throttle.set_rate(None),
         ("rate", _) => context.throttle.set_rate(Some(positive(value)?)),
-        ("threads", "auto") => drop(context.update_tuner(|tuner| tuner.request(None))),
+        ("threads", "auto") => request_threads(context, None),
         // A maximum: the counts report the limit, not the workers with work.
-        ("threads", _) => {
-            let number = positive(value)? as usize;
-            context.update_tuner(|tuner| tuner.request(Some(number)));
-        }
+        ("threads", _) => request_threads(context, Some(positive(value)? as usize)),
         ("gentle", "on") => context.throttle.set_gentle(true),
         ("gentle", "off") => context.throttle.set_gentle(false),
         _ => return Err(UNKNOWN),
     }
     Ok(())
+}
+
+fn request_threads(context: &Context, number: Option<usize>) {
+    context.update_concurrency(|concurrency| concurrency.request(number));
 }
 
 fn positive(value: &str) -> Result<u32, &'static str> {

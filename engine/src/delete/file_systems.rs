@@ -3,6 +3,7 @@
 use rustix::fd::BorrowedFd;
 use rustix::io::Result;
 
+use super::concurrency::Scaling;
 use crate::identity::DirIdentity;
 use crate::syscalls::Syscalls;
 
@@ -62,15 +63,12 @@ impl FileSystem {
     }
 
     /// Returns whether two workers in one directory are faster than one, as measured (Linux 6.18).
+    /// Where it was not measured, one worker empties a directory.
     ///
     /// ext4 and tmpfs evict inodes in parallel with other removals. xfs locks the list of unlinked
     /// inodes, which the files of a directory share. btrfs has all names in one tree and locks its root.
-    pub fn scales_within_dir(self) -> Option<bool> {
-        match self.0 {
-            EXT | TMPFS => Some(true),
-            XFS | BTRFS => Some(false),
-            _ => None,
-        }
+    pub fn scales_within_dir(self) -> bool {
+        matches!(self.0, EXT | TMPFS)
     }
 
     /// Returns whether evictions run in parallel with removals while removals in one directory are
@@ -79,13 +77,12 @@ impl FileSystem {
         self.0 == EXT
     }
 
-    /// Returns whether two workers in different directories are faster than one, as measured (Linux
-    /// 6.18).
-    pub fn scales_across_dirs(self) -> Option<bool> {
+    /// Returns what two workers in different directories gain over one, as measured (Linux 6.18).
+    pub fn scaling_across_dirs(self) -> Scaling {
         match self.0 {
-            EXT | TMPFS | XFS => Some(true),
-            BTRFS => Some(false),
-            _ => None,
+            EXT | TMPFS | XFS => Scaling::Faster,
+            BTRFS => Scaling::Slower,
+            _ => Scaling::Unknown,
         }
     }
 }
@@ -96,17 +93,18 @@ mod tests {
 
     #[test]
     fn properties_match_measurements() {
+        use Scaling::{Faster, Slower, Unknown};
         let measured = [
-            (EXT, Some(true), Some(true), false),
-            (TMPFS, Some(true), Some(true), false),
-            (XFS, Some(false), Some(true), true),
-            (BTRFS, Some(false), Some(false), false),
-            (F2FS, None, None, false),
-            (RAMFS, None, None, false),
+            (EXT, true, Faster, false),
+            (TMPFS, true, Faster, false),
+            (XFS, false, Faster, true),
+            (BTRFS, false, Slower, false),
+            (F2FS, false, Unknown, false),
+            (RAMFS, false, Unknown, false),
         ];
         for (number, within_dir, across_dirs, has_allocation_groups) in measured {
             assert_eq!(FileSystem(number).scales_within_dir(), within_dir);
-            assert_eq!(FileSystem(number).scales_across_dirs(), across_dirs);
+            assert_eq!(FileSystem(number).scaling_across_dirs(), across_dirs);
             assert_eq!(
                 FileSystem(number).has_allocation_groups(),
                 has_allocation_groups

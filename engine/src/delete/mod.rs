@@ -4,13 +4,11 @@
 //! another worker, or names of one directory where that is faster. The worker that finishes the last
 //! part of a directory removes it.
 
-mod ab_test;
 mod arguments;
 mod ascend;
-mod contention;
+mod concurrency;
 mod control;
 mod deferred_evict;
-mod dir_splitting;
 mod dir_stack;
 mod file_systems;
 mod names;
@@ -19,7 +17,6 @@ mod remover;
 mod shared_dir;
 mod stepwise_truncate;
 mod targets;
-mod thread_tuner;
 mod throttle;
 mod work_queue;
 mod work_sharing;
@@ -35,13 +32,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
-use contention::SchedCounts;
-use dir_splitting::DirSplitting;
-use file_systems::FileSystem;
+use concurrency::{Concurrency, Observation, Scaling, SchedCounts};
 use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
 use targets::TargetError;
-use thread_tuner::{Observation, ThreadTuner};
 use throttle::Throttle;
 use work_queue::{Task, WorkQueue};
 use worker::Worker;
@@ -79,8 +73,7 @@ const MIN_FDS_PER_WORKER: u64 = 8;
 struct Context {
     queue: WorkQueue,
     throttle: Throttle,
-    tuner: Mutex<ThreadTuner>,
-    splitting: DirSplitting,
+    concurrency: Mutex<Concurrency>,
     filters: Filters,
     failures: Failures,
     /// Memory of the names that were read and not removed yet.
@@ -92,14 +85,13 @@ struct Context {
 }
 
 impl Context {
-    fn new(arguments: &Arguments, workers: usize) -> Self {
+    fn new(arguments: &Arguments, workers: usize, scaling: Scaling, failures: Failures) -> Self {
         Self {
             queue: WorkQueue::new(workers),
             throttle: Throttle::new(workers, arguments.rate_per_s, arguments.is_gentle),
-            tuner: Mutex::new(ThreadTuner::new(workers, arguments.threads)),
-            splitting: DirSplitting::new(),
+            concurrency: Mutex::new(Concurrency::new(workers, arguments.threads, scaling)),
             filters: arguments.filters.clone(),
-            failures: Failures::default(),
+            failures,
             name_bytes: Arc::default(),
             answer_lock: Mutex::default(),
             is_aborted: AtomicBool::new(false),
@@ -111,19 +103,16 @@ impl Context {
         self.queue.close();
     }
 
-    /// Changes the tuner and applies its number of workers; returns the time until the next poll.
-    fn update_tuner(&self, change: impl FnOnce(&mut ThreadTuner)) -> Duration {
-        let mut tuner = self.tuner.lock().expect("no worker panics");
-        let before = tuner.max_active();
-        change(&mut tuner);
-        if tuner.max_active() != before {
-            self.throttle.set_max_active(tuner.max_active());
-            self.queue.set_max_busy(tuner.max_active());
-        }
-        let is_disturbed =
-            tuner.has_running_trial() || tuner.max_active() < 2 || self.throttle.is_limiting();
-        self.splitting.set_suspended(is_disturbed);
-        tuner.poll_interval()
+    /// Changes the concurrency and applies its number of workers.
+    ///
+    /// Returns that number and the time until the next poll.
+    fn update_concurrency(&self, change: impl FnOnce(&mut Concurrency)) -> (usize, Duration) {
+        let mut concurrency = self.concurrency.lock().expect("no worker panics");
+        change(&mut concurrency);
+        let max_active = concurrency.max_active();
+        self.throttle.set_max_active(max_active);
+        self.queue.set_max_busy(max_active);
+        (max_active, concurrency.poll_interval())
     }
 
     fn abort(&self, message: &str) {
@@ -146,19 +135,21 @@ pub fn run(arguments: Arguments) -> ExitCode {
     grow_descriptor_table(descriptors);
     let workers = arguments.threads.unwrap_or_else(default_workers);
     let workers = workers.min(max_workers(descriptors));
-    let context = Arc::new(Context::new(&arguments, workers));
     let tallies: Vec<Tally> = (0..workers)
         .map(|_| Tally::new(Syscalls::new(arguments.without_openat2)))
         .collect();
-    let tasks = match open_targets(&arguments, &tallies[0].calls, &context.failures) {
+    let failures = Failures::default();
+    let tasks = match open_targets(&arguments, &tallies[0].calls, &failures) {
         Ok(tasks) => tasks,
         Err(code) => return code,
     };
-    let common = |property: fn(FileSystem) -> Option<bool>| common_property(&tasks, property);
-    context
-        .splitting
-        .set_prior(common(FileSystem::scales_within_dir));
-    context.update_tuner(|tuner| tuner.set_prior(common(FileSystem::scales_across_dirs)));
+    let context = Arc::new(Context::new(
+        &arguments,
+        workers,
+        common_scaling(&tasks),
+        failures,
+    ));
+    context.update_concurrency(|_| ());
     for task in tasks {
         context.queue.push(task);
     }
@@ -178,17 +169,20 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// Returns a property that all targets' file systems have in common; `None` if they differ.
-fn common_property(tasks: &[Task], property: fn(FileSystem) -> Option<bool>) -> Option<bool> {
+/// Returns what is known of several workers on the file systems of all targets.
+fn common_scaling(tasks: &[Task]) -> Scaling {
     all_equal(tasks.iter().map(|task| match task {
-        Task::Tree(target, _) => property(target.target().file_system),
-        _ => None, // a target is one `Tree` task
+        Task::Tree(target, _) => target.target().file_system.scaling_across_dirs(),
+        _ => Scaling::Unknown, // a target is one `Tree` task
     }))
 }
 
-fn all_equal(mut values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    let first = values.next()?;
-    values.all(|value| value == first).then_some(first)?
+fn all_equal(mut scalings: impl Iterator<Item = Scaling>) -> Scaling {
+    let first = scalings.next().unwrap_or(Scaling::Unknown);
+    match scalings.all(|scaling| scaling == first) {
+        true => first,
+        false => Scaling::Unknown,
+    }
 }
 
 /// Opens all targets and checks their pins, before any deletion starts.
@@ -243,7 +237,7 @@ fn run_workers(
                 .spawn_scoped(threads, work);
             if let Err(error) = started {
                 context.queue.remove_worker();
-                context.update_tuner(ThreadTuner::remove_worker);
+                context.update_concurrency(Concurrency::remove_worker);
                 if number == 0 {
                     context.abort(&format!(
                         "no thread can be started: {error}; rm, find and rmtree need none"
@@ -262,23 +256,20 @@ fn run_workers(
             let timeout = poll_interval.min(report_interval.saturating_sub(reported_at.elapsed()));
             let is_over =
                 workers_ended.recv_timeout(timeout) == Err(RecvTimeoutError::Disconnected);
-            let mut threads = 0;
-            poll_interval = context.update_tuner(|tuner| {
-                tuner.poll(Observation {
+            let (threads, next_poll) = context.update_concurrency(|concurrency| {
+                concurrency.poll(Observation {
                     now: Instant::now(),
                     removed: total_removed(tallies),
                     sched_counts: SchedCounts::read(),
-                    busy_workers: context.queue.busy_workers(),
-                    is_disturbed: context.throttle.is_limiting()
-                        || context.splitting.has_running_trial(),
+                    is_limited: context.throttle.is_limiting(),
                 });
-                threads = tuner.max_active();
             });
+            poll_interval = next_poll;
             if !is_over && reported_at.elapsed() < report_interval {
                 continue;
             }
             reported_at = Instant::now();
-            let line = format_counts(tallies, threads, context.splitting.is_worthwhile());
+            let line = format_counts(tallies, threads);
             if let (Err(error), false) = (emit(&line), context.is_aborted.load(Relaxed)) {
                 // Without a reader the job could not be observed or stopped.
                 context.abort(&format!("the counts cannot be told: {error}"));
@@ -330,49 +321,16 @@ mod tests {
     }
 
     #[test]
-    fn split_trial_is_not_due_while_speed_is_limited() {
-        let context = Context::new(&Arguments::default(), 2);
-        let is_trial_due_after = |change: &dyn Fn(&mut ThreadTuner)| {
-            context.update_tuner(change);
-            context.splitting.is_trial_due()
-        };
-        assert!(is_trial_due_after(&|_| ()));
-        assert!(!is_trial_due_after(&|tuner| tuner.request(Some(1))));
-        assert!(is_trial_due_after(&|tuner| tuner.request(Some(2))));
-        context.throttle.set_paused(true);
-        assert!(!is_trial_due_after(&|_| ()));
-        context.throttle.set_paused(false);
-        assert!(is_trial_due_after(&|_| ()));
-        context.throttle.set_rate(Some(1));
-        assert!(!is_trial_due_after(&|_| ()));
-        context.throttle.set_rate(None);
-        let observation = Observation {
-            now: Instant::now(),
-            removed: 0,
-            sched_counts: SchedCounts::default(),
-            busy_workers: 2,
-            is_disturbed: false,
-        };
-        assert!(!is_trial_due_after(&|tuner| {
-            tuner.request(None);
-            tuner.poll(observation); // the first poll after a gap starts no trial
-            tuner.poll(observation);
-        }));
-        assert!(context.tuner.lock().unwrap().has_running_trial());
-    }
-
-    #[test]
-    fn property_is_unknown_if_targets_differ() {
-        let (yes, no) = (Some(true), Some(false));
-        for (values, common) in [
-            (vec![], None),
-            (vec![no], no),
-            (vec![yes, yes], yes),
-            (vec![yes, no], None),
-            (vec![None, yes], None),
-            (vec![no, None], None),
+    fn scaling_is_unknown_if_targets_differ() {
+        use Scaling::{Faster, Slower, Unknown};
+        for (scalings, common) in [
+            (vec![], Unknown),
+            (vec![Slower], Slower),
+            (vec![Faster, Faster], Faster),
+            (vec![Faster, Slower], Unknown),
+            (vec![Unknown, Faster], Unknown),
         ] {
-            assert_eq!(all_equal(values.into_iter()), common);
+            assert_eq!(all_equal(scalings.into_iter()), common);
         }
     }
 }

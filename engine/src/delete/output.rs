@@ -51,7 +51,7 @@ pub fn total_removed(tallies: &[Tally]) -> u64 {
 }
 
 /// Returns the totals of all workers as a line of JSON.
-pub fn format_counts(tallies: &[Tally], threads: usize, is_splitting: bool) -> String {
+pub fn format_counts(tallies: &[Tally], threads: usize) -> String {
     let sum = |counter: fn(&Tally) -> &AtomicU64| -> u64 {
         tallies
             .iter()
@@ -83,7 +83,7 @@ pub fn format_counts(tallies: &[Tally], threads: usize, is_splitting: bool) -> S
         .collect();
     format!(
         "{{\"type\":\"counts\",\"removed\":{removed},\"directories\":{directories},\
-         \"threads\":{threads},\"split\":{is_splitting},\"calls\":{{{}}}}}",
+         \"threads\":{threads},\"calls\":{{{}}}}}",
         calls.join(",")
     )
 }

@@ -1,7 +1,7 @@
 //! Directories that several workers share, up to their target.
 
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::fd::OwnedFd;
@@ -53,8 +53,6 @@ pub struct SharedDir {
     is_incomplete: AtomicBool,
     /// Repeated reads because it was not empty.
     rereads: AtomicUsize,
-    /// Entries removed in it, without those below; counted only while it is shared.
-    pub removed: AtomicU64,
 }
 
 impl SharedDir {
@@ -71,7 +69,6 @@ impl SharedDir {
             pending: AtomicUsize::new(1),
             is_incomplete: AtomicBool::new(false),
             rereads: AtomicUsize::new(0),
-            removed: AtomicU64::new(0),
         })
     }
 

@@ -89,7 +89,9 @@ impl Throttle {
     /// Sets the number of concurrency slots, at least one.
     pub fn set_max_active(&self, max_active: usize) {
         let max_active = max_active.clamp(1, self.workers);
-        self.update(|state| state.max_active = max_active);
+        if self.lock().max_active != max_active {
+            self.update(|state| state.max_active = max_active);
+        }
     }
 
     /// Returns whether a pause or the rate limit determines the speed. A rate limit that is

@@ -1,8 +1,6 @@
 //! Work sharing: pending directories and names for idle workers.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rustix::fd::AsFd;
 
@@ -14,9 +12,6 @@ use super::worker::Worker;
 
 /// Names of one directory that one task contains.
 const SHARED_NAMES: usize = 512;
-
-/// The same during a trial, whose next window needs the task to be finished soon.
-const TRIAL_SHARED_NAMES: usize = 64;
 
 /// Queued parts of a directory per worker. Each of them has a descriptor.
 const MAX_QUEUED_PER_WORKER: usize = 2;
@@ -64,16 +59,6 @@ impl Worker<'_> {
             .push(Task::Subdirs(directory, descriptor, names, shared));
     }
 
-    /// Aborts a trial whose directory is not the current one any more.
-    pub(super) fn abort_foreign_trial(&mut self, stack: &DirStack) {
-        if let Some((directory, _)) = &self.trial {
-            let current = stack.shared.get(stack.levels.len() - 1);
-            if !current.is_some_and(|current| Arc::ptr_eq(current, directory)) {
-                self.trial = None;
-            }
-        }
-    }
-
     /// Shares the last names of the current directory with an idle worker if that is faster here, or
     /// queues an evict helper for all of them.
     ///
@@ -101,33 +86,16 @@ impl Worker<'_> {
         if shared == 0 && !self.context.queue.has_idle_worker() {
             return end;
         }
-        let splitting = &self.context.splitting;
-        if self.trial.is_none() && splitting.is_trial_due() {
-            let directory = Arc::clone(stack.share(index));
-            let removed = directory.removed.load(Relaxed);
-            let trial = splitting.start_trial(Instant::now(), removed);
-            self.trial = Some((directory, trial));
-        }
-        let mut is_splitting = splitting.is_worthwhile();
-        if let Some((directory, trial)) = &mut self.trial {
-            let removed = directory.removed.load(Relaxed);
-            if trial.update(Instant::now(), removed, shared > 0) {
-                is_splitting = splitting.is_worthwhile();
-                self.trial = None;
-            } else {
-                is_splitting = trial.is_splitting();
-            }
-        }
         if stack.file_system.benefits_from_deferred_evict() {
-            if !is_splitting {
-                *evict_helper = EvictHelper::none();
-            } else if shared == 0 && self.remover.is_unrestricted() {
+            if shared == 0 && self.remover.is_unrestricted() {
                 self.request_evict_helper(stack, batch, begin, evict_helper);
             }
             return end;
         }
         let queued = self.context.queue.queued_tasks();
-        if !is_splitting || shared >= 2 * (workers - 1) || queued >= MAX_QUEUED_PER_WORKER * workers
+        if !stack.file_system.scales_within_dir()
+            || shared >= 2 * (workers - 1)
+            || queued >= MAX_QUEUED_PER_WORKER * workers
         {
             return end;
         }
@@ -136,13 +104,7 @@ impl Worker<'_> {
         };
         let directory = Arc::clone(stack.share(index));
         directory.add_pending();
-        let is_trial = self.trial.is_some();
-        let rest = end
-            - if is_trial {
-                TRIAL_SHARED_NAMES
-            } else {
-                SHARED_NAMES
-            };
+        let rest = end - SHARED_NAMES;
         self.context.queue.push(Task::Names(
             directory,
             descriptor,
@@ -150,41 +112,5 @@ impl Worker<'_> {
             rest..end,
         ));
         rest
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::delete::remover::Tally;
-    use crate::delete::{targets, Arguments, Context};
-    use crate::syscalls::Syscalls;
-
-    #[test]
-    fn trial_is_aborted_when_worker_enters_another_directory() {
-        let scratch = tempfile::tempdir().unwrap();
-        let target = scratch.path().canonicalize().unwrap().join("target");
-        std::fs::create_dir_all(target.join("child")).unwrap();
-        let arguments = Arguments {
-            targets: vec![target.into()],
-            ..Arguments::default()
-        };
-        let context = Context::new(&arguments, 2);
-        let tally = Tally::new(Syscalls::new(false));
-        let Ok(Task::Tree(directory, descriptor)) = targets::open(&arguments, 0, &tally.calls)
-        else {
-            panic!("a target is one task");
-        };
-        let mut worker = Worker::new(&context, &tally, 4);
-        let mut stack = DirStack::new(Arc::clone(&directory), descriptor, 4);
-        worker.trial = Some((directory, context.splitting.start_trial(Instant::now(), 0)));
-        worker.abort_foreign_trial(&stack);
-        assert!(context.splitting.has_running_trial());
-        stack.add_name(c"child");
-        let at = stack.take_name();
-        let child = stack.open_child(at, &tally.calls).unwrap();
-        stack.push(at, child, &tally.calls).unwrap();
-        worker.abort_foreign_trial(&stack);
-        assert!(!context.splitting.has_running_trial());
     }
 }

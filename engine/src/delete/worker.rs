@@ -11,7 +11,6 @@ use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
 use super::deferred_evict::EvictHelper;
-use super::dir_splitting::SplitTrial;
 use super::dir_stack::DirStack;
 use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
@@ -45,7 +44,6 @@ pub struct Worker<'run> {
     pub(super) max_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
-    pub(super) trial: Option<(Arc<SharedDir>, SplitTrial<'run>)>,
 }
 
 pub type Outcome<T> = std::result::Result<T, Cancelled>;
@@ -59,7 +57,6 @@ impl<'run> Worker<'run> {
             max_open,
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES],
             batch: Arc::default(),
-            trial: None,
         }
     }
 
@@ -96,7 +93,6 @@ impl<'run> Worker<'run> {
                     self.evict_inodes(directory, descriptor, &evict)
                 }
             };
-            self.trial = None;
             next = match outcome {
                 Ok(()) => queue.try_pop(),
                 Err(Cancelled) => {
@@ -114,7 +110,6 @@ impl<'run> Worker<'run> {
 
     fn walk(&mut self, mut stack: DirStack) -> Outcome<()> {
         while !stack.levels.is_empty() {
-            self.abort_foreign_trial(&stack);
             self.share_subdirs(&mut stack);
             let top = stack.top();
             if top.pending > 0 {
@@ -253,15 +248,12 @@ impl<'run> Worker<'run> {
             let next = part.end;
             let remover = &mut self.remover;
             let (dirfd, progress) = (stack.descriptor(), evict_helper.progress());
-            let removed = remover.remove_names(dirfd, cwd, batch, part, progress, &mut failures);
+            let outcome = remover.remove_names(dirfd, cwd, batch, part, progress, &mut failures);
             if !failures.is_empty() {
                 self.report_failures(&mut failures, batch, &stack.path(index));
                 stack.mark_incomplete(index);
             }
-            let removed = removed?;
-            if let Some(directory) = stack.shared.get(index) {
-                directory.removed.fetch_add(removed, Relaxed);
-            }
+            outcome?;
             begin = next;
             self.share_subdirs(stack);
             end = self.share_names(stack, batch, begin, end, &mut evict_helper);
@@ -282,12 +274,12 @@ impl<'run> Worker<'run> {
             let part = begin..(begin + REMOVALS_PER_CHECK).min(range.end);
             let remover = &mut self.remover;
             let dirfd = descriptor.as_fd();
-            let removed = remover.remove_names(dirfd, cwd, batch, part, None, &mut failures);
+            let outcome = remover.remove_names(dirfd, cwd, batch, part, None, &mut failures);
             if !failures.is_empty() {
                 self.report_failures(&mut failures, batch, &directory.path());
                 directory.mark_incomplete();
             }
-            directory.removed.fetch_add(removed?, Relaxed);
+            outcome?;
         }
         self.finish_shared_dir(directory, Some(descriptor))
     }
