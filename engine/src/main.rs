@@ -1,5 +1,6 @@
 //! `tui-fs-engine`: counts and deletes directory trees in parallel.
 
+mod capabilities;
 mod delete;
 mod descriptors;
 mod filters;
@@ -18,6 +19,7 @@ tui-fs-engine delete [OPTION...] -- TARGET...    for tui-fs delete; see tui-fs-e
 tui-fs-engine survey [OPTION...] -- ROOT...      counts, for tui-fs; options: --names-only
     --threads N --name GLOB --min-size BYTES --modified-before S --pin DEV:INO --private-group GID
     --parent PID --inodes
+tui-fs-engine capabilities [--json]
 tui-fs-engine --version
 ";
 
@@ -48,6 +50,7 @@ fn dispatch(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
             delete::Arguments::parse(parser).map(delete::run)
         }
         Some(Value(command)) if command == "survey" => survey::main(parser),
+        Some(Value(command)) if command == "capabilities" => capabilities::main(parser),
         Some(argument) => Err(argument.unexpected()),
         None => Err("nothing is asked; see tui-fs-engine --help".into()),
     }

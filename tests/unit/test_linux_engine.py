@@ -1,12 +1,23 @@
 """Finding the native engine beside this program, or on PATH."""
 
+import json
 import os
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.tools import ENGINE, engine_version, find_engine
+from tests.needs import needs_engine
+from tui_fs.linux.tools import (
+    ENGINE,
+    EngineCapabilities,
+    Tool,
+    engine_capabilities,
+    find_engine,
+    find_tool,
+    installed_engine,
+)
+from tui_fs.model.command import MOST_THREADS
 
 
 @pytest.fixture
@@ -57,14 +68,58 @@ def test_relative_directories_are_not_searched(
     assert find_engine() == expected
 
 
+LIMITS = {
+    "max_threads": 1,
+    "auto_threads": 2,
+    "open_directories": 3,
+    "read_bytes": 4,
+    "name_bytes": 5,
+    "min_shared_names": 6,
+}
+FILE_SYSTEMS = [
+    {"names": ["a", "b"], "defers_eviction": True},
+    {"names": ["c"], "defers_eviction": False},
+]
+ANSWER = {
+    "version": "0.1.0",
+    "record_format": 7,
+    "limits": LIMITS,
+    "file_systems": FILE_SYSTEMS,
+}
+
+
+def reporting(answer: object, code: int = 0) -> str:
+    """Return a script that reports this about itself."""
+    return f"[ \"$*\" = 'capabilities --json' ] && echo '{json.dumps(answer)}'; exit {code}"
+
+
+def test_engine_reports_its_version_and_limits(scripts: Path) -> None:
+    path = install(scripts, reporting(ANSWER))
+    expected = EngineCapabilities("0.1.0", 7, 1, 2, 3, 4, 5, 6, frozenset("ab"))
+    assert engine_capabilities(path) == installed_engine() == expected
+    assert find_tool(ENGINE) == Tool(ENGINE, path, "tui-fs-engine 0.1.0")
+
+
 @pytest.mark.parametrize(
-    ("script", "version"),
+    "script",
     [
-        ("echo tui-fs-engine 0.1.0; echo more", "tui-fs-engine 0.1.0"),
-        ("echo tui-fs-engine 0.1.0; exit 1", ""),
-        ("", ""),
+        "",
+        "echo tui-fs-engine 0.1.0",
+        "echo []",
+        reporting(ANSWER, 1),
+        reporting({**ANSWER, "limits": {}}),
+        reporting({**ANSWER, "limits": {**LIMITS, "read_bytes": 0}}),
+        reporting({**ANSWER, "file_systems": [{}]}),
     ],
 )
-def test_an_engine_tells_its_version(tmp_path: Path, script: str, version: str) -> None:
-    assert engine_version(install(tmp_path, script)) == version
-    assert engine_version(str(tmp_path / "missing")) == ""
+def test_program_without_such_a_report_has_no_version(scripts: Path, script: str) -> None:
+    path = install(scripts, script)
+    assert engine_capabilities(path) is None
+    assert find_tool(ENGINE) == Tool(ENGINE, path, "")
+    assert installed_engine() == EngineCapabilities()
+
+
+def test_defaults_are_those_of_this_engine() -> None:
+    needs_engine()
+    assert engine_capabilities(find_engine() or "") == EngineCapabilities()
+    assert EngineCapabilities().max_threads == MOST_THREADS

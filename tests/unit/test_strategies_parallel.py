@@ -15,7 +15,7 @@ from tui_fs.strategies.parallel import Parallel
 TOOLS = {"tui-fs-engine": "/bin/tui-fs-engine"}
 PARALLEL = Parallel()
 COUNTS = (
-    b'{"type":"counts","removed":12,"directories":2,"threads":3,"split":true,'
+    b'{"type":"counts","removed":12,"directories":2,"threads":3,'
     b'"calls":{"unlinkat":[14,2,2000000],"openat2":[1,0,500],"statx":[0,0,0]}}'
 )
 

@@ -1,12 +1,14 @@
 """Finding the command line tools and the native engine, and which build is installed."""
 
+import json
 import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from tui_fs.linux.limits import cause_of, is_limit
 from tui_fs.linux.mounts import mount_of_other_user_on_way, read_mounts
@@ -98,9 +100,16 @@ def version_line(path: str) -> tuple[str, int]:
     Raises:
         Missing: this process may start nothing now, which says nothing about the program.
     """
+    output, code = _output_of(path, "--version")
+    lines = output.splitlines()
+    return (lines[0].strip() if lines else ""), code
+
+
+def _output_of(path: str, *arguments: str) -> tuple[str, int]:
+    """Run a program that only reports; return its output and its exit code, -1 for no answer."""
     try:
         answer = subprocess.run(
-            [path, "--version"],
+            [path, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_VERSION_TIMEOUT_S,
@@ -110,16 +119,24 @@ def version_line(path: str) -> tuple[str, int]:
     except OSError as error:
         if (advice := remedy_for_start(error)) is not None:
             reason = os.strerror(error.errno or 0)
-            sentence = f"{displayable(path)} --version could not be started: {reason}."
-            raise Missing(sentence, advice) from error
+            command = " ".join((displayable(path), *arguments))
+            raise Missing(f"{command} could not be started: {reason}.", advice) from error
         return "", -1  # a program that cannot be executed has no version either
     except subprocess.TimeoutExpired:
         return "", -1  # what does not answer has no version that could be relied on
-    lines = answer.stdout.decode("utf-8", "replace").splitlines()
-    return (lines[0].strip() if lines else ""), answer.returncode
+    return answer.stdout.decode("utf-8", "replace"), answer.returncode
 
 
-__all__ = ["ENGINE", "HOW_TO_GET_THE_ENGINE", "Tool", "find_tool", "why_rejected"]
+__all__ = [
+    "ENGINE",
+    "HOW_TO_GET_THE_ENGINE",
+    "EngineCapabilities",
+    "Tool",
+    "engine_capabilities",
+    "find_tool",
+    "installed_engine",
+    "why_rejected",
+]
 
 HOW_TO_GET_THE_ENGINE = "install cargo 1.77 or later, then reinstall tui-fs with pip"
 
@@ -172,9 +189,9 @@ def _find_tool(name: str, search_path: str) -> Tool | None:
     return None if path is None else Tool(name, path, version_line(path)[0])
 
 
-@lru_cache(maxsize=16)
 def _engine(path: str) -> Tool:
-    return Tool(ENGINE, path, engine_version(path))
+    capabilities = engine_capabilities(path)
+    return Tool(ENGINE, path, "" if capabilities is None else f"{ENGINE} {capabilities.version}")
 
 
 def find_engine() -> str | None:
@@ -196,7 +213,74 @@ def _search(scripts: str, search_path: str) -> Search:
     return find_executable(ENGINE, (scripts, *search_path.split(os.pathsep)))
 
 
-def engine_version(path: str) -> str:
-    """Return what an engine says about itself, ``tui-fs-engine 0.1.0``; empty if nothing."""
-    line, code = version_line(path)
-    return line if code == 0 else ""
+@dataclass(frozen=True, slots=True)
+class EngineCapabilities:
+    """What an engine reports about itself. The defaults are those of this version's engine.
+
+    Attributes:
+        record_format: version of the survey's records (docs/record-format.md).
+        auto_threads: as many threads as processors, but at most so many, unless a number is set.
+        open_directories: descriptors of the directory stacks of all threads together.
+        read_bytes: what one getdents64 reads.
+        name_bytes: names that all threads together have in memory at most.
+        min_shared_names: a directory with fewer names left is not shared among threads.
+        evicts_on: file systems on which a helper thread opens names and evicts their inodes.
+    """
+
+    version: str = "0.1.0"
+    record_format: int = 3
+    max_threads: int = 256
+    auto_threads: int = 8
+    open_directories: int = 2_048
+    read_bytes: int = 256 << 10
+    name_bytes: int = 32 << 20
+    min_shared_names: int = 1_024
+    evicts_on: frozenset[str] = frozenset({"ext2", "ext3", "ext4"})
+
+
+_LIMITS = (
+    *("max_threads", "auto_threads", "open_directories"),
+    *("read_bytes", "name_bytes", "min_shared_names"),
+)
+
+
+def installed_engine() -> EngineCapabilities:
+    """Return the capabilities of the installed engine; without one, those of this version's."""
+    path = find_engine()
+    try:
+        capabilities = None if path is None else engine_capabilities(path)
+    except Missing:  # no process can be started now; whatever needs the engine reports that
+        capabilities = None
+    return capabilities or EngineCapabilities()
+
+
+@lru_cache(maxsize=16)
+def engine_capabilities(path: str) -> EngineCapabilities | None:
+    """Return what an engine reports about itself; None if the answer is not that of an engine.
+
+    Raises:
+        Missing: this process may start nothing now, which says nothing about the engine.
+    """
+    output, code = _output_of(path, "capabilities", "--json")
+    try:
+        return _capabilities(json.loads(output)) if code == 0 else None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _capabilities(answer: Mapping[str, Any]) -> EngineCapabilities:
+    limits = {name: int(answer["limits"][name]) for name in _LIMITS}
+    if min(limits.values()) < 1:
+        raise ValueError("a limit below 1")
+    evicts_on = {
+        str(name)
+        for file_system in answer["file_systems"]
+        if file_system["defers_eviction"]
+        for name in file_system["names"]
+    }
+    return EngineCapabilities(
+        version=str(answer["version"]),
+        record_format=int(answer["record_format"]),
+        evicts_on=frozenset(evicts_on),
+        **limits,
+    )

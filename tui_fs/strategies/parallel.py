@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from tui_fs.linux.limits import processors
-from tui_fs.linux.tools import ENGINE
+from tui_fs.linux.tools import ENGINE, installed_engine
 from tui_fs.model.calls import OTHER_CALLS, CallCount, Removed
 from tui_fs.model.codec import Json
 from tui_fs.model.strategy import Argv, Guarantees, Options, Step, StrategyName
@@ -52,28 +52,20 @@ _CALLS: CallTable = {
 """Each directory is opened in the one above, asked what it is, read to its end, removed and closed;
 a thread makes it its current one before it removes names in it (version 0.1)."""
 
-_READ_BYTES = 256 << 10
-_READS_IN_ONE = 8
-"""It reads 256 KiB of a directory at once, other tools 32 KiB."""
+_USUAL_READ_BYTES = 32 << 10
+"""What other tools read of a directory at once."""
 _DIRENT_BYTES = 24
 """Of an entry in that buffer, without its name (struct linux_dirent64)."""
 _THREADS_WAIT = frozenset({"xfs"})
 """Where threads may wait for each other, for reasons that no survey shows: small trees of equal
 directories gain, others as much or nothing. So the geometric mean of what small trees take and of
 what rm takes is predicted (eight shapes took 0.8 to 1.8 times the former, 0.7 to 1.3 the mean)."""
-_EVICTS = frozenset({"ext2", "ext3", "ext4"})
 _EVICTED_SHARE = 0.8
 """Where another thread opens files before they are removed, and evicts their inodes when it closes
 them; 0.7 to 0.9 of the names that threads share (measured)."""
-_MIN_EVICTED = 1_024
-_MAX_THREADS = 8
-_MAX_OPEN_DIRECTORIES = 2_048
-"""Of all threads together (engine/src/delete/mod.rs)."""
 _ENGINE_BYTES = 2_150 << 10
 _NAME_BYTES = 17
 """Of a name that waits to be removed, without its letters: number of the inode, place, end."""
-_HELD_BYTES = 32 << 20
-"""What all threads hold of names at most (engine/src/delete/worker.rs)."""
 
 
 class Parallel(Strategy):
@@ -150,19 +142,19 @@ class Parallel(Strategy):
 
         A directory that was closed on a long way down is opened again by ``..``.
         """
-        survey, threads = work.survey, threads_of(work.options)
+        survey, threads, engine = work.survey, threads_of(work.options), installed_engine()
         record_bytes = _DIRENT_BYTES + mean_name_bytes(survey)
-        is_large = survey.max_entries_in_directory * record_bytes > _READ_BYTES
+        is_large = survey.max_entries_in_directory * record_bytes > engine.read_bytes
         further = max(0, survey.directory_reads - 2 * survey.totals.directories)
         pace = work.options.pace
         shared = shared_names(survey, threads)
         is_slowed = pace.rate_per_s > 0 or pace.gentle
-        evicts = work.filesystem in _EVICTS and shared > _MIN_EVICTED and not is_slowed
+        evicts = work.filesystem in engine.evicts_on and shared > engine.min_shared_names
         return {
             **super().features(work),
-            FURTHER_READS: further // _READS_IN_ONE if is_large else 0,
-            "closed": max(0, survey.max_depth - _MAX_OPEN_DIRECTORIES // threads),
-            "evicted": _EVICTED_SHARE * shared if evicts else 0,
+            FURTHER_READS: further * _USUAL_READ_BYTES // engine.read_bytes if is_large else 0,
+            "closed": max(0, survey.max_depth - engine.open_directories // threads),
+            "evicted": _EVICTED_SHARE * shared if evicts and not is_slowed else 0,
         }
 
     def unit_costs(self, work: Work, own: UnitCosts, rm: UnitCosts) -> tuple[UnitCosts, float]:
@@ -195,15 +187,16 @@ class Parallel(Strategy):
     def peak_memory_bytes(self, work: Work) -> int:
         """See `Strategy.peak_memory_bytes`."""
         survey, name_bytes = work.survey, mean_name_bytes(work.survey)
+        engine = installed_engine()
         largest = sum(one.entries for one in survey.largest[: threads_of(work.options)])
         names = min(max(largest, survey.max_entries_in_directory), survey.totals.entries)
-        held_bytes = min(names * (_NAME_BYTES + name_bytes), _HELD_BYTES)
-        return int(_ENGINE_BYTES + min(_READ_BYTES, held_bytes) + held_bytes)
+        stored_bytes = min(names * (_NAME_BYTES + name_bytes), engine.name_bytes)
+        return int(_ENGINE_BYTES + min(engine.read_bytes, stored_bytes) + stored_bytes)
 
 
 def threads_of(options: Options) -> int:
     """Return how many threads the engine starts."""
-    return options.pace.threads or min(_MAX_THREADS, processors())
+    return options.pace.threads or min(installed_engine().auto_threads, processors())
 
 
 def shared_names(survey: Survey, threads: int) -> float:

@@ -18,7 +18,7 @@ use super::work_queue::Task;
 use super::worker::{Outcome, Worker};
 
 /// Descriptors of one helper. More were no faster.
-const MAX_EVICT_FDS: usize = 256;
+pub const MAX_EVICT_FDS: usize = 256;
 
 /// Names that the helper opens, or closes, in a row.
 const BATCH_SIZE: usize = 64;

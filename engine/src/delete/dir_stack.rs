@@ -45,7 +45,7 @@ pub struct DirStack {
     /// The highest levels, which are shared with other workers.
     pub shared: Vec<Arc<SharedDir>>,
     device: u64,
-    pub file_system: FileSystem,
+    pub file_system: &'static FileSystem,
     /// The offset (getdents64) of each level that was not read to its end.
     cookies: Vec<(usize, u64)>,
     open: usize,
@@ -93,7 +93,7 @@ impl DirStack {
     ///
     /// The rest is then in the middle, and a worker that gets half of it works in other groups.
     pub fn take_name(&mut self) -> u32 {
-        let has_allocation_groups = self.file_system.has_allocation_groups();
+        let has_allocation_groups = self.file_system.has_allocation_groups;
         let level = self
             .levels
             .last_mut()

@@ -32,13 +32,18 @@ use std::time::{Duration, Instant};
 use rustix::process::{setrlimit, Resource, Rlimit};
 
 pub use arguments::Arguments;
-use concurrency::{Concurrency, Observation, Scaling, SchedCounts};
+pub use concurrency::Scaling;
+use concurrency::{Concurrency, Observation, SchedCounts};
+pub use deferred_evict::MAX_EVICT_FDS;
+pub use file_systems::{FileSystem, KNOWN};
 use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
 use targets::TargetError;
 use throttle::Throttle;
 use work_queue::{Task, WorkQueue};
+pub use work_sharing::SHARED_NAMES;
 use worker::Worker;
+pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES};
 
 use crate::descriptors::{descriptor_limits, grow_descriptor_table};
 use crate::filters::Filters;
@@ -46,8 +51,11 @@ use crate::quoting::{quoted, reason};
 use crate::sys::ignore_broken_leases;
 use crate::syscalls::Syscalls;
 
-/// Same as in the survey. The gain of more threads was not measured.
-const MAX_THREADS: usize = 8;
+/// Threads at most.
+pub const MAX_THREADS: usize = 256;
+
+/// Threads at most if no number is requested. The gain of more was not measured.
+pub const MAX_AUTO_THREADS: usize = 8;
 
 /// The shell's status of a command that SIGINT has killed.
 const EXIT_CANCELLED: u8 = 130;
@@ -64,7 +72,7 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 const STACK_BYTES: usize = 512 << 10;
 
 /// Descriptors of all directory stacks together, if the process may have twice as many.
-const MAX_OPEN_DIRS: u64 = 2_048;
+pub const MAX_OPEN_DIRS: u64 = 2_048;
 
 /// The limit of descriptors also limits the number of workers.
 const MIN_FDS_PER_WORKER: u64 = 8;
@@ -172,7 +180,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
 /// Returns what is known of several workers on the file systems of all targets.
 fn common_scaling(tasks: &[Task]) -> Scaling {
     all_equal(tasks.iter().map(|task| match task {
-        Task::Tree(target, _) => target.target().file_system.scaling_across_dirs(),
+        Task::Tree(target, _) => target.target().file_system.scaling_across_dirs,
         _ => Scaling::Unknown, // a target is one `Tree` task
     }))
 }
@@ -285,11 +293,11 @@ fn run_workers(
 /// Returns the number of workers that these descriptors suffice for. A worker needs some for its
 /// stack, some for the work that it shares, and one for its task.
 fn max_workers(descriptors: u64) -> usize {
-    (descriptors / MIN_FDS_PER_WORKER).clamp(1, 256) as usize
+    (descriptors / MIN_FDS_PER_WORKER).clamp(1, MAX_THREADS as u64) as usize
 }
 
 fn default_workers() -> usize {
-    std::thread::available_parallelism().map_or(1, |number| number.get().min(MAX_THREADS))
+    std::thread::available_parallelism().map_or(1, |number| number.get().min(MAX_AUTO_THREADS))
 }
 
 /// Raises the soft limit of descriptors; returns the number for directory stacks and shared work.

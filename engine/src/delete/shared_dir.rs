@@ -17,7 +17,7 @@ pub struct Target {
     pub name: CString,
     /// Its parent, for the removal of the target; `None` if the target is kept.
     pub parent_fd: Mutex<Option<OwnedFd>>,
-    pub file_system: FileSystem,
+    pub file_system: &'static FileSystem,
 }
 
 impl Target {

@@ -45,7 +45,7 @@ impl Remover<'_> {
     /// process that reads the file would see it shrink.
     fn truncate_in_steps(&mut self, file: BorrowedFd<'_>, before: &Stat) {
         let calls = &self.tally.calls;
-        let is_reliable = FileSystem::of(file, calls).is_ok_and(FileSystem::has_reliable_leases);
+        let is_reliable = FileSystem::of(file, calls).is_ok_and(|known| known.has_reliable_leases);
         let is_nameless = calls
             .fstat(file)
             .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);

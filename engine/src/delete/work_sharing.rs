@@ -11,7 +11,7 @@ use super::work_queue::Task;
 use super::worker::Worker;
 
 /// Names of one directory that one task contains.
-const SHARED_NAMES: usize = 512;
+pub const SHARED_NAMES: usize = 512;
 
 /// Queued parts of a directory per worker. Each of them has a descriptor.
 const MAX_QUEUED_PER_WORKER: usize = 2;
@@ -86,14 +86,14 @@ impl Worker<'_> {
         if shared == 0 && !self.context.queue.has_idle_worker() {
             return end;
         }
-        if stack.file_system.benefits_from_deferred_evict() {
+        if stack.file_system.benefits_from_deferred_evict {
             if shared == 0 && self.remover.is_unrestricted() {
                 self.request_evict_helper(stack, batch, begin, evict_helper);
             }
             return end;
         }
         let queued = self.context.queue.queued_tasks();
-        if !stack.file_system.scales_within_dir()
+        if !stack.file_system.scales_within_dir
             || shared >= 2 * (workers - 1)
             || queued >= MAX_QUEUED_PER_WORKER * workers
         {

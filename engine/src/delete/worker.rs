@@ -20,11 +20,11 @@ use super::Context;
 use crate::syscalls::Syscalls;
 
 /// Buffer of getdents64, large enough that the number of calls does not matter.
-const BUFFER_BYTES: usize = 256 << 10;
+pub const BUFFER_BYTES: usize = 256 << 10;
 
 /// Names that all workers have read and not removed yet. A larger directory (half a million names of
 /// ten letters) is read and removed in parts. The allocator needs up to twice as much.
-const MAX_NAME_BYTES: usize = 16 << 20;
+pub const MAX_NAME_BYTES: usize = 16 << 20;
 
 /// A worker reads names of this size in any case.
 const MIN_BATCH_BYTES: usize = 512 << 10;
@@ -230,7 +230,7 @@ impl<'run> Worker<'run> {
                 }
             }
         }
-        if !stack.file_system.is_in_memory() {
+        if !stack.file_system.is_in_memory {
             batch.sort();
         }
         Ok(cookie)

@@ -7,7 +7,7 @@ use lexopt::prelude::*;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 
-const MAX_THREADS: usize = 64;
+pub const MAX_THREADS: usize = 64;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Args {

@@ -36,18 +36,20 @@ use rustix::io::Errno;
 use rustix::process::{geteuid, getppid, Pid, Signal};
 
 use self::args::Args;
+pub use self::args::MAX_THREADS;
 use self::context::{Context, Limits, Root};
 use self::dir_reader::User;
 use self::output::Output;
 use self::pool::Pool;
 use self::records::Batch;
+pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::Walker;
 use crate::descriptors::descriptor_limits;
 use crate::identity::DevIno;
 use crate::quoting::reason;
 
-/// More threads were not faster.
-const MAX_THREADS: usize = 8;
+/// Threads at most if no number is requested. More were not faster.
+const MAX_AUTO_THREADS: usize = 8;
 
 /// Small, because nothing is recursive.
 const STACK_BYTES: usize = 256 << 10;
@@ -100,7 +102,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
     let available = available_fds(roots.len());
     let wanted = args.threads.unwrap_or_else(|| {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        processors.min(MAX_THREADS)
+        processors.min(MAX_AUTO_THREADS)
     });
     let walkers = wanted.min(available / (WORK_FDS_PER_WALKER + 2)).max(1);
     limits.max_open = (available / walkers)

@@ -22,7 +22,7 @@ fn open_descriptor() -> OwnedFd {
     File::open("/").unwrap().into()
 }
 
-fn new_stack(file_system: FileSystem) -> DirStack {
+fn new_stack(file_system: &'static FileSystem) -> DirStack {
     let target = Target {
         path: b"target".to_vec(),
         name: CString::default(),
@@ -74,7 +74,7 @@ proptest! {
         has_allocation_groups: bool,
         script in proptest::collection::vec((0u8..4, 0u8..6), 0..300),
     ) {
-        let file_system = if has_allocation_groups { FileSystem::XFS } else { FileSystem::EXT };
+        let file_system = FileSystem::named(if has_allocation_groups { "xfs" } else { "ext4" });
         let mut stack = new_stack(file_system);
         let (mut created, mut done) = (Vec::new(), Vec::new());
         let mut expected: Vec<Expected> = vec![("target".into(), VecDeque::new())];

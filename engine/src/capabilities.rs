@@ -1,0 +1,56 @@
+//! `tui-fs-engine capabilities`: the version, the limits and the file systems, for tui-fs.
+
+use std::process::ExitCode;
+
+use lexopt::prelude::*;
+
+use crate::delete::{self, FileSystem, Scaling};
+use crate::survey;
+
+/// Prints one JSON object. `--json` is the only format.
+pub fn main(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("json") => (),
+            argument => return Err(argument.unexpected()),
+        }
+    }
+    let limits: Vec<String> = [
+        ("max_threads", delete::MAX_THREADS as u64),
+        ("auto_threads", delete::MAX_AUTO_THREADS as u64),
+        ("survey_threads", survey::MAX_THREADS as u64),
+        ("open_directories", delete::MAX_OPEN_DIRS),
+        ("evict_descriptors", delete::MAX_EVICT_FDS as u64),
+        ("read_bytes", delete::BUFFER_BYTES as u64),
+        // The allocator needs up to twice as much as the names.
+        ("name_bytes", 2 * delete::MAX_NAME_BYTES as u64),
+        ("min_shared_names", 2 * delete::SHARED_NAMES as u64),
+    ]
+    .iter()
+    .map(|(name, limit)| format!("\"{name}\":{limit}"))
+    .collect();
+    let file_systems: Vec<String> = delete::KNOWN.iter().map(file_system_json).collect();
+    println!(
+        "{{\"version\":\"{}\",\"record_format\":{},\"max_depth\":null,\"limits\":{{{}}},\
+         \"file_systems\":[{}]}}",
+        env!("CARGO_PKG_VERSION"),
+        survey::RECORD_FORMAT,
+        limits.join(","),
+        file_systems.join(",")
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn file_system_json(known: &FileSystem) -> String {
+    let across = match known.scaling_across_dirs {
+        Scaling::Faster => "\"faster\"",
+        Scaling::Slower => "\"slower\"",
+        Scaling::Unknown => "null",
+    };
+    let names = known.names.join("\",\"");
+    format!(
+        "{{\"names\":[\"{names}\"],\"threads_across_directories\":{across},\
+         \"threads_within_directory\":{},\"defers_eviction\":{}}}",
+        known.scales_within_dir, known.benefits_from_deferred_evict
+    )
+}
