@@ -4,10 +4,12 @@ import gzip
 import io
 import os
 import select
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,6 +152,34 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
     # It is read; sizes are whole blocks
     assert told.path == "/srv/data"
     assert told.totals == Totals(1, 2, 0, 0, 1000, 1024)
+
+
+SPELLED_NAMES = {
+    b"\xff\xc3\xa9": b"\xff\xc3\xa9",
+    rb"\udcff\udCc3\udca9": b"\xff\xc3\xa9",
+    rb"\u00e9": "é".encode(),
+    rb"\ud83d\ude00": "😀".encode(),
+    rb"half \ud800x": b"half ?x",
+    rb"half \ud800\u0041": b"half ?A",
+    rb"half \udfff": b"half ?",
+    rb"\\udcff\"[,]": rb'\udcff"[,]',
+}
+
+
+@pytest.mark.parametrize("backend", ("yajl2_c", "python"))
+@pytest.mark.parametrize("spelled", SPELLED_NAMES)
+def test_a_name_of_any_bytes_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: bytes, backend: str
+) -> None:
+    if backend == "python":
+        monkeypatch.setitem(sys.modules, "ijson.backends.yajl2_c", None)
+        monkeypatch.delattr("ijson.backends.yajl2_c", raising=False)
+    path = written(tmp_path, b'[1,2,{},[{"name":"/t"},[{"name":"%s"}]]]' % spelled)
+    survey = ImportedSurvey(path)
+    last(survey)
+    assert [os.fsencode(child.name) for child in listing(survey, "/t").children] == [
+        SPELLED_NAMES[spelled]
+    ]
 
 
 def test_the_top_directory_may_be_the_root(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.import_files import last, listing, tree_file, written
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import EntryKind, Totals
-from tui_fs.survey import ncdu_format
+from tui_fs.survey import imported
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.listing import OTHERS_LISTED
 
@@ -94,7 +94,7 @@ def test_small_reads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tree_file(tmp_path, *entries, [{"name": "d"}, *entries], *entries)
     whole = ImportedSurvey(path)
     expected = last(whole).totals
-    monkeypatch.setattr(ncdu_format, "_CHUNK_BYTES", 7)
+    monkeypatch.setattr(imported, "_CHUNK_BYTES", 7)
     survey = ImportedSurvey(path)
     assert last(survey).totals == expected
     assert survey.names("/top") == whole.names("/top")

@@ -127,7 +127,7 @@ def test_only_files_are_large() -> None:
 
 def test_what_was_told_is_forgotten_but_for_flags_and_matches() -> None:
     tally = tallied([(b"-x", status_of(size=5, blocks=8, links=2)), (b"y" * 30, status_of(size=7))])
-    tally.restart()
+    tally.take_record()
     tally.add([b"z"], [status_of(size=1, modified_s=5)], None)
     assert (tally.files, tally.apparent, tally.allocated, tally.links) == (1, 1, 0, [])
     assert (tally.oldest, tally.newest, tally.name_bytes) == (5, 5, 1)

@@ -1,163 +1,74 @@
-"""A survey read from a file in ncdu's export format.
+"""Read a survey from a file in ncdu's export format: https://dev.yorhel.nl/ncdu/jsonfmt
 
-What the file names is never looked at on this machine. Only directories are kept; what is in
-one of them is read from the file again when it is asked for.
+The file may come from anywhere and be of any size and depth. ijson parses it piece by piece. Only
+directories are kept, each with the offsets between which the file describes it. The entries of a
+directory are read from the file again when it is listed. No path that the file names is opened.
 """
 
+import codecs
+import gzip
+import io
 import math
 import os
+import re
 import stat
 import time
+import zlib
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import islice
+from typing import Any, NamedTuple, NoReturn
 
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
-from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.survey import Child, EntryKind, Survey, Totals
 from tui_fs.survey.aggregator import ROWS_LIMIT, Aggregator
 from tui_fs.survey.findings.base import Evidence
 from tui_fs.survey.listing import OTHERS_LISTED, Names
-from tui_fs.survey.ncdu_format import Closed, Entries, Item, NcduFile, Opened
 from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.table import NO_ROW
 from tui_fs.survey.tally import DirectoryTally
 
-LARGEST_NUMBER = (1 << 63) - 1
-"""No file is larger (loff_t); a sum of sizes beyond it is no sum of sizes on one machine."""
+BACKEND = "ncdu-import"
 
-NAME_BYTES = 4_096
+MAX_ENTRY_BYTES = 64 << 10
+"""A name is at most 255 bytes long, the path of the top directory a few thousand."""
+
+MAX_NAME_BYTES = 4_096
 """Linux has 255 at most; other systems have more."""
 
-_UNKNOWN_LINKS = (1 << 31) - 1
-"""Of a hard link of whose names the file does not tell how many there are (ncdu before 1.16)."""
+MAX_SIZE = (1 << 63) - 1
+"""No file is larger (loff_t), and so is no sum of sizes on one machine."""
 
 BLOCK_BYTES = 512
 """The unit of st_blocks; a dsize that is no multiple of it is rounded up."""
+
+_CHUNK_BYTES = 128 << 10
+_REPORTED_ENTRIES = 4_096
+_OTHER_FILE_SYSTEM = ("otherfs", "othfs", "kernfs")
+"""Values of `excluded` for a mount point."""
+
+_UNKNOWN_LINKS = (1 << 31) - 1
+"""The link count of a hard link of which the file says no count (ncdu before 1.16)."""
 
 _TYPE_BITS = 0o170000
 """S_IFMT of inode(7); stat.S_IFMT raises OverflowError for numbers beyond 32 bits."""
 
 _KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 
-
-def root_name_of(item: Item, shown: str) -> bytes:
-    """Return the absolute path of the top directory; a relative one is put below /."""
-    name = _text_bytes(item.get("name"))
-    if not name or b"\0" in name:
-        raise BadInput(f"{shown} is damaged: its top directory has no name.", "Export it anew.")
-    return os.path.normpath(b"/" + name.lstrip(b"/"))
-
-
-def name_of(item: Item) -> bytes:
-    """Return the name; BadInput if no file can be called so."""
-    name = _text_bytes(item.get("name"))
-    is_wrong = b"/" in name or b"\0" in name or name in (b"", b".", b"..")
-    if is_wrong or len(name) > NAME_BYTES:
-        wrong = f"{displayable(name[:100])} is not a valid name" if name else "an entry has no name"
-        raise BadInput(f"The imported file is damaged: {wrong}.", "Export it anew.")
-    return name
-
-
-def _text_bytes(text: object) -> bytes:
-    if not isinstance(text, str):
-        return b""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a character, which JSON can spell
-        return text.encode("utf-8", "replace")
-
-
-def number_of(value: object, otherwise: int = 0) -> int:
-    """Return a number from 0 to what 63 bits hold; `otherwise` if it is none."""
-    if type(value) is int:
-        if 0 <= value <= LARGEST_NUMBER:
-            return value
-        return 0 if value < 0 else LARGEST_NUMBER
-    if type(value) is float and math.isfinite(value):
-        return min(max(int(value), 0), LARGEST_NUMBER)
-    return otherwise
-
-
-def apparent_of(item: Item) -> int:
-    """Return the apparent size; BadInput if it is no size."""
-    return _size_of(item, "asize")
-
-
-def blocks_of(item: Item) -> int:
-    """Return the allocated size in blocks of `BLOCK_BYTES`; BadInput if it is no size."""
-    return -(-_size_of(item, "dsize") // BLOCK_BYTES)
-
-
-def _size_of(item: Item, field: str) -> int:
-    """Return a size, 0 if it is missing: any other value would make a sum that is not true."""
-    size = item.get(field, 0)
-    is_finite = type(size) is int or (type(size) is float and math.isfinite(size))
-    if is_finite and 0 <= size <= LARGEST_NUMBER:
-        return int(size)
-    name = displayable(_text_bytes(item.get("name"))[:100])
-    raise BadInput(
-        f"The imported file is damaged: the {field} of {name} is not a size in bytes.",
-        "Export it anew.",
-    )
-
-
-def mode_of(item: Item) -> int:
-    """Return the type of an entry that is no directory, as far as the file tells it."""
-    kind = number_of(item.get("mode")) & _TYPE_BITS
-    if kind in _KINDS:
-        return kind
-    is_seen = not item.get("excluded") and item.get("read_error") is not True
-    is_plain = kind == 0 and item.get("notreg") is not True
-    return stat.S_IFREG if is_seen and is_plain else stat.S_IFIFO
-
-
-def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
-    """Return what stat would have said where this was exported."""
-    links, inode = 1, number_of(item.get("ino"))
-    if inode and mode != stat.S_IFDIR:
-        links = max(1, number_of(item.get("nlink")))
-        if links == 1 and item.get("hlnkc") is True:
-            links = _UNKNOWN_LINKS
-    modified_s = number_of(item.get("mtime"))
-    return os.stat_result(
-        (mode, inode, device, links, owner, 0, apparent_of(item), 0, modified_s, 0),
-        {"st_blocks": blocks_of(item)},
-    )
-
-
-def child_of(item: Item) -> Child:
-    """Return an entry that is no directory as it is listed."""
-    kind = _KINDS.get(mode_of(item), EntryKind.OTHER)
-    modified_s = number_of(item.get("mtime")) or None
-    return Child(
-        PathStr(os.fsdecode(name_of(item))),
-        kind,
-        Totals(
-            files=int(kind is EntryKind.FILE),
-            symlinks=int(kind is EntryKind.SYMLINK),
-            other=int(kind is EntryKind.OTHER),
-            apparent_bytes=apparent_of(item),
-            allocated_bytes=blocks_of(item) * BLOCK_BYTES,
-        ),
-        True,
-        oldest_s=modified_s,
-        newest_s=modified_s,
-    )
-
-
-BACKEND = "ncdu-import"
-
-_TOLD_AT_ONCE = 4_096
-_FILE_SYSTEMS = ("otherfs", "othfs", "kernfs")
+Item = dict[str, Any]
+"""The known fields of an entry, of any type."""
 
 
 @dataclass(slots=True)
 class _Directory:
-    """A directory whose end has not been read yet; what of it has not been told."""
+    """A directory whose end has not been read, with the entries that are not reported yet."""
 
     number: int
     device: int
@@ -169,14 +80,14 @@ class _Directory:
 
 
 class ImportedSurvey:
-    """One survey by a file.
+    """A survey read from a file.
 
     Args:
         path: of the file.
         interval_s: time between the intermediate results of `run`.
 
     Raises:
-        BadInput: the file cannot be read, or is of another kind.
+        BadInput: the file cannot be read, or has another format.
     """
 
     def __init__(
@@ -187,12 +98,12 @@ class ImportedSurvey:
     ) -> None:
         self.collector = Aggregator(filtered=False)
         self._file = NcduFile(path)
-        self._telling = ProgressTimer(interval_s, clock)
+        self._timer = ProgressTimer(interval_s, clock)
         self._starts, self._ends = array("Q"), array("Q")
         self._stack: list[_Directory] = []
-        self._untold: dict[int, _Directory] = {}
-        self._untold_entries = 0
-        self._forget()
+        self._unreported: dict[int, _Directory] = {}
+        self._unreported_entries = 0
+        self._clear_batch()
         self._directories = self._excluded = 0
         self._apparent = self._allocated = 0
         self._mounts: list[int] = []
@@ -200,44 +111,26 @@ class ImportedSurvey:
 
     def flush_progress(self) -> None:
         """Let `run` yield without waiting for the next interval."""
-        self._telling.at_once()
+        self._timer.at_once()
 
     def run(self, questions: tuple[int, Callable[[], None]] | None = None) -> Iterator[Survey]:
-        """Yield the counts so far every `interval_s`, and at the end the complete ones.
+        """Yield the counts so far every `interval_s`, and the complete ones at the end.
 
         Args:
-            questions: a descriptor to watch meanwhile, and what to do when it can be read.
+            questions: a descriptor to poll while reading, and a function that is called when it
+                can be read.
 
         Raises:
-            BadInput: the file is damaged, or not what it should be.
+            BadInput: the file is damaged.
         """
-        reader = self._file.entries()
-        for event in reader.events():
-            match event:
-                case Opened(offset, item):
-                    self._open(offset, item)
-                case Entries(items):
-                    self._add(items)
-                case Closed(offset):
-                    self._close(offset)
-            if self._untold_entries < _TOLD_AT_ONCE:
-                continue
-            self._tell()
-            if questions is not None and is_readable(questions[0], 0):
-                questions[1]()
-            if self._telling.until_due_s() <= 0:
-                with self._telling.turn():
-                    yield self._result(finished=False)
-        reader.read_end()
-        self._tell()
+        with self._file.reader() as reader:
+            yield from self._read(reader, questions)
+        self._report()
         self.collector.free_numbers()
         yield self._result(finished=True)
 
     def names(self, path: str) -> Names:
-        """Return what the file says is in a directory, until `OTHERS_LISTED` are found.
-
-        Subdirectories are left out; the collector's table has them.
-        """
+        """Return the entries of a directory other than directories, at most `OTHERS_LISTED`."""
         table = self.collector.table
         row = table.find(path)
         if row == NO_ROW or row >= len(self._starts):
@@ -246,21 +139,52 @@ class ImportedSurvey:
         ends = {self._starts[child]: self._ends[child] for child in known}
         others: list[Child] = []
         try:
-            reader = self._file.entries_from(self._starts[row])
-            events = reader.events()
-            next(events)
-            for event in events:
-                if isinstance(event, Entries):
-                    others += map(child_of, event.items)
-                elif isinstance(event, Closed) or not ends.get(event.offset):
-                    break  # at its end, or where nothing has been read yet
+            with self._file.reader(self._starts[row]) as reader:
+                for kind, item in islice(reader.values(), 2, None):  # after its bracket and itself
+                    if kind == "end_map":
+                        others.append(child_of(item))
+                    elif kind == "start_array" and (end := ends.get(reader.offset - 1)):
+                        reader.skip_array(end)
+                    else:
+                        break  # at its end, or where nothing has been read yet
+                    if len(others) == OTHERS_LISTED:
+                        break
                 else:
-                    reader.skip_directory(ends[event.offset])
-                if len(others) >= OTHERS_LISTED:
-                    break
+                    reader.fail()
         except TuiFsError:
             return Names((), tuple(others), f"{self._file.shown} has changed since it was read.")
-        return Names((), tuple(others[:OTHERS_LISTED]))
+        return Names((), tuple(others))
+
+    def _read(
+        self, reader: "NcduReader", questions: tuple[int, Callable[[], None]] | None
+    ) -> Iterator[Survey]:
+        """Read the file to its end; yield the intermediate results."""
+        reader.read_header()
+        opening: int | None = reader.offset - 1
+        for kind, item in reader.values():
+            if kind == "end_map":
+                if opening is None:
+                    self._add(item)
+                else:
+                    self._open(opening, item)
+                    opening = None
+            elif opening is None and kind == "start_array":
+                opening = reader.offset - 1
+            elif opening is None and kind == "end_array":
+                self._close(reader.offset)
+                if not self._stack:
+                    break
+            else:
+                reader.fail()
+            if self._unreported_entries < _REPORTED_ENTRIES:
+                continue
+            self._report()
+            if questions is not None and is_readable(questions[0], 0):
+                questions[1]()
+            if self._timer.until_due_s() <= 0:
+                with self._timer.turn():
+                    yield self._result(finished=False)
+        reader.read_end()
 
     def _open(self, offset: int, item: Item) -> None:
         above = self._stack[-1] if self._stack else None
@@ -287,7 +211,7 @@ class ImportedSurvey:
             above.names.append(name)
             above.statuses.append(status_of(stat.S_IFDIR, item, device, owner))
             above.pending += not flags & DirectoryFlag.ELSEWHERE
-            self._untold[above.number] = above
+            self._unreported[above.number] = above
         self._pieces.append(
             tuple(
                 DirRecord(
@@ -301,43 +225,38 @@ class ImportedSurvey:
                 )
             )
         )
-        self._untold_entries += 1
+        self._unreported_entries += 1
         self._stack.append(directory)
 
-    def _add(self, items: list[Item]) -> None:
+    def _add(self, item: Item) -> None:
         directory = self._stack[-1]
-        for item in items:
-            name = name_of(item)
-            mode = mode_of(item)
-            status = status_of(
-                mode,
-                item,
-                number_of(item.get("dev"), directory.device),
-                number_of(item.get("uid"), directory.owner),
-            )
-            directory.names.append(name)
-            directory.statuses.append(status)
-            self._apparent += status.st_size
-            self._allocated += status.st_blocks * BLOCK_BYTES
-            if item.get("read_error") is True:
-                directory.flags |= DirectoryFlag.UNREADABLE
-            if item.get("excluded"):
-                self._note_excluded(item, NO_ROW)
-        self._count_bytes(0, 0)
-        self._untold[directory.number] = directory
-        self._untold_entries += len(items)
+        directory.names.append(name_of(item))
+        status = status_of(
+            mode_of(item),
+            item,
+            number_of(item.get("dev"), directory.device),
+            number_of(item.get("uid"), directory.owner),
+        )
+        directory.statuses.append(status)
+        self._count_bytes(status.st_size, status.st_blocks * BLOCK_BYTES)
+        if item.get("read_error") is True:
+            directory.flags |= DirectoryFlag.UNREADABLE
+        if item.get("excluded"):
+            self._note_excluded(item, NO_ROW)
+        self._unreported[directory.number] = directory
+        self._unreported_entries += 1
 
     def _close(self, offset: int) -> None:
         directory = self._stack.pop()
         if directory.number < ROWS_LIMIT:
             self._ends[directory.number] = offset
         directory.pending -= 1
-        self._tell_directory(directory)
-        self._untold.pop(directory.number, None)
+        self._report_directory(directory)
+        self._unreported.pop(directory.number, None)
 
     def _note_excluded(self, item: Item, row: int) -> None:
-        """Remember what the export left out; what is on another file system by its place."""
-        if item["excluded"] in _FILE_SYSTEMS and row != NO_ROW:
+        """Remember what the export left out; a mount point by its row."""
+        if item["excluded"] in _OTHER_FILE_SYSTEM and row != NO_ROW:
             self._mounts.append(row)
         else:
             self._excluded += 1
@@ -345,69 +264,48 @@ class ImportedSurvey:
     def _count_bytes(self, apparent: int, allocated: int) -> None:
         self._apparent += apparent
         self._allocated += allocated
-        if max(self._apparent, self._allocated) > LARGEST_NUMBER:
+        if max(self._apparent, self._allocated) > MAX_SIZE:
             raise BadInput(
                 f"{self._file.shown} is damaged: its sizes add up to more than can be stored.",
                 "Export it anew.",
             )
 
-    def _tell_directory(self, directory: _Directory) -> None:
-        """Add to the next batch what is new of a directory."""
+    def _report_directory(self, directory: _Directory) -> None:
+        """Add the new entries of a directory to the next batch."""
         tally = DirectoryTally(directory.number, directory.owner)
         if directory.names:
             tally.add(directory.names, directory.statuses, None)
             directory.names, directory.statuses = [], []
-        self._pieces.append(
-            tuple(
-                DirRecord(
-                    directory.number,
-                    NO_PARENT,
-                    b"",
-                    tally.subdirectories,
-                    tally.files,
-                    tally.symlinks,
-                    tally.other,
-                    tally.apparent,
-                    tally.allocated,
-                    oldest_s=tally.oldest,
-                    newest_s=tally.newest,
-                    name_bytes=tally.name_bytes,
-                    record_bytes=tally.record_bytes,
-                    longest_name=tally.longest,
-                    pending=directory.pending,
-                    flags=directory.flags | tally.flags,
-                )
-            )
-        )
-        directory.pending = 0
         self._links += map(tuple, tally.links)
         self._big_files += map(tuple, tally.big_files)
+        record = tally.take_record(pending=directory.pending, flags=directory.flags)
+        self._pieces.append(tuple(record))
+        directory.pending = 0
 
-    def _tell(self) -> None:
-        """Have everything counted that has been read."""
-        for directory in self._untold.values():
-            self._tell_directory(directory)
-        self._untold.clear()
+    def _report(self) -> None:
+        """Have the aggregator count everything that has been read."""
+        for directory in self._unreported.values():
+            self._report_directory(directory)
+        self._unreported.clear()
         self.collector.take(Batch(self._pieces, self._links, self._big_files, (0, 0, 0, 0, 0), 0))
-        self._untold_entries = 0
-        self._forget()
+        self._unreported_entries = 0
+        self._clear_batch()
 
-    def _forget(self) -> None:
+    def _clear_batch(self) -> None:
         self._pieces: list[tuple[object, ...]] = []
         self._links: list[tuple[object, ...]] = []
         self._big_files: list[tuple[object, ...]] = []
 
     def _result(self, finished: bool) -> Survey:
-        counted = self.collector
-        rows = [row for row in self._mounts[:100] if row < len(counted.table)]
+        table = self.collector.table
         evidence = Evidence(
-            counted,
+            self.collector,
             PathStr(os.fsdecode(self._root)),
-            [counted.table.path(row) for row in rows],
+            [table.path(row) for row in self._mounts[:100] if row < len(table)],
             is_finished=finished,
             excluded_names=self._excluded,
         )
-        survey = survey_of(evidence, self._telling.elapsed_s)
+        survey = survey_of(evidence, self._timer.elapsed_s)
         is_complete = survey.complete and not self._excluded
         return replace(survey, complete=is_complete, backend=BACKEND)
 
@@ -416,9 +314,399 @@ def root_of(path: str) -> PathStr:
     """Return the top directory that a file in ncdu's format names.
 
     Raises:
-        BadInput: the file cannot be read, or is of another kind.
+        BadInput: the file cannot be read, or has another format.
     """
     file = NcduFile(path)
-    opened = next(file.entries().events())
-    assert isinstance(opened, Opened)  # the header ends where a directory begins
-    return PathStr(os.fsdecode(root_name_of(opened.item, file.shown)))
+    with file.reader() as reader:
+        reader.read_header()
+        kind, item = next(reader.values(), ("", {}))
+        if kind != "end_map":
+            reader.fail()
+    return PathStr(os.fsdecode(root_name_of(item, file.shown)))
+
+
+def root_name_of(item: Item, shown: str) -> bytes:
+    """Return the absolute path of the top directory; a relative one is put below /."""
+    name = _text_bytes(item.get("name"))
+    if not name or b"\0" in name:
+        raise BadInput(f"{shown} is damaged: its top directory has no name.", "Export it anew.")
+    return os.path.normpath(b"/" + name.lstrip(b"/"))
+
+
+def name_of(item: Item) -> bytes:
+    """Return the name; BadInput if no file can have it."""
+    name = _text_bytes(item.get("name"))
+    is_wrong = b"/" in name or b"\0" in name or name in (b"", b".", b"..")
+    if is_wrong or len(name) > MAX_NAME_BYTES:
+        wrong = f"{displayable(name[:100])} is not a valid name" if name else "an entry has no name"
+        raise BadInput(f"The imported file is damaged: {wrong}.", "Export it anew.")
+    return name
+
+
+def number_of(value: object, default: int = 0) -> int:
+    """Return a number from 0 to what 63 bits hold; `default` if it is none."""
+    if type(value) is int:
+        return min(max(value, 0), MAX_SIZE)
+    if type(value) is float and math.isfinite(value):
+        return min(max(int(value), 0), MAX_SIZE)
+    return default
+
+
+def apparent_of(item: Item) -> int:
+    """Return the apparent size; BadInput if it is no size."""
+    return _size_of(item, "asize")
+
+
+def blocks_of(item: Item) -> int:
+    """Return the allocated size in blocks of `BLOCK_BYTES`; BadInput if it is no size."""
+    return -(-_size_of(item, "dsize") // BLOCK_BYTES)
+
+
+def _size_of(item: Item, field: str) -> int:
+    """Return a size, 0 if it is missing: any other value would make the sums wrong."""
+    size = item.get(field, 0)
+    is_finite = type(size) is int or (type(size) is float and math.isfinite(size))
+    if is_finite and 0 <= size <= MAX_SIZE:
+        return int(size)
+    name = displayable(_text_bytes(item.get("name"))[:100])
+    raise BadInput(
+        f"The imported file is damaged: the {field} of {name} is not a size in bytes.",
+        "Export it anew.",
+    )
+
+
+def mode_of(item: Item) -> int:
+    """Return the type of an entry that is no directory, as far as the file has it."""
+    kind = number_of(item.get("mode")) & _TYPE_BITS
+    if kind in _KINDS:
+        return kind
+    is_known = not item.get("excluded") and item.get("read_error") is not True
+    is_plain = kind == 0 and item.get("notreg") is not True
+    return stat.S_IFREG if is_known and is_plain else stat.S_IFIFO
+
+
+def status_of(mode: int, item: Item, device: int, owner: int) -> os.stat_result:
+    """Return the result of stat on the machine of the export."""
+    links, inode = 1, number_of(item.get("ino"))
+    if inode and mode != stat.S_IFDIR:
+        links = max(1, number_of(item.get("nlink")))
+        if links == 1 and item.get("hlnkc") is True:
+            links = _UNKNOWN_LINKS
+    modified_s = number_of(item.get("mtime"))
+    return os.stat_result(
+        (mode, inode, device, links, owner, 0, apparent_of(item), 0, modified_s, 0),
+        {"st_blocks": blocks_of(item)},
+    )
+
+
+def child_of(item: Item) -> Child:
+    """Return the row of an entry that is no directory."""
+    kind = _KINDS.get(mode_of(item), EntryKind.OTHER)
+    modified_s = number_of(item.get("mtime")) or None
+    return Child(
+        PathStr(os.fsdecode(name_of(item))),
+        kind,
+        Totals(
+            files=int(kind is EntryKind.FILE),
+            symlinks=int(kind is EntryKind.SYMLINK),
+            other=int(kind is EntryKind.OTHER),
+            apparent_bytes=apparent_of(item),
+            allocated_bytes=blocks_of(item) * BLOCK_BYTES,
+        ),
+        True,
+        oldest_s=modified_s,
+        newest_s=modified_s,
+    )
+
+
+class _UnsupportedFormat(NamedTuple):
+    """A format of exports that is refused.
+
+    Attributes:
+        magic: how it begins.
+        description: of the sentence "FILE is …".
+        convert: the command that makes NEW.json of it; ``{}`` is the file.
+    """
+
+    magic: bytes
+    description: str
+    convert: str
+
+
+_UNSUPPORTED_FORMATS = (
+    _UnsupportedFormat(b"\xbfncduEX1", "in ncdu's binary format", "ncdu -f {} -o NEW.json"),
+    _UnsupportedFormat(b"\x28\xb5\x2f\xfd", "compressed by zstd", "zstd -d -o NEW.json {}"),
+    _UnsupportedFormat(b"\xfd7zXZ\0", "compressed by xz", "xz -dc {} > NEW.json"),
+    _UnsupportedFormat(b"BZh", "compressed by bzip2", "bzip2 -dc {} > NEW.json"),
+    _UnsupportedFormat(b"\x04\x22\x4d\x18", "compressed by lz4", "lz4 -dc {} > NEW.json"),
+    _UnsupportedFormat(b"PK\x03\x04", "a zip archive", "unzip -p {} > NEW.json"),
+    _UnsupportedFormat(b"\xff\xfe", "in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > NEW.json"),
+    _UnsupportedFormat(b"\xfe\xff", "in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > NEW.json"),
+    _UnsupportedFormat(
+        b"\xef\xbb\xbf", "preceded by a byte order mark", "tail -c +4 {} > NEW.json"
+    ),
+)
+_MAGIC_BYTES = max(len(unsupported.magic) for unsupported in _UNSUPPORTED_FORMATS)
+_GZIP_MAGIC = b"\x1f\x8b"
+_READ_ERRORS = (OSError, EOFError, zlib.error)
+
+
+class NcduFile:
+    """A file in ncdu's format, possibly compressed by gzip, open for reading.
+
+    Attributes:
+        shown: the file's name, safe to show.
+
+    Raises:
+        BadInput: it cannot be read, or begins like another format.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.shown = displayable(path)
+        self._descriptor = -1
+        try:
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+            self._descriptor = os.open(path, flags)
+            status = os.fstat(self._descriptor)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise BadInput(f"{self.shown} cannot be read: {reason}.") from error
+        except ValueError as error:
+            raise BadInput(f"{self.shown} is not a path.") from error
+        if stat.S_ISDIR(status.st_mode):
+            raise BadInput(
+                f"{self.shown} is a directory, not a file in ncdu's format.",
+                f"To count it: tui-fs survey {shell_quoted((path,))}",
+            )
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(
+                f"{self.shown} is not a regular file.", "Write the export to a file first."
+            )
+        magic = os.pread(self._descriptor, _MAGIC_BYTES, 0)
+        self._is_compressed = magic.startswith(_GZIP_MAGIC)
+        if not magic:
+            raise BadInput(
+                f"{self.shown} is empty.",
+                f"Export it anew: ncdu -o {shell_quoted((path,))} DIRECTORY",
+            )
+        for unsupported in _UNSUPPORTED_FORMATS:
+            if magic.startswith(unsupported.magic):
+                raise BadInput(
+                    f"{self.shown} is {unsupported.description}, which is not read.",
+                    f"Convert it: {unsupported.convert.format(shell_quoted((path,)))}",
+                )
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    @contextmanager
+    def reader(self, offset: int = 0) -> Iterator["NcduReader"]:
+        """Read from `offset` of the (uncompressed) file on."""
+        # Opened anew, so that each reader has a position of its own.
+        path = f"/proc/self/fd/{self._descriptor}"
+        with gzip.open(path) if self._is_compressed else open(path, "rb") as stream:
+            yield NcduReader(stream, self.shown, offset)
+
+
+_PIECE = re.compile(rb"[^\[\]]*[\[\]]|.*,", re.DOTALL)
+"""Up to a bracket, so that the offset of each bracket is known; else up to the last comma. No piece
+ends inside an escape sequence."""
+
+_SURROGATE = re.compile(
+    rb"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud(?:c([89a-f][0-9a-f])|[89a-f][0-9a-f]{2})",
+    re.IGNORECASE,
+)
+_RAW_BYTE = 0x10FF00
+"""Bytes from 0x80 on are passed through the parser as these private characters."""
+_DECODED = "".join(chr(byte if byte < 0x80 else _RAW_BYTE + byte) for byte in range(256))
+_ESCAPED_BYTES = {_RAW_BYTE + byte: 0xDC00 + byte for byte in range(0x80, 0x100)}
+"""As the error handler surrogateescape has them."""
+
+_FIELDS = frozenset(
+    [
+        "name",
+        "asize",
+        "dsize",
+        "dev",
+        "ino",
+        "nlink",
+        "hlnkc",
+        "mode",
+        "mtime",
+        "uid",
+        "notreg",
+        "excluded",
+        "read_error",
+    ]
+)
+_STARTS, _ENDS = ("start_map", "start_array"), ("end_map", "end_array")
+
+
+def _to_utf8(piece: bytes) -> bytes:
+    r"""Return JSON in UTF-8 that the parser accepts.
+
+    ncdu writes names as they are, whatever their bytes. Python programs write such a byte as half
+    of a surrogate pair, such as ``\udc80``. `_text_bytes` reverses this.
+    """
+    if b"\\u" in piece:
+        piece = _SURROGATE.sub(_replace_surrogate, piece)
+    return (
+        piece if piece.isascii() else codecs.charmap_decode(piece, "strict", _DECODED)[0].encode()
+    )
+
+
+def _replace_surrogate(match: re.Match[bytes]) -> bytes:
+    if match[1]:
+        return bytes.fromhex(match[1].decode())
+    return match[0] if len(match[0]) != len(rb"\uXXXX") else b"?"
+
+
+def _text_bytes(text: object) -> bytes:
+    if not isinstance(text, str):
+        return b""
+    if text.isascii():
+        return text.encode()
+    return text.translate(_ESCAPED_BYTES).encode("utf-8", "surrogateescape")
+
+
+class NcduReader:
+    """Reads JSON values one after the other.
+
+    Every method raises BadInput where the file is damaged.
+
+    Attributes:
+        offset: in the file, after the last bracket that was returned.
+    """
+
+    def __init__(self, stream: io.BufferedIOBase, shown: str, offset: int) -> None:
+        import ijson  # not loaded for the survey of a directory
+
+        try:
+            from ijson.backends import yajl2_c as backend
+        except ImportError:
+            from ijson.backends import python as backend
+        self._tokens = ijson.sendable_list()
+        self._parser = backend.basic_parse_coro(self._tokens)
+        # yajl2_c raises SystemError for an integer of 5,000 digits.
+        self._errors = (ijson.JSONError, ValueError, SystemError)
+        self._stream = stream
+        self._shown = shown
+        self._buffer = b""
+        self._position = 0
+        self._base = 0
+        self._is_header = self._is_at_end = False
+        self._go_to(offset)
+
+    @property
+    def offset(self) -> int:
+        return self._base + self._position
+
+    def read_header(self) -> None:
+        """Read up to the bracket of the first directory."""
+        self._is_header = True
+        header = list(islice(self.values(), 5))
+        kinds = [kind for kind, _ in header]
+        if kinds != ["start_array", "number", "number", "end_map", "start_array"]:
+            self.fail()
+        if header[1][1] != 1:
+            raise BadInput(f"{self._shown} has a version of ncdu's format that is not known.")
+        self._is_header = False
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names of ijson for brackets and values; at an ``end_map`` all known fields.
+
+        It may be called again after a bracket.
+        """
+        item: Item | None = None
+        key = ""
+        nested = unfinished_bytes = 0
+        while (piece := self._next_piece()) is not None:
+            unfinished_bytes += len(piece)
+            for kind, value in self._parse(piece):
+                if nested:  # in the value of a field
+                    nested += (kind in _STARTS) - (kind in _ENDS)
+                elif item is None:
+                    unfinished_bytes = 0
+                    if kind == "start_map":
+                        item = {}
+                    else:
+                        yield kind, value
+                elif kind == "map_key":
+                    key = value
+                elif kind == "end_map":
+                    unfinished_bytes = 0
+                    yield kind, item
+                    item = None
+                else:
+                    nested = int(kind in _STARTS)
+                    if key in _FIELDS:
+                        item[key] = float(value) if type(value) is Decimal else value
+            if unfinished_bytes > MAX_ENTRY_BYTES:
+                self.fail()
+
+    def skip_array(self, end: int) -> None:
+        """Go from behind an opening bracket to behind the closing one."""
+        self._parser.send(b"]")
+        self._tokens.clear()
+        self._go_to(end)
+
+    def read_end(self) -> None:
+        """Read what comes after the top directory: a bracket and the end of the file."""
+        if [kind for kind, _ in self.values()] != ["end_array"]:
+            self.fail()
+
+    def fail(self, error: Exception | None = None) -> NoReturn:
+        """Raise BadInput."""
+        if self._is_header and not isinstance(error, _READ_ERRORS):
+            raise BadInput(
+                f"{self._shown} is not in the export format of ncdu.",
+                "ncdu -o FILE and tui-fs survey --export write it.",
+            ) from error
+        damage = "breaks off, or is damaged," if self._is_at_end else "is damaged"
+        raise BadInput(
+            f"{self._shown} {damage} at byte {self.offset:,}.", "Export it anew."
+        ) from error
+
+    def _next_piece(self) -> bytes | None:
+        while (match := _PIECE.match(self._buffer, self._position)) is None:
+            if len(self._buffer) - self._position > MAX_ENTRY_BYTES:
+                self.fail()
+            if not self._fill():
+                rest = self._buffer[self._position :]
+                self._position = len(self._buffer)
+                return rest or None
+        self._position = match.end()
+        return match[0]
+
+    def _parse(self, piece: bytes) -> list[tuple[str, Any]]:
+        try:
+            self._parser.send(_to_utf8(piece))
+        except self._errors as error:
+            self.fail(error)
+        tokens = list(self._tokens)
+        self._tokens.clear()
+        return tokens
+
+    def _fill(self) -> bool:
+        """Read on; False at the end of the file."""
+        try:
+            chunk = self._stream.read(_CHUNK_BYTES)
+        except _READ_ERRORS as error:
+            self.fail(error)
+        self._buffer = self._buffer[self._position :] + chunk
+        self._base += self._position
+        self._position = 0
+        self._is_at_end = not chunk
+        return bool(chunk)
+
+    def _go_to(self, offset: int) -> None:
+        if offset <= self._base + len(self._buffer):
+            self._position = offset - self._base
+            return
+        try:
+            self._stream.seek(offset)
+        except _READ_ERRORS as error:
+            self.fail(error)
+        self._buffer, self._position, self._base = b"", 0, offset
+        self._is_at_end = False

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from operator import attrgetter, not_
 
-from tui_fs.survey.records import BigFile, DirectoryFlag, Link
+from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
 
 BIG_FILE_BYTES = 64 << 20
 """Files from this size on are told one by one."""
@@ -29,7 +29,7 @@ Predicate = Callable[[bytes, os.stat_result], bool]
 
 
 class DirectoryTally:
-    """The sums of one directory so far, since they were last told."""
+    """The sums of one directory since its last record."""
 
     __slots__ = (
         "allocated",
@@ -55,14 +55,51 @@ class DirectoryTally:
         self.number = number
         self.owner = owner
         self.flags = self.longest = 0
-        self.matched = [0, 0, 0, 0, 0]
-        self.restart()
+        self._clear()
 
-    def restart(self) -> None:
-        """Forget the sums; they have been told."""
+    def take_record(
+        self,
+        parent: int = NO_PARENT,
+        name: bytes = b"",
+        own: tuple[int, int] = (0, 0),
+        pending: int = 0,
+        flags: int = 0,
+    ) -> DirRecord:
+        """Return the sums as a record, and start again.
+
+        Args:
+            own: apparent and allocated bytes of the directory itself.
+            flags: besides those of the names and owners that were added.
+        """
+        own_bytes, own_allocated_bytes = own
+        record = DirRecord(
+            number=self.number,
+            parent=parent,
+            name=name,
+            subdirectories=self.subdirectories,
+            files=self.files,
+            symlinks=self.symlinks,
+            other=self.other,
+            apparent_bytes=self.apparent,
+            allocated_bytes=self.allocated,
+            own_bytes=own_bytes,
+            own_allocated_bytes=own_allocated_bytes,
+            oldest_s=self.oldest,
+            newest_s=self.newest,
+            name_bytes=self.name_bytes,
+            record_bytes=self.record_bytes,
+            longest_name=self.longest,
+            pending=pending,
+            flags=flags | self.flags,
+        )
+        self._clear()
+        return record
+
+    def _clear(self) -> None:
         self.files = self.symlinks = self.other = self.subdirectories = 0
         self.apparent = self.allocated = self.name_bytes = self.record_bytes = 0
         self.oldest = self.newest = 0
+        self.matched = [0, 0, 0, 0, 0]
         self.links: list[Link] = []
         self.big_files: list[BigFile] = []
 

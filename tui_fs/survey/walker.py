@@ -322,33 +322,10 @@ class Walker:
         flags: int,
     ) -> None:
         parent = NO_PARENT if directory.above is None else directory.above.number
-        own_bytes, own_allocated_bytes = own
-        piece = DirRecord(
-            number=directory.number,
-            parent=parent,
-            name=name,
-            subdirectories=tally.subdirectories,
-            files=tally.files,
-            symlinks=tally.symlinks,
-            other=tally.other,
-            apparent_bytes=tally.apparent,
-            allocated_bytes=tally.allocated,
-            own_bytes=own_bytes,
-            own_allocated_bytes=own_allocated_bytes,
-            oldest_s=tally.oldest,
-            newest_s=tally.newest,
-            name_bytes=tally.name_bytes,
-            record_bytes=tally.record_bytes,
-            longest_name=tally.longest,
-            pending=pending,
-            flags=flags | tally.flags,
-        )
-        self._pieces.append(tuple(piece))
         self._links += map(tuple, tally.links)
         self._big_files += map(tuple, tally.big_files)
         self._matched = [sum(both) for both in zip(self._matched, tally.matched, strict=True)]
-        tally.matched = [0, 0, 0, 0, 0]
-        tally.restart()
+        self._pieces.append(tuple(tally.take_record(parent, name, own, pending, flags)))
 
     def _add(self, directory: _Directory, tally: DirectoryTally, names: list[bytes]) -> int:
         """Stat entries of a directory and add them; return flags."""
