@@ -4,7 +4,7 @@ import os
 import struct
 from pathlib import Path
 
-from tui_fs.linux.acl import XATTR
+from tui_fs.linux.permissions import XATTR
 
 NAMED_USER, NAMED_GROUP = 0x02, 0x08
 _USER_OBJ, _GROUP_OBJ, _MASK, _OTHER = 0x01, 0x04, 0x10, 0x20

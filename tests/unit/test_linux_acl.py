@@ -8,8 +8,14 @@ import pytest
 
 from tests.acl import NAMED_GROUP, NAMED_USER, acl, grant
 from tests.needs import needs_root
-from tui_fs.linux.acl import NamedWriters, named_writers, parse
-from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
+from tui_fs.linux.permissions import (
+    NamedWriters,
+    named_writers,
+    others_may_write,
+    parse,
+    protects_new_entries,
+    replaceable_part,
+)
 
 DAEMON, NOBODY = 1, 65534
 """`daemon` has a private group of the same number; every distribution has both users."""

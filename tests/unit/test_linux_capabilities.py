@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
+from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
 
 
 def test_capabilities_are_read_bit_by_bit(tmp_path: Path) -> None:

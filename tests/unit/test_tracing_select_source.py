@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.capabilities import Capability
+from tui_fs.linux.permissions import Capability
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing import perf, select_source

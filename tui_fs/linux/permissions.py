@@ -1,12 +1,14 @@
-"""Who can write in a directory or replace it, and what the effective user may do."""
+"""What users and this process may do: modes, access control lists, groups, capabilities."""
 
+import errno
 import grp
 import os
 import pwd
 import stat
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
-
-from tui_fs.linux.acl import named_writers
 
 ROOT = 0
 _STICKY = stat.S_ISVTX
@@ -117,3 +119,106 @@ def may(path: str, mode: int, dir_fd: int | None = None) -> bool:
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return False
     return os.access(path if dir_fd is None else f"/proc/self/fd/{dir_fd}/{path}", mode)
+
+
+XATTR = "system.posix_acl_access"
+
+_VERSION = 2  # POSIX_ACL_XATTR_VERSION of linux/posix_acl_xattr.h
+_HEADER = struct.Struct("<I")
+_ENTRY = struct.Struct("<HHI")
+"""Tag, permissions, user or group ID."""
+_NAMED_USER, _NAMED_GROUP, _MASK = 0x02, 0x08, 0x10
+_WRITE = 0x02
+_WITHOUT_ACL = (errno.ENODATA, errno.EOPNOTSUPP)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWriters:
+    """The users and groups to which an access control list grants write access by name."""
+
+    uids: tuple[int, ...] = ()
+    gids: tuple[int, ...] = ()
+
+
+def named_writers(location: str | int) -> NamedWriters | None:
+    """Return who may write by name, None if that is unknown.
+
+    Args:
+        location: a path, or a descriptor that is not opened with O_PATH. A symbolic link at the
+            end of a path is not followed.
+    """
+    try:
+        if isinstance(location, int):
+            value = os.getxattr(location, XATTR)
+        else:
+            value = os.getxattr(location, XATTR, follow_symlinks=False)
+    except OSError as error:
+        return NamedWriters() if error.errno in _WITHOUT_ACL else None
+    return parse(value)
+
+
+def parse(value: bytes) -> NamedWriters | None:
+    """Return who may write according to the value of the attribute, None if it is malformed."""
+    body = value[_HEADER.size :]
+    if len(value) < _HEADER.size or len(body) % _ENTRY.size:
+        return None
+    if _HEADER.unpack_from(value)[0] != _VERSION:
+        return None
+    entries = list(_ENTRY.iter_unpack(body))
+    mask = next((permissions for tag, permissions, _ in entries if tag == _MASK), _WRITE)
+
+    def writers(wanted: int) -> tuple[int, ...]:
+        return tuple(
+            identifier
+            for tag, permissions, identifier in entries
+            if tag == wanted and permissions & mask & _WRITE
+        )
+
+    return NamedWriters(writers(_NAMED_USER), writers(_NAMED_GROUP))
+
+
+STATUS = "/proc/self/status"
+UID_MAP = "/proc/self/uid_map"
+
+_ALL_IDS = (0, 0, (1 << 32) - 1)
+"""The one line of uid_map in the initial user namespace."""
+
+
+class Capability(IntEnum):
+    """Numbers of linux/capability.h."""
+
+    DAC_OVERRIDE = 1
+    FOWNER = 3
+    SYS_PTRACE = 19
+    SYS_ADMIN = 21
+    PERFMON = 38
+    BPF = 39
+
+
+def missing_capabilities(*wanted: Capability, status: str = STATUS) -> tuple[Capability, ...]:
+    """Return which of these capabilities the process does not have in effect.
+
+    In a user namespace that it has a capability says nothing about what lies outside.
+    """
+    with open(status, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name == "CapEff":
+                effective = int(value, 16)
+                return tuple(one for one in wanted if not effective >> one & 1)
+    return wanted
+
+
+def user_namespace(uid_map: str = UID_MAP) -> str | None:
+    """Return the mapping of user ids of this process's user namespace, None for the initial one.
+
+    Each line of the mapping is written ``INSIDE OUTSIDE NUMBER``; lines are joined by commas.
+    """
+    try:
+        with open(uid_map, encoding="ascii") as lines:
+            ranges = [tuple(int(word) for word in line.split()) for line in lines]
+    except FileNotFoundError:
+        return None  # a kernel without user namespaces
+    if ranges == [_ALL_IDS]:
+        return None
+    return ", ".join(" ".join(map(str, one)) for one in ranges) or "empty"

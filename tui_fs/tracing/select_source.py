@@ -4,7 +4,7 @@ import functools
 import os
 from dataclasses import dataclass
 
-from tui_fs.linux.capabilities import Capability, missing_capabilities, user_namespace
+from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
