@@ -31,7 +31,7 @@ from tests.unit.scratching import (
     told_by,
 )
 from tui_fs.job.scratch import PREFIX, remove_left_over
-from tui_fs.linux.namespaces import mount_tmpfs, own_mounts
+from tui_fs.linux.mount_namespaces import mount_tmpfs, own_mounts
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused
 from tui_fs.model.host import Host

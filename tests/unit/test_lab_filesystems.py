@@ -28,8 +28,8 @@ from tui_fs.lab.disk_check import needed_on
 from tui_fs.lab.experiment import Place, Trial
 from tui_fs.lab.filesystems import SHARED_MEMORY, Places, why_not_place
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.mount_namespaces import mount_tmpfs, own_mounts, unmount
 from tui_fs.linux.mounts import mounts_below, read_mounts
-from tui_fs.linux.namespaces import mount_tmpfs, own_mounts, unmount
 from tui_fs.model.errors import Missing, TuiFsError
 
 __all__ = ["above", "records"]

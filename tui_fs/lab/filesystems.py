@@ -18,7 +18,7 @@ from tui_fs.job.scratch import Scratch, remove_left_over
 from tui_fs.lab.disk_check import Needed, Needs, needed_on, refuse_without_room
 from tui_fs.lab.experiment import Place, Trial
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.linux.namespaces import mount_tmpfs, own_mounts, unmount
+from tui_fs.linux.mount_namespaces import mount_tmpfs, own_mounts, unmount
 from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.errors import Missing, TuiFsError
