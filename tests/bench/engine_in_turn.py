@@ -25,7 +25,7 @@ from tests.bench.accuracy_trees import SHAPES
 from tests.bench.only_unlinking import only_unlinking
 from tests.bench.scratch_mount import mounted
 from tui_fs.lab.tree_generators import Realistic
-from tui_fs.linux.drop_caches import write_out
+from tui_fs.linux.filesystem import write_out
 from tui_fs.linux.pins import take_pin
 from tui_fs.strategies.parallel import pin_argument
 

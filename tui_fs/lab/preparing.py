@@ -13,8 +13,7 @@ from tui_fs.lab.experiment import PIN, Experiment, Pipeline, Place, Scale, Setti
 from tui_fs.lab.filesystems import why_not_place
 from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
-from tui_fs.linux.drop_caches import DROP_CACHES
-from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.filesystem import DROP_CACHES, file_system_of
 from tui_fs.linux.limits import processors
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.permissions import protects_new_entries, replaceable_part

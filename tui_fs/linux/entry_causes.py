@@ -5,8 +5,8 @@ import os
 import stat
 
 from tui_fs.linux.external_uses import swap_files
+from tui_fs.linux.filesystem import ROOT_INODE
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, MOUNT_ROOT, attributes_at
-from tui_fs.linux.subvolumes import ROOT_INODE
 from tui_fs.model.paths import PATH_MAX_BYTES
 
 _DIRECTORY_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC

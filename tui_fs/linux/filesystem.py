@@ -1,16 +1,17 @@
 """The file system of a path: its type, free space and inodes."""
 
 import contextlib
+import ctypes
+import errno
 import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui_fs.linux.background_call import call_within
-from tui_fs.linux.drop_caches import write_out
 from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
-from tui_fs.linux.subvolumes import is_read_only
+from tui_fs.model.paths import upwards
 from tui_fs.model.space import Space
 
 SETTLE_LIMIT_S = 1.0
@@ -142,3 +143,69 @@ def _inodes(room: os.statvfs_result) -> tuple[int | None, int | None]:
     if not 0 < room.f_files < _ANY_NUMBER or room.f_ffree >= _ANY_NUMBER:
         return None, None
     return room.f_files, room.f_ffree
+
+
+ROOT_INODE = 256
+"""BTRFS_FIRST_FREE_OBJECTID of linux/btrfs_tree.h: the inode of each subvolume's directory."""
+
+_AT_FDCWD = -100
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def is_read_only(directory: str | int) -> bool:
+    """Return whether a directory is on a read-only mount or in a read-only subvolume.
+
+    The mount table does not have the property of a subvolume. The kernel answers EROFS for it,
+    whatever the user may do.
+
+    Args:
+        directory: its path, or a descriptor of it.
+    """
+    descriptor, path = (directory, ".") if isinstance(directory, int) else (_AT_FDCWD, directory)
+    answer = _LIBC.faccessat(descriptor, os.fsencode(path), os.W_OK, 0)
+    return answer != 0 and ctypes.get_errno() == errno.EROFS
+
+
+def subvolume_above(path: str) -> str:
+    """Return the subvolume that holds a canonical path on btrfs, or the path if none is found."""
+    for place in upwards(path):
+        try:
+            if os.lstat(place).st_ino == ROOT_INODE:
+                return place
+        except OSError:
+            break  # moved away meanwhile
+    return path
+
+
+DROP_CACHES = "/proc/sys/vm/drop_caches"
+
+
+def write_out(descriptor: int) -> None:
+    """Wait until all of a file system that was changed is on its disk.
+
+    Args:
+        descriptor: of anything open on the file system.
+
+    Raises:
+        OSError: something could not be written.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(descriptor) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def drop_caches(descriptor: int, path: str = DROP_CACHES) -> None:
+    """Write a file system out, and drop all pages, names and inodes that are not in use.
+
+    The whole machine reads anew what it needs after this.
+
+    Args:
+        descriptor: of anything open on the file system.
+
+    Raises:
+        OSError: only root may.
+    """
+    write_out(descriptor)
+    with open(path, "w", encoding="ascii") as file:
+        file.write("3\n")

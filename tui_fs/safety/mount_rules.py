@@ -1,8 +1,8 @@
 """The mounts and other uses that forbid to delete a directory."""
 
 from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.filesystem import ROOT_INODE, subvolume_above
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, mounts_below
-from tui_fs.linux.subvolumes import ROOT_INODE, subvolume_above
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.target import Pin

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.filesystem import is_read_only
 from tui_fs.linux.mounts import MOUNTINFO, read_mounts, unresponsive_mounts
 from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.linux.resolve_path import canonical, lies_in, open_canonical, resolve
-from tui_fs.linux.subvolumes import is_read_only
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import (
     PathStr,

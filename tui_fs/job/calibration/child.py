@@ -24,8 +24,7 @@ from tui_fs.job.conflicts import alone, check_conflicts
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.store import made_private, state_directory
-from tui_fs.linux.drop_caches import DROP_CACHES
-from tui_fs.linux.filesystem import FileSystem, file_system_of
+from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.pins import take_pin

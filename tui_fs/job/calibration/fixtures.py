@@ -17,7 +17,7 @@ from tui_fs.estimate.fitted_calls import (
     versions_used,
 )
 from tui_fs.job.launcher import run_steps
-from tui_fs.linux.drop_caches import drop_caches
+from tui_fs.linux.filesystem import drop_caches
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import TuiFsError
