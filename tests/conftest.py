@@ -40,7 +40,7 @@ from tests.preloaded import Preloaded
 from tests.waiting_process import start_python
 from tui_fs.job.store import find
 from tui_fs.job.view import JobView
-from tui_fs.linux.inode_flags import spread_subdirectories
+from tui_fs.linux.statx import spread_subdirectories
 
 __all__ = [
     "btrfs",

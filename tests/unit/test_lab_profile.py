@@ -50,7 +50,7 @@ from tui_fs.lab.results import (
     Run,
 )
 from tui_fs.lab.stacks import flames
-from tui_fs.linux.inode_flags import spread_subdirectories
+from tui_fs.linux.statx import spread_subdirectories
 from tui_fs.model.calls import CallCount
 from tui_fs.model.errors import BadInput, Missing, TuiFsError
 

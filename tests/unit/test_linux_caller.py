@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.linux.caller import MAX_CHARACTERS, current_caller
+from tui_fs.linux.host import MAX_CHARACTERS, current_caller
 from tui_fs.model.caller import CallerIdentity
 from tui_fs.model.codec import decode, encode
 

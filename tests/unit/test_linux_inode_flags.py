@@ -9,7 +9,7 @@ import pytest
 
 from tests.needs import needs_root, needs_tool
 from tests.unit.walkers import walked
-from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags, spread_subdirectories
+from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags, spread_subdirectories
 from tui_fs.survey.records import DirectoryFlag
 
 

@@ -1,6 +1,6 @@
 """Whether a detached job outlives the session of the person who started it."""
 
-from tui_fs.linux.caller import current_caller
+from tui_fs.linux.host import current_caller
 from tui_fs.linux.logind import in_session_scope, kills_at_logout
 
 

@@ -30,8 +30,8 @@ from tui_fs.job.path_safety import open_pinned
 from tui_fs.job.permission import check_targets
 from tui_fs.job.store import all_jobs, load_plan
 from tui_fs.job.view import JobView
-from tui_fs.linux.caller import current_caller
 from tui_fs.linux.external_uses import ExternalUses
+from tui_fs.linux.host import current_caller
 from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import aside, recreate

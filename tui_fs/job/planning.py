@@ -21,8 +21,8 @@ from tui_fs.job.path_safety import (
 )
 from tui_fs.job.store import new_job_id, state_directory
 from tui_fs.job.verification import without_roots
-from tui_fs.linux.caller import current_caller
 from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.host import current_caller
 from tui_fs.linux.memory import memory_room
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.pins import take_pin

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import is_private, made_private, state_directory
 from tui_fs.linux.host import boot_id, current_host
-from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
 from tui_fs.linux.pins import open_directory
-from tui_fs.linux.statx import statx
+from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags, statx
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
 from tui_fs.model.host import Host, Locality, locality_of

@@ -32,8 +32,8 @@ from tui_fs.lab.results import (
 )
 from tui_fs.linux.extents import extents_of
 from tui_fs.linux.filesystem import drop_caches, write_out
-from tui_fs.linux.inode_flags import spread_subdirectories
 from tui_fs.linux.pins import pin_of
+from tui_fs.linux.statx import spread_subdirectories
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing

@@ -1,4 +1,4 @@
-"""The file system of a path: its type, free space and inodes."""
+"""The file system of a path: its type, free space and inodes, subvolumes and caches."""
 
 import contextlib
 import ctypes
@@ -189,8 +189,7 @@ def write_out(descriptor: int) -> None:
     Raises:
         OSError: something could not be written.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syncfs(descriptor) != 0:
+    if _LIBC.syncfs(descriptor) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 

@@ -1,7 +1,9 @@
-"""What only statx(2) reports about an open file; Python 3.11 has no binding for it."""
+"""What statx(2) and the ioctls of lsattr report of an open file; Python has no binding for them."""
 
+import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import struct
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ _OVERLAYFS_MAGIC = 0x794C7630  # linux/magic.h
 _DELETED = " (deleted)"  # d_path in fs/d_path.c
 
 IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
-"""STATX_ATTR_* of linux/stat.h."""
+"""STATX_ATTR_* of linux/stat.h; the first two are FS_*_FL of linux/fs.h, too."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -151,3 +153,33 @@ def _is_on_overlay(descriptor: int) -> bool:
         raise OSError(number, os.strerror(number))
     (kind,) = struct.unpack_from("@l", buffer)  # f_type, a long on all architectures but s390
     return bool(kind == _OVERLAYFS_MAGIC)
+
+
+_FS_IOC_GETFLAGS = 0x80086601
+_FS_IOC_SETFLAGS = 0x40086602
+_TOP_OF_TREES = 0x20000
+"""FS_TOPDIR_FL of linux/fs.h."""
+
+
+def inode_flags(descriptor: int) -> int | None:
+    """Return the flags of an open file, None where the file system has none."""
+    try:
+        answer = fcntl.ioctl(descriptor, _FS_IOC_GETFLAGS, b"\0\0\0\0\0\0\0\0")
+    except OSError:
+        return None
+    (flags,) = struct.unpack("=I4x", answer)
+    return int(flags)
+
+
+def spread_subdirectories(directory: int) -> None:
+    """Have ext4 put what is made in new subdirectories far from that of older ones.
+
+    It chooses the place by the subdirectory's name. Else new files take the inodes next to those
+    just deleted, and without a journal ext4 looks through these one by one, because it does not
+    give them out for some time: making twenty directories of 10,000 files took 46 s instead of 4.
+    Other file systems have no such flag.
+    """
+    flags = inode_flags(directory)
+    if flags is not None:
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(directory, _FS_IOC_SETFLAGS, struct.pack("=I4x", flags | _TOP_OF_TREES))

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.linux.pins import pin_of
+from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
 from tui_fs.maintenance.renames import (
     DirEntryRef,

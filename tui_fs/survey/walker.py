@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tui_fs.linux.inode_flags import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import may, others_may_write
+from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
 
