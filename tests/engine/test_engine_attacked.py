@@ -13,7 +13,7 @@ from tests.conftest import wait_until
 from tests.engine.running import DEADLINE_S, Conversation, delete, delete_command
 from tests.needs import needs_root
 from tests.trees import flat, many_directories
-from tui_fs.linux.process_files import state_of
+from tui_fs.linux.processes import state_of
 
 CROWD = 5_000
 CROWDED = 500

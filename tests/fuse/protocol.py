@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.needs import needs_root
-from tui_fs.linux.prctl import set_pdeathsig
+from tui_fs.linux.processes import set_pdeathsig
 
 ROOT = 1
 """The number of the node at the mount point."""

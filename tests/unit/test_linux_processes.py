@@ -9,8 +9,7 @@ import psutil
 import pytest
 
 from tests.conftest import wait_until
-from tui_fs.linux.process_files import state_of
-from tui_fs.linux.processes import all_stopped
+from tui_fs.linux.processes import all_stopped, state_of
 
 THREADED = """
 import os, threading

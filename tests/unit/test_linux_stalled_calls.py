@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import wait_until
 from tests.fuse.hanging_tree import fuse_tree
 from tests.fuse.protocol import FuseMount
-from tui_fs.linux.stalled_calls import (
+from tui_fs.linux.processes import (
     StalledCall,
     StalledCalls,
     blocks_signal,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.trees import flat
 from tests.waiting_process import waiting_process
-from tui_fs.linux.process_files import ancestry
+from tui_fs.linux.processes import ancestry
 from tui_fs.model.finding import Finding, Severity
 from tui_fs.survey.findings import activity
 from tui_fs.survey.findings.activity import find_holders

@@ -19,15 +19,15 @@ from typing import NoReturn
 
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, OUTPUT_LOST, SOME_FAILED
 from tui_fs.cli.output import print_over_status
-from tui_fs.linux.prctl import set_pdeathsig
-from tui_fs.linux.process_files import state_of
-from tui_fs.linux.readable import is_readable
-from tui_fs.linux.stalled_calls import (
+from tui_fs.linux.processes import (
     StalledCall,
     StalledCalls,
     blocks_signal,
     processes_in_session,
+    set_pdeathsig,
+    state_of,
 )
+from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import displayable
 

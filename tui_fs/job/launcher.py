@@ -26,12 +26,12 @@ from typing import Any, NoReturn
 from tui_fs.job.peak_memory import PeakMemory
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.memory import faults_of
-from tui_fs.linux.prctl import (
+from tui_fs.linux.priority import rank_group, rank_process
+from tui_fs.linux.processes import (
     continue_when_parent_ends,
     set_child_subreaper,
     set_pdeathsig,
 )
-from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.strategy import IoPriority, Step
 from tui_fs.tracing.perf import above_the_counters

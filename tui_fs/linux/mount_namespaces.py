@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui_fs.linux.mounts import KnownMounts, MountTable, mount_of
-from tui_fs.linux.process_files import name_and_user
+from tui_fs.linux.processes import name_and_user
 from tui_fs.model.paths import PathStr, is_within, upwards
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tui_fs.linux.mount_namespaces import MountView, TreePlaces
 from tui_fs.linux.mounts import mount_of, read_mounts
-from tui_fs.linux.process_files import (
+from tui_fs.linux.processes import (
     access_and_mount,
     ancestry,
     name_and_user,

@@ -1,14 +1,162 @@
-"""What a tree of processes uses, summed over the living and the ended."""
+"""Processes: their files in /proc, resource usage, stalled system calls, and prctl(2)."""
 
 import contextlib
+import ctypes
+import errno
 import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from tui_fs.linux.process_files import ProcessTimes, bytes_moved, state_of, times_of
+from tui_fs.model.errors import Missing
 from tui_fs.model.events import Usage
+from tui_fs.model.paths import PATH_MAX_BYTES, PathStr
 
-_CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+_KERNEL_THREAD = 0x0020_0000  # PF_KTHREAD (linux/sched.h)
+_FDINFO_BYTES = 512  # flags and mnt_id stand in the first lines; locks may follow
+_STILL = (b"T", b"t", b"Z", b"X")  # proc(5)
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_GONE = (FileNotFoundError, ProcessLookupError)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """The state of a process or of one thread, of which every user may know.
+
+    Attributes:
+        is_still: it is stopped, or has ended.
+    """
+
+    parent_pid: int
+    is_kernel_thread: bool
+    is_zombie: bool
+    is_still: bool
+
+
+def state_of(folder: str) -> ProcessState:
+    """Return the state of the process, or the thread, with this folder in /proc.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended.
+    """
+    fields = _read(f"{folder}/stat").rpartition(b")")[2].split()  # its name may hold ")"
+    return ProcessState(
+        parent_pid=int(fields[1]),
+        is_kernel_thread=bool(int(fields[6]) & _KERNEL_THREAD),
+        is_zombie=fields[0] == b"Z",
+        is_still=fields[0] in _STILL,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTimes:
+    """What a process has used.
+
+    Attributes:
+        command: as the process named itself: show it through `displayable` only.
+        user_s, system_s: of its own threads.
+        children_user_s, children_system_s: of those that have ended and were waited for.
+        started_ticks: when it started; with its number it identifies the process.
+        rss_bytes: resident memory now.
+    """
+
+    command: str
+    user_s: float
+    system_s: float
+    children_user_s: float
+    children_system_s: float
+    started_ticks: int
+    rss_bytes: int
+
+
+def times_of(folder: str) -> ProcessTimes:
+    """Return what the process with this folder in /proc has used.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended.
+    """
+    head, _, rest = _read(f"{folder}/stat").rpartition(b")")
+    fields = rest.split()
+    user_s, system_s, children_user_s, children_system_s = (
+        int(ticks) / _TICKS_PER_S for ticks in fields[11:15]
+    )
+    return ProcessTimes(
+        command=os.fsdecode(head.partition(b"(")[2]),
+        user_s=user_s,
+        system_s=system_s,
+        children_user_s=children_user_s,
+        children_system_s=children_system_s,
+        started_ticks=int(fields[19]),
+        rss_bytes=int(fields[21]) * _PAGE_BYTES,
+    )
+
+
+def bytes_moved(folder: str) -> tuple[int, int]:
+    """Return the bytes that a process has read from and written to disks.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended, or the kernel does not account them.
+        PermissionError: it is another user's.
+    """
+    lines = dict(line.split(b": ", 1) for line in _read(f"{folder}/io").splitlines())
+    return int(lines[b"read_bytes"]), int(lines[b"write_bytes"])
+
+
+def name_and_user(folder: str) -> tuple[str, int]:
+    """Return what a process calls itself (any characters), and its effective user.
+
+    Raises:
+        FileNotFoundError, ProcessLookupError: it has ended.
+    """
+    command = os.fsdecode(_read(f"{folder}/comm").removesuffix(b"\n"))
+    users = next(line for line in _read(f"{folder}/status").splitlines() if line[:4] == b"Uid:")
+    return command, int(users.split()[2])
+
+
+def ancestry(proc: str, pid: int) -> frozenset[int]:
+    """Return a process and all it descends from, up to one that /proc hides."""
+    pids: set[int] = set()
+    while pid > 0:
+        pids.add(pid)
+        try:
+            pid = state_of(f"{proc}/{pid}").parent_pid
+        except (*_GONE, PermissionError):
+            break
+    return frozenset(pids)
+
+
+def path_of_link(link: str) -> str | None:
+    """Return the path a link of /proc tells: empty if it is too long, None if it is gone or none.
+
+    Raises:
+        PermissionError: this user may not look into the process.
+    """
+    try:
+        text = os.readlink(link)
+    except _GONE:
+        return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # longer than a page (fs/proc/base.c)
+            return ""
+        raise
+    return text if text.startswith("/") else None
+
+
+def access_and_mount(fdinfo: str) -> tuple[bool, int] | None:
+    """Return whether a descriptor writes, and its mount's number; None if it is closed."""
+    try:
+        text = _read(fdinfo, _FDINFO_BYTES)
+    except _GONE:
+        return None
+    lines = dict(line.split(b":", 1) for line in text.splitlines() if b":" in line)
+    return int(lines[b"flags"], 8) & os.O_ACCMODE != os.O_RDONLY, int(lines[b"mnt_id"])
+
+
+def _read(path: str, size: int = -1) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(size)
 
 
 def descendants(root_pid: int) -> tuple[int, ...]:
@@ -123,6 +271,188 @@ class UsageMeter:
     def _percent(self, cpu_s: float) -> float | None:
         now = self._clock()
         last, self._last = self._last, (now, cpu_s)
-        if last is None or now - last[0] < _CLOCK_TICK_S:
+        if last is None or now - last[0] < 1 / _TICKS_PER_S:
             return None
         return max(0.0, 100.0 * (cpu_s - last[1]) / (now - last[0]))
+
+
+_FUSE_WAITS = (b"request_wait_answer", b"fuse_wait_answer")
+"""Kernel functions in which a caller of FUSE sleeps in the state S until a signal comes."""
+
+_AT_FDCWD = ((1 << 64) - 100, (1 << 32) - 100)  # linux/fcntl.h; an int fills half a register
+_MAX_DESCRIPTOR = 1 << 30
+_NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
+
+
+@dataclass(frozen=True, slots=True)
+class StalledCall:
+    """A system call that has not returned yet.
+
+    Attributes:
+        seconds: since it was first seen waiting.
+        path: the directory or file that the call works on; None where that is not known.
+    """
+
+    seconds: float
+    path: PathStr | None
+
+
+class StalledCalls:
+    """Follows the threads of processes and of all their descendants."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, proc: str = "/proc") -> None:
+        self._clock = clock
+        self._proc = proc
+        self._waiting_since_s: dict[tuple[str, bytes], float] = {}
+
+    def longest(self, pids: Iterable[int]) -> StalledCall | None:
+        """Return the call that waits longest; None if no thread waits now.
+
+        Only waits that are seen by two calls of this function in a row are followed.
+        """
+        now_s = self._clock()
+        waiting = {
+            wait: self._waiting_since_s.get(wait, now_s)
+            for pid in with_descendants(pids, self._proc)
+            for wait in self._waits_of(pid)
+        }
+        self._waiting_since_s = waiting
+        if not waiting:
+            return None
+        wait = min(waiting, key=lambda each: waiting[each])
+        return StalledCall(now_s - waiting[wait], _path_of(wait[0]))
+
+    def _waits_of(self, pid: int) -> Iterator[tuple[str, bytes]]:
+        """Yield the folder of each waiting thread, and how often it had waited before."""
+        with contextlib.suppress(*_NOT_READABLE):
+            for thread in os.listdir(f"{self._proc}/{pid}/task"):
+                folder = f"{self._proc}/{pid}/task/{thread}"
+                with contextlib.suppress(*_NOT_READABLE):
+                    status = dict(
+                        line.split(b":\t", 1)
+                        for line in _read(f"{folder}/status").splitlines()
+                        if b":\t" in line
+                    )
+                    state = status[b"State"][:1]
+                    if state == b"D" or (state == b"S" and _wchan(folder) in _FUSE_WAITS):
+                        yield folder, status[b"voluntary_ctxt_switches"]
+
+
+def with_descendants(pids: Iterable[int], proc: str = "/proc") -> set[int]:
+    """Return processes and all that descend from them; needs CONFIG_PROC_CHILDREN for these."""
+    found: set[int] = set()
+    waiting = list(pids)
+    while waiting:
+        pid = waiting.pop()
+        if pid in found:
+            continue
+        found.add(pid)
+        with contextlib.suppress(*_NOT_READABLE):
+            for thread in os.listdir(f"{proc}/{pid}/task"):
+                with contextlib.suppress(*_NOT_READABLE):
+                    children = _read(f"{proc}/{pid}/task/{thread}/children")
+                    waiting += map(int, children.split())
+    return found
+
+
+def processes_in_session(session: int, proc: str = "/proc") -> list[int]:
+    """Return the processes of a session (setsid(2))."""
+    found: list[int] = []
+    for name in filter(str.isdigit, os.listdir(proc)):
+        with contextlib.suppress(*_NOT_READABLE):
+            fields = _read(f"{proc}/{name}/stat").rpartition(b")")[2].split()
+            if int(fields[3]) == session:
+                found.append(int(name))
+    return found
+
+
+def blocks_signal(pid: int, number: int, proc: str = "/proc") -> bool:
+    """Return whether the main thread of a process has a signal blocked."""
+    try:
+        lines = _read(f"{proc}/{pid}/status").splitlines()
+    except _NOT_READABLE:
+        return False
+    mask = next((int(line[7:], 16) for line in lines if line.startswith(b"SigBlk:")), 0)
+    return bool(mask >> (number - 1) & 1)
+
+
+def _wchan(folder: str) -> bytes:
+    try:
+        return _read(f"{folder}/wchan")
+    except PermissionError:
+        return b""
+
+
+def _path_of(folder: str) -> PathStr | None:
+    """Return what the first arguments of a thread's system call name.
+
+    That is a descriptor, a path, or AT_FDCWD and a path; calls with other arguments than these do
+    not wait for a file system.
+    """
+    try:
+        arguments = [int(word, 16) for word in _read(f"{folder}/syscall").split()[1:3]]
+        if len(arguments) < 2:
+            return None  # "running", or in no system call
+        first, second = arguments
+        if first <= _MAX_DESCRIPTOR:
+            path = path_of_link(f"{folder}/fd/{first}")
+        else:
+            path = _string_at(folder, second if first in _AT_FDCWD else first)
+    except (OSError, ValueError):
+        return None  # it has ended, or ptrace(2) is restricted
+    return PathStr(path) if path else None
+
+
+def _string_at(folder: str, address: int) -> str:
+    """Return a path in the memory of a process, absolute; empty if there is none."""
+    memory = os.open(f"{folder}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = os.pread(memory, PATH_MAX_BYTES, address).partition(b"\0")[0]
+    finally:
+        os.close(memory)
+    above = path_of_link(f"{folder}/cwd") or ""
+    return os.path.normpath(os.path.join(above, os.fsdecode(text))) if text and above else ""
+
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+
+
+def set_pdeathsig() -> None:
+    """Have the kernel kill this process when its parent ends, even while it is stopped.
+
+    The parent may have ended before this; whoever forked compares os.getppid() afterwards.
+
+    Raises:
+        Missing: a filter refuses that.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def continue_when_parent_ends() -> None:
+    """Have the kernel continue this process when its parent's thread ends, if it is stopped then.
+
+    The thread is the one that forked this process (PR_SET_PDEATHSIG in prctl(2)).
+
+    Raises:
+        Missing: a filter refuses that.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
+def set_child_subreaper() -> None:
+    """Become the parent of descendants whose own parents end (prctl(2)).
+
+    Raises:
+        Missing: a filter refuses that.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise Missing(
+            f"The kernel refuses prctl ({reason}), so processes could outlive tui-fs.",
+            "Allow prctl in the seccomp profile of the container or service.",
+        )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
-from tui_fs.linux.process_files import access_and_mount
+from tui_fs.linux.processes import access_and_mount
 from tui_fs.model.paths import PathStr
 
 PROC = "/proc"

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from tui_fs.linux.background_call import BackgroundCall
-from tui_fs.linux.prctl import set_pdeathsig
+from tui_fs.linux.processes import set_pdeathsig
 from tui_fs.linux.readable import is_readable
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64

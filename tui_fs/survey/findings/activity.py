@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tui_fs.linux.open_files import Holder, OpenFileScan, scan_open_files
-from tui_fs.linux.process_files import ancestry
+from tui_fs.linux.processes import ancestry
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.survey import Ranking
