@@ -27,7 +27,7 @@ from tui_fs.linux.processes import (
     set_pdeathsig,
     state_of,
 )
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import Missing
 from tui_fs.model.paths import displayable
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.linux.background_call import BackgroundCall
 from tui_fs.linux.filesystem import STATVFS_TIMEOUT_S, read_space
 from tui_fs.linux.limits import is_limit, measured
 from tui_fs.linux.pressure import io_pressure_percent
 from tui_fs.linux.processes import UsageMeter
+from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.events import (
     Sampled,

@@ -12,7 +12,7 @@ from tui_fs.job.crash import read_crash
 from tui_fs.job.lock import StarterLock
 from tui_fs.job.store import JobFolder, create
 from tui_fs.linux.limits import cause_of
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan

@@ -12,8 +12,8 @@ from tui_fs.job.lock import has_starter, has_supervisor
 from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, origin_of, read_plan
 from tui_fs.job.tool_output import PATHS_KEPT
-from tui_fs.linux.background_call import call_within
 from tui_fs.linux.host import current_host
+from tui_fs.linux.timeouts import call_within
 from tui_fs.model.codec import Json, decode
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, Sampled, Throttled

@@ -25,7 +25,7 @@ from tui_fs.lab.results import (
 )
 from tui_fs.lab.runner import ExperimentRunner
 from tui_fs.lab.runs import Recorder
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import from_base64
 

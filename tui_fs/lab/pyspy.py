@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.job.store import made_private, state_directory
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.linux.tools import find_tool
 from tui_fs.model.codec import Json
 from tui_fs.model.errors import BadInput, Missing, TuiFsError

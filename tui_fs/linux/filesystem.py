@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tui_fs.linux.background_call import call_within
 from tui_fs.linux.limits import measured
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, read_mounts
+from tui_fs.linux.timeouts import call_within
 from tui_fs.model.paths import upwards
 from tui_fs.model.space import Space
 

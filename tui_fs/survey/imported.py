@@ -22,7 +22,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import PathStr, displayable, shell_quoted
 from tui_fs.model.survey import Child, EntryKind, Survey, Totals

@@ -16,9 +16,8 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from tui_fs.linux.background_call import BackgroundCall
 from tui_fs.linux.processes import set_pdeathsig
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import BackgroundCall, is_readable
 from tui_fs.model.errors import Missing, TuiFsError, cannot_examine
 from tui_fs.model.paths import PathStr, from_base64
 from tui_fs.model.survey import LargeDirectory, Ranking, Survey

@@ -29,7 +29,7 @@ from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.processes import set_child_subreaper
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable

@@ -13,7 +13,7 @@ from tui_fs.estimate.fitted_calls import installed_versions, is_measured, versio
 from tui_fs.job.calibration.store import keep, load_calibration
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
-from tui_fs.linux.readable import is_readable
+from tui_fs.linux.timeouts import is_readable
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
