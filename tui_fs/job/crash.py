@@ -5,7 +5,7 @@ import os
 
 from tui_fs.job.store import JobFolder
 from tui_fs.linux.limits import cause_of
-from tui_fs.linux.regular_file import open_regular
+from tui_fs.linux.resolve_path import open_regular
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import harmless
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from tui_fs.linux.limits import measured
-from tui_fs.linux.regular_file import open_regular
+from tui_fs.linux.resolve_path import open_regular
 from tui_fs.model.codec import Json, why_no_json
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import (

@@ -13,8 +13,7 @@ from typing import Any
 from tui_fs.job.journal import create_reserve
 from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.linux.permissions import others_may_write, protects_new_entries, replaceable_part
-from tui_fs.linux.regular_file import open_regular
-from tui_fs.linux.resolve_path import resolve
+from tui_fs.linux.resolve_path import open_regular, resolve
 from tui_fs.model.codec import decode, encode, why_no_json
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.host import Origin

@@ -6,6 +6,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Collection
+from typing import BinaryIO
 
 from tui_fs.linux.limits import is_limit
 from tui_fs.linux.mounts import MountTable, read_mounts
@@ -234,3 +235,21 @@ def canonical(path: str, silent: Collection[str]) -> PathStr:
 def lies_in(path: str, places: Collection[str]) -> bool:
     """Whether a path is one of some directories or in one of them, as they are written."""
     return any(is_within(path, place) for place in places)
+
+
+def open_regular(path: str) -> BinaryIO:
+    """Open a regular file for reading; never wait for another process, as a FIFO would.
+
+    Raises:
+        OSError: it cannot be opened, is a symbolic link (ELOOP), or is not regular (EINVAL).
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "Not a regular file", path)
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
