@@ -9,13 +9,14 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
 
-from tui_fs.screens.browser import BrowserScreen
+from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.doctor import DoctorScreen
-from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.messages import DeleteAsked, GoOnAsked
+from tui_fs.screens.maintenance import DeleteAsked
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
+from tui_fs.screens.report import GoOnAsked
 
 _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
@@ -77,7 +78,7 @@ class TuiFsApp(App[None]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer what the screen's keys do in the command palette too."""
-        if isinstance(screen, FramedScreen):
+        if isinstance(screen, BaseScreen):
             for binding in screen.own_bindings():
                 run = partial(screen.run_action, binding.action)
                 yield SystemCommand(binding.tooltip, f"Key: {binding.key}", run)
@@ -101,14 +102,14 @@ class TuiFsApp(App[None]):
     def action_lab(self) -> None:
         """Show the lab, once; a run that is under way comes first."""
         # Loading the lab takes a quarter as long as all the rest; most people only delete.
-        from tui_fs.screens.lab import LabScreen
-        from tui_fs.screens.lab_run import LabRunScreen
+        from tui_fs.screens.lab.experiments import LabScreen
+        from tui_fs.screens.lab.run import LabRunScreen
 
         for screen in reversed(self.screen_stack):
             if isinstance(screen, LabScreen | LabRunScreen):
                 while self.screen is not screen:
                     self.pop_screen()
                 return
-        browsers = [one for one in self.screen_stack if isinstance(one, BrowserScreen)]
+        browsers = [screen for screen in self.screen_stack if isinstance(screen, BrowserScreen)]
         target = browsers[-1].path if browsers and self._imported is None else ""
         self.push_screen(LabScreen(target, self._settings))

@@ -23,7 +23,7 @@ from tui_fs.lab.disk_check import Needs
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.results import LabEvent, RunBegan, RunEnded
 from tui_fs.lab.runs import StoredRun
-from tui_fs.screens.frame import FramedScreen
+from tui_fs.screens.base import BaseScreen
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +33,12 @@ def a_quiet_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", SilentSurvey)
-    monkeypatch.setattr("tui_fs.screens.lab.time.time", lambda: BEGAN_AT + 3 * 86_400)
-    monkeypatch.setattr("tui_fs.screens.lab.experiments", lambda: (EXPERIMENT, OWN))
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments.time.time", lambda: BEGAN_AT + 3 * 86_400)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments.experiments", lambda: (EXPERIMENT, OWN))
     monkeypatch.setattr(
-        "tui_fs.screens.lab.experiment", {one.name: one for one in (EXPERIMENT, OWN)}.__getitem__
+        "tui_fs.screens.lab.experiments.experiment",
+        {one.name: one for one in (EXPERIMENT, OWN)}.__getitem__,
     )
     keep(monkeypatch, {})
 
@@ -52,8 +53,7 @@ def keep(monkeypatch: pytest.MonkeyPatch, runs: dict[str, tuple[LabEvent, ...]])
         at = BEGAN_AT - 3_600 * len(stored)
         folder = store(events, name)
         stored.append(StoredRun(name, folder, began.experiment, Scale(began.scale), at, ending))
-    for module in ("lab", "lab_runs"):
-        monkeypatch.setattr(f"tui_fs.screens.{module}.stored_runs", lambda: stored)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments.stored_runs", lambda: stored)
     return [one.folder for one in stored]
 
 
@@ -82,7 +82,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
         asked.append((experiment.name, scale.value, target))
         return _Prepared(experiment, scale)
 
-    monkeypatch.setattr("tui_fs.screens.lab.prepare", prepare)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments.prepare", prepare)
     return asked
 
 
@@ -90,8 +90,8 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
     """A run that stands still in its middle."""
     run = PlayedRun(store(DONE, "played"), RUNNING, DONE[len(RUNNING) :])
-    monkeypatch.setattr("tui_fs.screens.lab_run.LabRun", starter(run))
-    monkeypatch.setattr("tui_fs.screens.lab_run.clock", lambda _: "0:08")
+    monkeypatch.setattr("tui_fs.screens.lab.run.LabRun", starter(run))
+    monkeypatch.setattr("tui_fs.screens.lab.run.clock", lambda _: "0:08")
     return run
 
 
@@ -119,7 +119,7 @@ async def shows(pilot: Pilot[None], words: str) -> None:
 
 
 async def look(
-    screen: FramedScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
+    screen: BaseScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
 ) -> str:
     """Return what is to be seen after some keys."""
     app = Host(screen)

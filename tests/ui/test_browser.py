@@ -16,12 +16,10 @@ from tests.ui.recorded_tree import CACHES, SESSIONS, TreeSurvey
 from tests.ui.test_screens import a_quiet_machine, settle, wait_for
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Listing
-from tui_fs.screens.browser import BrowserScreen
-from tui_fs.screens.findings import FindingsScreen
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.base import Settings
+from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated, Prompts
+from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen
 from tui_fs.screens.preview import PreviewScreen
-from tui_fs.screens.prompts import Prompts
-from tui_fs.screens.ranking import RankingScreen
 from tui_fs.survey.process import Update
 from widgets.bar_table import BarTable
 
@@ -33,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("answering")
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Surveys answer at once."""
-    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", TreeSurvey)
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", TreeSurvey)
     TreeSurvey.begun.clear()
     yield
     assert all(survey.is_stopped for survey in TreeSurvey.begun), "a survey runs on unseen"
@@ -256,7 +254,7 @@ async def test_a_ranking_that_is_being_closed_shows_no_further_update() -> None:
         await ranking.remove_children()
         left = browser.pilot.app.pop_screen()
         assert ranking.is_attached
-        ranking.take(ranking.update_shown)
+        ranking.on_survey_update()
         await left
         await browser.sees("maildrop/")
 
@@ -308,12 +306,12 @@ async def test_messages_of_an_earlier_survey_are_ignored() -> None:
         await browser.press("r")
         await browser.sees("maildrop/")
         late = Update(replace(first.survey, path=PathStr("/late")), Listing(SPOOL))
-        message = browser.screen.answered(late)
-        message.number = 1
+        message = ListingUpdated(late)
+        message.survey_number = 1
         browser.screen.post_message(message)
         await browser.pilot.pause()
         assert "maildrop/" in await browser.press()
-        assert browser.screen.survey is not late.survey
+        assert browser.screen.client.survey is not late.survey
 
     await browse(act)
 
@@ -359,7 +357,7 @@ async def test_a_typed_path_that_does_not_answer_holds_nothing_up(
         return answers.wait(30) if path == "/net/dead" else looks_like_a_link(path)
 
     monkeypatch.setattr("os.path.islink", islink)
-    monkeypatch.setattr("tui_fs.screens.browser._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tui_fs.screens.browser.screen._PATIENCE_S", 0.1)
 
     async def act(browser: Browsing) -> None:
         await browser.press("o")
@@ -381,9 +379,11 @@ async def test_counts_that_come_before_a_screen_is_composed_wait_for_it() -> Non
     async def act(browser: Browsing) -> None:
         for opened in (browser.screen.action_findings, browser.screen.action_ranking):
             opened()
-            update = browser.screen._last_update
+            update = browser.screen.client.last_update
             assert update is not None
-            browser.screen.heard(update)
+            message = ListingUpdated(update)
+            message.survey_number = browser.screen.client.number
+            browser.screen.on_listing_updated(message)
             await settle(browser.pilot)
             assert browser.pilot.app.screen is not browser.screen
             await browser.press("escape")

@@ -1,6 +1,6 @@
 """The parts of the browser that need no screen: marks, questions, the order of rows."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,10 @@ from tui_fs.job.permission import MOST_TARGETS
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.paths import PathStr, is_within
 from tui_fs.model.survey import Child, EntryKind, Listing, Ranking, Totals
-from tui_fs.screens import ranking
-from tui_fs.screens.ages import age
-from tui_fs.screens.browser_rows import (
+from tui_fs.screens.base import BaseScreen, Settings, age
+from tui_fs.screens.browser.details import place_note
+from tui_fs.screens.browser.side_screens import FINDING_COLUMNS, ranking_columns, ranking_rows
+from tui_fs.screens.browser.table import (
     MORE_KEY,
     Arranged,
     Sorting,
@@ -22,10 +23,8 @@ from tui_fs.screens.browser_rows import (
     columns_of,
     sizes_of,
 )
-from tui_fs.screens.findings import COLUMNS
-from tui_fs.screens.header import place_note
 from tui_fs.screens.selection import Selection, Size
-from tui_fs.screens.survey_client import SurveyClient
+from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
@@ -70,7 +69,7 @@ def test_sizes_of_marks_are_told_as_far_as_they_are_known() -> None:
     one, two, three = (PathStr(f"/srv/{name}") for name in "abc")
     marks.toggle(one, Size())
     assert marks.in_words() == "1 marked · the preview counts them"
-    marks.learn([(one, WHOLE), (PathStr("/unmarked"), WHOLE)])
+    marks.update_sizes([(one, WHOLE), (PathStr("/unmarked"), WHOLE)])
     assert marks.in_words() == "1 marked · 10 entries · 4.0 KiB"
     marks.add_all([two, three], Size(100, 1 << 20, is_whole=True))
     assert marks.in_words() == "3 marked · 110 entries · 1.0 MiB"
@@ -102,43 +101,57 @@ class _Process:
         self.is_paused = False
 
 
-def _answer(path: str) -> Update:
-    return Update(found_survey(), Listing(PathStr(path)))
-
-
-def test_what_was_left_again_is_not_asked() -> None:
+def client_of_a_process(monkeypatch: pytest.MonkeyPatch) -> tuple[_Process, SurveyClient]:
     process = _Process()
-    questions = SurveyClient(process)  # type: ignore[arg-type]
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", lambda *_: process)
+    screen = BaseScreen(Settings())
+    monkeypatch.setattr(screen, "run_worker", lambda *_, **__: None)
+    monkeypatch.setattr(BaseScreen, "workers", SimpleNamespace(cancel_group=lambda *_: None))
+    client = SurveyClient(screen, 1, SurveyUpdated)
+    client.start(["/"])
+    return process, client
+
+
+def _answer(path: str, ranked_by: Ranking | None = None) -> SurveyUpdated:
+    update = Update(found_survey(), Listing(PathStr(path)), ranked_by)
+    message = SurveyUpdated(update)
+    message.survey_number = 1
+    return message
+
+
+def test_what_was_left_again_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    process, client = client_of_a_process(monkeypatch)
     for path in ("/a", "/a/b", "/a/b/c", "/a"):
-        questions.show(path)
+        client.show(path)
     assert process.asked == ["/a"]
-    questions.heard(_answer("/elsewhere"))
+    client.accept(_answer("/elsewhere"))
     assert process.asked == ["/a"]
-    questions.heard(_answer("/a"))
+    client.accept(_answer("/a"))
     assert process.asked == ["/a", "/a"]
 
 
-def test_a_paused_survey_is_woken_until_it_has_answered() -> None:
-    process = _Process()
-    questions = SurveyClient(process)  # type: ignore[arg-type]
-    questions.toggle_pause()
+def test_a_paused_survey_is_woken_until_it_has_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process, client = client_of_a_process(monkeypatch)
+    client.toggle_pause()
     seen = [process.is_paused]
-    questions.show("/a")
-    questions.rank(Ranking.OLDEST)
+    client.show("/a")
+    client.rank(Ranking.OLDEST)
     seen.append(process.is_paused)
-    questions.heard(_answer("/a"))
+    client.accept(_answer("/a"))
     assert process.asked == ["/a", Ranking.OLDEST]
     seen.append(process.is_paused)
-    questions.heard(replace(_answer("/a"), ranked_by=Ranking.OLDEST))
+    client.accept(_answer("/a", Ranking.OLDEST))
     seen.append(process.is_paused)
-    assert questions.is_paused
-    questions.toggle_pause()
+    assert client.is_paused
+    client.toggle_pause()
     seen.append(process.is_paused)
     assert seen == [True, False, False, True, False]
 
 
 def _arranged(listing: Listing, view: View, kept: str | None = None) -> Arranged:
-    return arrange(listing, (), view, is_growing=True, now_s=NOW_S, kept=kept)
+    return arrange(listing, (), view, is_growing=True, now_s=NOW_S, required=kept)
 
 
 @pytest.mark.parametrize("sorting", Sorting)
@@ -156,7 +169,7 @@ def test_reversed_is_the_other_way_round_with_the_undated_still_last(sorting: So
 
 
 def test_what_the_cursor_is_to_go_to_is_always_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_fs.screens.browser_rows.ROWS_LISTED", 2)
+    monkeypatch.setattr("tui_fs.screens.browser.table.MAX_ROWS", 2)
     children = tuple(directory(f"d{n}", Totals(n, 1)) for n in range(9))
     arranged = _arranged(Listing(PathStr("/x"), children=children), View(), kept="d0")
     assert arranged.keys == ["d8", "d7", "d0", MORE_KEY]
@@ -213,7 +226,7 @@ def test_an_age_that_nothing_has() -> None:
 
 @pytest.mark.parametrize("entry", FINDING_TYPES.values(), ids=FINDING_TYPES)
 def test_labels_of_findings_fit_their_column(entry: FindingType) -> None:
-    assert 0 < len(entry.label) <= COLUMNS[1].width
+    assert 0 < len(entry.label) <= FINDING_COLUMNS[1].width
 
 
 def test_only_rows_in_view_are_made() -> None:
@@ -234,8 +247,8 @@ def test_only_rows_in_view_are_made() -> None:
 
 
 def test_a_path_that_is_too_long_keeps_its_end() -> None:
-    rows = ranking.rows_of(RANKING, Ranking.ENTRIES, "/", (), NOW_S)
-    columns = ranking.columns_of(Ranking.ENTRIES)
+    rows = ranking_rows(RANKING, Ranking.ENTRIES, "/", (), NOW_S)
+    columns = ranking_columns(Ranking.ENTRIES)
     drawn = "".join(text for _, text in row_parts(rows[2], columns, 60))
     assert drawn.rstrip().endswith("/one/cache/")
     assert len(drawn) == 60

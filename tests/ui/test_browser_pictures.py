@@ -18,12 +18,11 @@ from tests.ui.recorded_tree import (
 from tests.ui.test_screens import LARGE, Act, a_quiet_machine, keys, look, picture, then
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Listing, Ranking, Survey, Totals
-from tui_fs.screens.browser import BrowserScreen
-from tui_fs.screens.findings import FindingsScreen
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.messages import SurveyUpdated
-from tui_fs.screens.ranking import RankingScreen
+from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated
+from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen
 from tui_fs.screens.selection import Selection, Size
+from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.process import Update
 
 __all__ = ["a_quiet_machine", "picture"]
@@ -35,8 +34,8 @@ COUNTING = Update(found_survey(finished=False), spool_listing(is_complete=False)
 @pytest.fixture(autouse=True)
 def a_quiet_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ages are of one moment."""
-    for module in ("browsing", "ranking"):
-        monkeypatch.setattr(f"tui_fs.screens.{module}.time.time", lambda: float(NOW_S))
+    for module in ("screen", "side_screens"):
+        monkeypatch.setattr(f"tui_fs.screens.browser.{module}.time.time", lambda: float(NOW_S))
 
 
 def choose(imported: str | None = None) -> BrowserScreen:
@@ -49,8 +48,8 @@ def told(update: Update) -> Act:
     async def act(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen
         assert isinstance(screen, BrowserScreen)
-        message = SurveyUpdated(update.survey, update=update)
-        message.number = screen.survey_number
+        message = ListingUpdated(update)
+        message.survey_number = screen.client.number
         screen.post_message(message)
 
     return act
@@ -131,7 +130,7 @@ async def test_marked_around(picture: SnapshotAssertion) -> None:
 async def test_more_than_is_listed(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_fs.screens.browser_rows.ROWS_LISTED", 3)
+    monkeypatch.setattr("tui_fs.screens.browser.table.MAX_ROWS", 3)
     listing = replace(spool_listing(), not_listed=198_000)
     assert await look(choose(), told(replace(COMPLETE, listing=listing))) == picture
 
@@ -145,47 +144,26 @@ async def test_help(picture: SnapshotAssertion) -> None:
     assert await look(choose(), then(told(COMPLETE), keys("question_mark"))) == picture
 
 
-class Beside:
-    """A browser that only remembers."""
+def client(update: Update) -> SurveyClient:
+    """A client that has received an update."""
+    client = SurveyClient(BaseScreen(Settings()), 1, SurveyUpdated)
+    client.accept(SurveyUpdated(update))
+    return client
 
-    def __init__(self) -> None:
-        self._marks = Selection()
 
-    @property
-    def marks(self) -> Selection:
-        """What is marked."""
-        return self._marks
-
-    @property
-    def why_no_marks(self) -> str:
-        """Nothing speaks against it."""
-        return ""
-
-    def jump_to(self, path: PathStr) -> None:
-        """Stay."""
-        raise AssertionError(path)
-
-    def rank(self, by: Ranking) -> None:
-        """Answer nothing."""
-
-    def toggle_mark(self, path: PathStr, size: Size) -> None:
-        """Mark it."""
-        self._marks.toggle(path, size)
-
-    def mark_named(self, name: str) -> None:
-        """Mark nothing."""
-        raise AssertionError(name)
+def stay(path: PathStr) -> None:
+    raise AssertionError(path)
 
 
 def findings(update: Update = COMPLETE) -> FindingsScreen:
-    return FindingsScreen(Beside(), update, Settings())
+    return FindingsScreen(client(update), Selection(), stay, Settings())
 
 
 def ranking(by: Ranking = Ranking.ENTRIES) -> RankingScreen:
-    browser = Beside()
-    browser.marks.toggle(SESSIONS, Size(58_999, 3 << 20))
+    marks = Selection()
+    marks.toggle(SESSIONS, Size(58_999, 3 << 20))
     update = replace(COMPLETE, ranked_by=by, ranking=RANKING)
-    return RankingScreen(browser, update, Settings())
+    return RankingScreen(client(update), marks, stay, Settings())
 
 
 async def test_findings(picture: SnapshotAssertion) -> None:

@@ -8,15 +8,14 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
 from tests.ui.recorded import MAILDROP, STARTED, Host, maildrop_survey, record
-from tests.ui.test_screens import SMALL, a_quiet_machine, alive, settle, wait_for
+from tests.ui.test_screens import SMALL, a_quiet_machine, alive, post_forecast, settle, wait_for
 from tui_fs.job.planning import Forecast, forecast
 from tui_fs.job.store import JobFolder
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Root
 from tui_fs.model.target import Pin, command_lines
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.messages import SurveyUpdated
+from tui_fs.screens.base import Settings
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.strategies.registry import STRATEGIES
 from widgets.bar_table import BarTable
@@ -62,7 +61,7 @@ def found() -> Forecast:
 async def ask(pilot: Pilot[None], preview: PreviewScreen, strategy: StrategyName) -> set[str]:
     """Choose a strategy and ask for it; return the keys that did something before."""
     await settle(pilot)
-    preview.post_message(SurveyUpdated(SURVEY, found()))
+    post_forecast(preview, SURVEY, found())
     await settle(pilot)
     for _ in STRATEGIES:
         if chosen(preview) != strategy:
@@ -154,9 +153,7 @@ async def test_what_is_counted_meanwhile_does_not_change_what_starts(
         assert found().recommended == StrategyName("rm")
         await ask(pilot, preview, StrategyName("rm"))
         shown = shown_command(preview)
-        preview.post_message(
-            SurveyUpdated(SURVEY, replace(found(), recommended=StrategyName("find")))
-        )
+        post_forecast(preview, SURVEY, replace(found(), recommended=StrategyName("find")))
         await settle(pilot)
         await confirm(pilot, by_name=by_name)
     assert_started(plans, StrategyName("rm"), shown)

@@ -27,14 +27,12 @@ from tests.ui.test_screens import LARGE, SMALL, picture
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.results import Ending, RunEnded
 from tui_fs.model.errors import BadInput, Missing
-from tui_fs.screens.browser import BrowserScreen
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.help import HelpScreen
+from tui_fs.screens.base import HelpScreen, Settings
+from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.lab import LabScreen
-from tui_fs.screens.lab_result import LabResultScreen
-from tui_fs.screens.lab_run import LabRunScreen
-from tui_fs.screens.lab_runs import LabRunsScreen
+from tui_fs.screens.lab.experiments import LabRunsScreen, LabScreen
+from tui_fs.screens.lab.result import LabResultScreen
+from tui_fs.screens.lab.run import LabRunScreen
 
 __all__ = ["a_quiet_lab", "picture", "played", "prepared"]
 
@@ -102,7 +100,7 @@ async def test_what_is_in_the_way_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     def refuse(*_: object) -> None:
         raise Missing("[b]rsync[/b] is not installed.")
 
-    monkeypatch.setattr("tui_fs.screens.lab.prepare", refuse)
+    monkeypatch.setattr("tui_fs.screens.lab.experiments.prepare", refuse)
     shown = await look(lab(), "enter", "enter", first="0 run")
     assert "[b]rsync[/b] is not installed." in shown
 
@@ -188,7 +186,7 @@ async def test_why_a_run_cannot_begin_is_said(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object) -> None:
         raise BadInput("There is no [b]room[/b].")
 
-    monkeypatch.setattr("tui_fs.screens.lab_run.LabRun", refuse)
+    monkeypatch.setattr("tui_fs.screens.lab.run.LabRun", refuse)
     app = Host(lab())
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await pilot.pause()

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from tests.ui.recorded import Host
 from tests.ui.test_screens import wait_for
 from tui_fs.job.maintenance import look, put_aside
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.base import Settings
 from tui_fs.screens.maintenance import MaintenanceScreen
 
 HELD_ENTER_S = 0.4

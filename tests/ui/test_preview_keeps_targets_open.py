@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.ui.recorded import Host
 from tests.ui.test_screens import SMALL, settle
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.base import Settings
 from tui_fs.screens.preview import PreviewScreen
 
 

@@ -7,13 +7,11 @@ import pytest
 
 from tests.ui.recorded import MAILDROP, Host
 from tests.ui.test_confirmation_stays import SURVEY, a_quiet_machine, alive, found
-from tests.ui.test_screens import SMALL, settle
+from tests.ui.test_screens import SMALL, post_forecast, settle
 from tests.ui.test_screens_starting import until
-from tui_fs.screens.calls import CallsScreen
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.messages import SurveyUpdated
+from tui_fs.screens.base import Settings
 from tui_fs.screens.options import OptionsDialog
-from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.preview import CallsScreen, PreviewScreen
 
 __all__ = ["a_quiet_machine", "alive"]
 
@@ -47,7 +45,7 @@ async def test_what_the_confirmation_needs_is_not_waited_for(
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         await settle(pilot)
-        preview.post_message(SurveyUpdated(SURVEY, found()))
+        post_forecast(preview, SURVEY, found())
         await settle(pilot)
         await pilot.press("enter")
         await until(pilot, silence.entered.is_set)
@@ -65,7 +63,7 @@ async def test_the_prediction_for_other_options_is_not_waited_for(
     preview = PreviewScreen((MAILDROP,), Settings())
     async with Host(preview).run_test(size=SMALL) as pilot:
         await settle(pilot)
-        preview.post_message(SurveyUpdated(SURVEY, found()))
+        post_forecast(preview, SURVEY, found())
         await settle(pilot)
         monkeypatch.setattr("tui_fs.screens.preview.forecast", silence)
         await pilot.press("o")

@@ -12,8 +12,8 @@ from tests.ui.recorded import Host, screen_text
 from tests.ui.test_screens import SMALL, picture, wait_for
 from tui_fs.lab.pyspy import Profile
 from tui_fs.model.errors import TuiFsError
+from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
-from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.profile import ProfileScreen, begin_profile
 
 __all__ = ["picture"]
@@ -66,7 +66,7 @@ def command_of(app: Host) -> Callable[[], object]:
     return commands[TITLE]
 
 
-async def screen_is(pilot: Pilot[None], kind: type[FramedScreen]) -> None:
+async def screen_is(pilot: Pilot[None], kind: type[BaseScreen]) -> None:
     """Wait until the screen is of a kind."""
     for _ in range(400):
         await pilot.pause(0.025)

@@ -11,7 +11,7 @@ from tests.ui.recorded import PAUSED, RUNNING, Host, record, screen_text
 from tests.ui.test_screens import SMALL, a_quiet_machine, settle, shows
 from tui_fs.model.command import Command
 from tui_fs.screens import run
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.base import Settings
 from tui_fs.screens.maintenance import MaintenanceScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen

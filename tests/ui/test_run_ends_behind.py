@@ -7,8 +7,7 @@ from tests.ui.recorded import RUNNING, Host, ended, record
 from tests.ui.test_screens import SMALL, a_quiet_machine, settle, shows
 from tui_fs.job.journal import JournalWriter
 from tui_fs.model.outcome import Outcome
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.help import HelpScreen
+from tui_fs.screens.base import HelpScreen, Settings
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
 from tests.ui.recorded import (
@@ -38,7 +39,7 @@ from tui_fs.job.doctor import (
     ToolState,
     TracingState,
 )
-from tui_fs.job.planning import forecast
+from tui_fs.job.planning import Forecast, forecast
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
@@ -50,13 +51,14 @@ from tui_fs.model.quick_estimate import Interval
 from tui_fs.model.strategy import Options
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
+from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
-from tui_fs.screens.frame import FramedScreen, Settings
 from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.messages import SurveyUpdated
-from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.options import Choices
+from tui_fs.screens.preview import ForecastUpdated, PreviewScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
+from tui_fs.survey.process import Update
 from tui_fs.tracing.select_source import SourceState
 
 SMALL, LARGE = (80, 24), (120, 40)
@@ -80,9 +82,9 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing on the screen may depend on this machine or this moment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", "/nowhere/state")
-    monkeypatch.setattr("tui_fs.screens.counting.SurveyProcess", SilentSurvey)
+    monkeypatch.setattr("tui_fs.screens.survey_client.SurveyProcess", SilentSurvey)
     disk = FileSystem("ext4", "/dev/vda1", "/", False, 250 << 30, 20 << 30, 19 << 30, 10**7, 10**5)
-    monkeypatch.setattr("tui_fs.screens.browser.file_system_of", lambda _: disk)
+    monkeypatch.setattr("tui_fs.screens.browser.screen.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.file_system_of", lambda _: disk)
     monkeypatch.setattr("tui_fs.job.planning.tools_of", _all_tools)
     monkeypatch.setattr("tui_fs.job.path_safety.replaceable_part", lambda *_: None)
@@ -106,7 +108,7 @@ def _all_tools(strategy: object) -> tuple[dict[str, str], tuple[str, ...]]:
     return {tool: f"/usr/bin/{tool}" for tool in tools}, ()
 
 
-async def look(screen: FramedScreen, act: Act | None = None, size: tuple[int, int] = SMALL) -> str:
+async def look(screen: BaseScreen, act: Act | None = None, size: tuple[int, int] = SMALL) -> str:
     app = Host(screen)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
@@ -137,9 +139,14 @@ async def wait_for(pilot: Pilot[None], words: str) -> None:
 def counted(survey: Survey) -> Act:
     async def act(pilot: Pilot[None]) -> None:
         found = forecast((survey.path,), survey, Options(), pins=[Pin(1, 2, 3)])
-        pilot.app.screen.post_message(SurveyUpdated(survey, found))
+        post_forecast(pilot.app.screen, survey, found)
 
     return act
+
+
+def post_forecast(preview: MessagePump, survey: Survey, found: Forecast) -> None:
+    """Let a preview show counts and a forecast, as if a survey had reported them."""
+    preview.post_message(ForecastUpdated(Update(survey), found, Choices()))
 
 
 def then(*acts: Act) -> Act:

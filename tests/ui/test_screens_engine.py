@@ -17,7 +17,7 @@ from tests.ui.test_screens import (
 )
 from tui_fs.model.events import PaceChanged
 from tui_fs.model.strategy import Pace
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.base import Settings
 from tui_fs.screens.run import RunScreen
 
 __all__ = ["a_quiet_machine", "alive", "picture"]

@@ -15,6 +15,7 @@ from tests.ui.test_screens import (
     keys,
     look,
     picture,
+    post_forecast,
     shows,
     then,
 )
@@ -24,8 +25,7 @@ from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.strategy import Options
 from tui_fs.model.target import Pin, Target
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.messages import SurveyUpdated
+from tui_fs.screens.base import Settings
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
@@ -50,7 +50,7 @@ async def counted_together(pilot: Pilot[None]) -> None:
     """Post what the survey of all of them says."""
     survey = replace(maildrop_survey(), path=PathStr("/srv"), largest=())
     found = forecast(PATHS, survey, Options())
-    pilot.app.screen.post_message(SurveyUpdated(survey, found))
+    post_forecast(pilot.app.screen, survey, found)
 
 
 async def test_preview(several: PreviewScreen, picture: SnapshotAssertion) -> None:

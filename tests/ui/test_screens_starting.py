@@ -17,7 +17,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.plan import Plan
 from tui_fs.model.strategy import StrategyName
-from tui_fs.screens.frame import Settings
+from tui_fs.screens.base import Settings
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.run import RunScreen

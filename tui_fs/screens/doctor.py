@@ -11,10 +11,10 @@ from textual.widgets import Static
 
 from tui_fs.job.doctor import Diagnosis, diagnose
 from tui_fs.model.paths import displayable, harmless
-from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.base import SCROLL_BINDINGS, BaseScreen
 
 
-class DoctorScreen(FramedScreen):
+class DoctorScreen(BaseScreen):
     """Tools, sources of counts, privileges."""
 
     KEYS: ClassVar = (("↑↓", "scroll"), ("esc", "back"))
@@ -22,12 +22,8 @@ class DoctorScreen(FramedScreen):
 
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
-        Binding("j,down", "scroll(1)", tooltip="Scroll down"),
-        Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
+        *SCROLL_BINDINGS,
     ]
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
 
     def compose_body(self) -> ComposeResult:
         """Lay out the findings."""
@@ -35,43 +31,39 @@ class DoctorScreen(FramedScreen):
             yield Static(Text("looking…"), id="findings")
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Begin the diagnosis."""
         self.show_place("", "this machine")
-        self._look()
+        self._diagnose()
 
     @work(thread=True, exclusive=True)
-    def _look(self) -> None:
+    def _diagnose(self) -> None:
         text = _as_text(diagnose())
         self.app.call_from_thread(self.query_one("#findings", Static).update, text)
 
-    def action_scroll(self, direction: int) -> None:
-        """Scroll by a line."""
-        self.query_one("#body").scroll_relative(y=direction, animate=False)
 
-
-def _as_text(found: Diagnosis) -> Text:
+def _as_text(diagnosis: Diagnosis) -> Text:
     text = Text()
     text.append("tools\n", "bold")
-    for tool in found.tools:
+    for tool in diagnosis.tools:
         mark = "✓" if tool.path and not tool.remedy else "!"
         text.append(f" {mark} {tool.name:<14}")
         text.append(f"{harmless(tool.version) or displayable(tool.path)} {tool.remedy}\n", "dim")
     text.append("\nsystem calls are counted by\n", "bold")
-    text.append(f" {found.tracing.source}: {found.tracing.note}\n")
-    for source in found.tracing.sources:
+    text.append(f" {diagnosis.tracing.source}: {diagnosis.tracing.note}\n")
+    for source in diagnosis.tracing.sources:
         text.append(f" {'✓' if source.usable else '!'} {source.kind:<10}")
         text.append(f"{source.note}\n", "dim")
     text.append("\nuser\n", "bold")
-    text.append(f" {found.privileges.uid}: {found.privileges.note}\n")
+    text.append(f" {diagnosis.privileges.uid}: {diagnosis.privileges.note}\n")
     text.append("\nengine\n", "bold")
-    text.append(f" {found.engine.note}\n")
+    text.append(f" {diagnosis.engine.note}\n")
     text.append("\njobs\n", "bold")
-    text.append(f" kept in {displayable(found.jobs)}\n {found.logout}\n")
+    text.append(f" kept in {displayable(diagnosis.jobs)}\n {diagnosis.logout}\n")
     text.append("\npolicy\n", "bold")
-    text.append(f" {found.policy}\n")
+    text.append(f" {diagnosis.policy}\n")
     text.append("\nfigures\n", "bold")
-    for one in found.missing_figures:
-        text.append(f" ! {one.sentence}\n")
-    if not found.missing_figures:
+    for figure in diagnosis.missing_figures:
+        text.append(f" ! {figure.sentence}\n")
+    if not diagnosis.missing_figures:
         text.append(" all can be measured\n")
     return text

@@ -16,7 +16,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 from tui_fs.model.target import in_words
 from tui_fs.model.units import count, duration
-from tui_fs.screens.frame import FramedScreen, Settings
+from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.report import ReportScreen
 from tui_fs.screens.run import RunScreen
 from widgets.bar_table import BarRow, BarTable, Column
@@ -33,7 +33,7 @@ _LOOK_EVERY_S = 1.0
 _BAD = (JobState.DIED, JobState.PARTIAL)
 
 
-class JobsScreen(FramedScreen):
+class JobsScreen(BaseScreen):
     """A list of jobs, the newest first."""
 
     KEYS: ClassVar = (("enter", "open"), ("↑↓", "choose"), ("esc", "back"))

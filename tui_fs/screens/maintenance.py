@@ -11,6 +11,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.job.aside_store import AsideRecord, AsideState, records
@@ -22,8 +23,7 @@ from tui_fs.model.errors import TuiFsError
 from tui_fs.model.figures import Figure
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, counted
-from tui_fs.screens.frame import FramedScreen, Settings, muted
-from tui_fs.screens.messages import DeleteAsked
+from tui_fs.screens.base import BaseScreen, Settings, muted
 from widgets.bar_table import BarRow, BarTable, Column
 from widgets.confirm_dialog import ConfirmDialog
 
@@ -51,7 +51,15 @@ class _Action:
     act: Callable[[], str]
 
 
-class MaintenanceScreen(FramedScreen):
+class DeleteAsked(Message):
+    """A person wants to see what deleting directories gently would cost."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        super().__init__()
+        self.paths = paths
+
+
+class MaintenanceScreen(BaseScreen):
     """Maintenance of one directory, and everything that was set aside before."""
 
     KEYS: ClassVar = (("enter", "do it…"), ("↑↓", "choose"), ("esc", "back"))

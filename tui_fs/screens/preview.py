@@ -30,7 +30,7 @@ from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate, make_p
 from tui_fs.job.resume import Remainder, remainder_of
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
-from tui_fs.model.calls import TraceSource
+from tui_fs.model.calls import OTHER_CALLS_LABEL, REMOVING_CALLS, TraceSource, about_text
 from tui_fs.model.errors import BadInput, Refused, TuiFsError
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import displayable
@@ -41,15 +41,15 @@ from tui_fs.model.strategy import Options, Pace, StrategyName
 from tui_fs.model.survey import Survey
 from tui_fs.model.target import Target, command_lines, common_directory, in_words
 from tui_fs.model.units import bytes_iec, count, counted, duration_span, short_count
-from tui_fs.screens.calls import CallsScreen
-from tui_fs.screens.counting import CountingScreen
-from tui_fs.screens.frame import Settings
-from tui_fs.screens.messages import Failed, SurveyUpdated
+from tui_fs.screens.base import BaseScreen, Failed, Settings
 from tui_fs.screens.options import Choices, OptionsDialog
 from tui_fs.screens.run import RunScreen
+from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.survey.process import Update
 from tui_fs.survey.quick_estimate import estimates
 from widgets.bar_table import BarRow, BarTable, Column
+from widgets.call_table import CallRow, CallTable
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.daemon_thread import in_daemon_thread
 
@@ -261,7 +261,16 @@ _MAX_QUICK_ESTIMATES = 3
 """They take 1, 2 and 4 seconds."""
 
 
-class PreviewScreen(CountingScreen):
+class ForecastUpdated(SurveyUpdated):
+    """An update with the forecast that follows from it, for the options it was made with."""
+
+    def __init__(self, update: Update, forecast: Forecast, choices: Choices) -> None:
+        super().__init__(update)
+        self.forecast = forecast
+        self.choices = choices
+
+
+class PreviewScreen(BaseScreen):
     """The counts of the targets, and a table of strategies to choose from."""
 
     KEYS: ClassVar = (
@@ -303,6 +312,7 @@ class PreviewScreen(CountingScreen):
         self._gone = self._note = ""
         self._is_refused = False
         self._targets: tuple[Target, ...] = ()
+        self._client = SurveyClient(self, settings.interval_s, self._make_forecast)
         self._survey: Survey | None = None
         self._quick_estimate: QuickEstimate | None = None
         self._forecast: Forecast | None = None
@@ -339,7 +349,8 @@ class PreviewScreen(CountingScreen):
         self._check()
 
     def on_unmount(self) -> None:
-        """Let the targets' file systems be unmounted again."""
+        """End the survey, and let the targets' file systems be unmounted again."""
+        self._client.stop()
         self._open_targets.close()
 
     def _show_no_answer(self) -> None:
@@ -370,7 +381,7 @@ class PreviewScreen(CountingScreen):
         self._paths = tuple(target.path for target in self._targets)
         for about in self.query("#targets").results(Static):
             about.update(listed(self._paths))
-        self.count(self._paths)
+        self._client.start(self._paths)
         self._estimate_quickly(self._paths)
 
     @work(thread=True, exclusive=True, group="quick estimate")
@@ -390,21 +401,21 @@ class PreviewScreen(CountingScreen):
         verb = "Delete" if number == 1 else f"Delete {count(number)} directories in"
         self.show_place(verb, displayable(common_directory(self._paths)), note)
 
-    def told(self, survey: Survey) -> SurveyUpdated:
-        """Return the survey with what it makes of the strategies."""
+    def _make_forecast(self, update: Update) -> ForecastUpdated:
+        """In the thread that reads the survey: predict what the counts mean for the strategies."""
         choices = self._choices
-        return SurveyUpdated(survey, self._forecast_of(survey), choices=choices)
+        return ForecastUpdated(update, self._forecast_of(update.survey), choices)
 
-    def on_survey_updated(self, message: SurveyUpdated) -> None:
-        """Show the counts so far and what they make of the strategies."""
-        self._survey = message.survey
-        if message.choices in (None, self._choices):
+    def on_forecast_updated(self, message: ForecastUpdated) -> None:
+        """Show the counts so far and the forecast."""
+        self._survey = survey = message.update.survey
+        if message.choices == self._choices:
             self._forecast = message.forecast
             self._show()
         else:
-            self._predict_again(message.survey)
-        if message.survey.finished and self._targets:
-            self._measure(message.survey)
+            self._predict_again(survey)
+        if survey.finished and self._targets:
+            self._measure(survey)
 
     @work(thread=True, exclusive=True, group="measure")
     def _measure(self, survey: Survey) -> None:
@@ -608,3 +619,40 @@ class PreviewScreen(CountingScreen):
         strategy = self._strategy()
         if strategy is not None and self._forecast is not None:
             self.app.push_screen(CallsScreen(self._forecast.of(strategy), self.settings))
+
+
+class CallsScreen(BaseScreen):
+    """Predicted calls by name, the most frequent first."""
+
+    KEYS: ClassVar = (("esc", "back"),)
+    EXPLANATION = (
+        "How often each system call is expected, all processes of the strategy together. "
+        "Calls of the programs' start, of memory and closes are one line: about how many."
+    )
+
+    BINDINGS = [Binding("escape,q,c,left,h", "app.pop_screen", tooltip="Go back")]
+
+    def __init__(self, estimate: Estimate, settings: Settings) -> None:
+        super().__init__(settings)
+        self._estimate = estimate
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the table."""
+        with VerticalScroll(id="body"):
+            yield CallTable(id="calls")
+
+    def on_mount(self) -> None:
+        """Fill the table."""
+        estimate = self._estimate
+        self.show_place("Calls of", estimate.strategy)
+        table = self.query_one(CallTable)
+        table.title = "system calls · predicted"
+        ordered = sorted(estimate.syscalls.items(), key=lambda item: (-item[1], item[0]))
+        rows = [
+            CallRow(name, count(number), emphasised=name in REMOVING_CALLS)
+            for name, number in ordered
+        ]
+        if estimate.other_calls is not None:
+            rows.append(CallRow(OTHER_CALLS_LABEL, about_text(estimate.other_calls)))
+        table.rows = tuple(rows)
+        table.footer = f"predicted from {estimate.calls_rest_on}"

@@ -15,7 +15,7 @@ from tui_fs.lab.stacks import flames
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import counted
-from tui_fs.screens.frame import FramedScreen, Settings, muted
+from tui_fs.screens.base import BaseScreen, Settings, muted
 from widgets.bar_table import BarRow, BarTable, Column
 
 SECONDS = 10
@@ -50,7 +50,7 @@ def _look(app: App[None], settings: Settings) -> None:
     app.call_from_thread(app.push_screen, ProfileScreen(profile, settings))
 
 
-class ProfileScreen(FramedScreen):
+class ProfileScreen(BaseScreen):
     """The functions that ten seconds were spent in, as a tree."""
 
     KEYS: ClassVar = (("↑↓", "choose"), ("esc", "back"))

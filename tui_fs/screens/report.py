@@ -7,6 +7,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.job.permission import read_only_reason
@@ -14,7 +15,7 @@ from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
-from tui_fs.model.errors import TuiFsError
+from tui_fs.model.errors import TuiFsError, meaning
 from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable, harmless
@@ -22,9 +23,7 @@ from tui_fs.model.plan import Plan
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.target import done_word, shown_commands, shown_targets
 from tui_fs.model.units import bytes_iec, count, counted, duration, duration_span, more_or_less
-from tui_fs.screens.errors import ErrorsScreen
-from tui_fs.screens.frame import FramedScreen, Settings
-from tui_fs.screens.messages import Failed, GoOnAsked
+from tui_fs.screens.base import PAGE_BINDINGS, SCROLL_BINDINGS, BaseScreen, Failed, Settings, muted
 from widgets.call_table import CallRow, CallTable
 from widgets.footer import Footer
 
@@ -187,7 +186,15 @@ def _inodes(report: dict[str, Any]) -> str:
     )
 
 
-class ReportScreen(FramedScreen):
+class GoOnAsked(Message):
+    """A person wants to go on with what a dead job has left."""
+
+    def __init__(self, died: Plan) -> None:
+        super().__init__()
+        self.died = died
+
+
+class ReportScreen(BaseScreen):
     """The report of an ended job."""
 
     KEYS: ClassVar = (("↑↓", "scroll"), ("e", "errors"), ("J", "jobs"), ("esc", "back"))
@@ -202,10 +209,8 @@ class ReportScreen(FramedScreen):
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
         Binding("r", "go_on", tooltip="Go on with what a job left that died (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
-        Binding("j,down", "scroll(1)", tooltip="Scroll down"),
-        Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
-        Binding("pagedown,ctrl+f,space", "scroll(10)", tooltip="Scroll a page down"),
-        Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
+        *SCROLL_BINDINGS,
+        *PAGE_BINDINGS,
     ]
 
     def __init__(self, folder: JobFolder, settings: Settings) -> None:
@@ -233,8 +238,8 @@ class ReportScreen(FramedScreen):
             view = JobView(self._folder)
             view.poll()
             report = view.report()
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
             return
         died = view.plan if view.state is JobState.DIED else None
         self.app.call_from_thread(self._show, report, view.snapshot, died)
@@ -258,7 +263,7 @@ class ReportScreen(FramedScreen):
         self.query_one("#kept", Static).update(where_kept(report, self._folder.report))
 
     def on_failed(self, message: Failed) -> None:
-        """Say why there is no report."""
+        """Show why there is no report."""
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
 
     def action_go_on(self) -> None:
@@ -274,6 +279,40 @@ class ReportScreen(FramedScreen):
         """List the failures."""
         self.app.push_screen(ErrorsScreen(self._snapshot, self.settings))
 
-    def action_scroll(self, lines: int) -> None:
-        """Scroll by some lines."""
-        self.query_one("#body").scroll_relative(y=lines, animate=False)
+
+class ErrorsScreen(BaseScreen):
+    """The failures of a job so far, grouped by meaning."""
+
+    KEYS: ClassVar = (("↑↓", "scroll"), ("esc", "back"))
+    EXPLANATION = "Entries that could not be deleted, by what was tried and why it failed."
+
+    BINDINGS = [
+        Binding("escape,q,e,left,h", "app.pop_screen", tooltip="Go back"),
+        *SCROLL_BINDINGS,
+    ]
+
+    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+        super().__init__(settings)
+        self._snapshot = snapshot
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out one paragraph for each group."""
+        with VerticalScroll(id="body"):
+            if not self._snapshot.failures and not self._snapshot.tool_lines:
+                yield Static(muted("Nothing has failed."))
+            for group in self._snapshot.failures:
+                text = Text(f"{count(group.number)} × {group.operation}: ", style="bold")
+                text.append(f"{meaning(group.error)}\n", "not bold")
+                for path, cause in zip(group.examples, group.causes, strict=True):
+                    reason = f": {cause}" if cause else ""
+                    text.append(f"   {displayable(path)}{reason}\n", "dim not bold")
+                if group.number > len(group.examples):
+                    more = group.number - len(group.examples)
+                    text.append(f"   … and {count(more)} more\n", "dim not bold")
+                yield Static(text)
+            for line in self._snapshot.tool_lines:
+                yield Static(muted(harmless(line)))
+
+    def on_mount(self) -> None:
+        """Name the job."""
+        self.show_place("", f"{count(self._snapshot.failed)} failed")

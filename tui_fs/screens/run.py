@@ -7,6 +7,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.message import Message
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -24,10 +25,8 @@ from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
-from tui_fs.screens.errors import ErrorsScreen
-from tui_fs.screens.frame import FramedScreen, Settings
-from tui_fs.screens.messages import Failed, SnapshotChanged
-from tui_fs.screens.report import ReportScreen
+from tui_fs.screens.base import BaseScreen, Failed, Settings
+from tui_fs.screens.report import ErrorsScreen, ReportScreen
 from widgets.call_table import CallRow, CallTable
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.progress_line import ProgressLine
@@ -225,7 +224,17 @@ _MOST_THREADS = 8
 """More are a matter for the command line."""
 
 
-class RunScreen(FramedScreen):
+class SnapshotChanged(Message):
+    """A job's journal has grown."""
+
+    def __init__(self, snapshot: Snapshot, state: JobState, is_over: bool) -> None:
+        super().__init__()
+        self.snapshot = snapshot
+        self.state = state
+        self.is_over = is_over
+
+
+class RunScreen(BaseScreen):
     """A view of a job; leaving it does not stop the job."""
 
     KEYS: ClassVar = (

@@ -24,11 +24,16 @@ class Size:
 
 
 class Selection:
-    """Marked directories, none inside another, at most as many as one job takes."""
+    """Marked directories, none inside another, at most as many as one job takes.
 
-    def __init__(self) -> None:
+    Args:
+        refusal: why nothing may be marked, in a sentence; empty if it may.
+    """
+
+    def __init__(self, refusal: str = "") -> None:
+        self.refusal = refusal
         self._sizes: dict[PathStr, Size] = {}
-        self._lots: dict[frozenset[PathStr], Size] = {}
+        self._totals: dict[frozenset[PathStr], Size] = {}
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -44,7 +49,9 @@ class Selection:
         return next((mark for mark in self if mark != path and is_within(path, mark)), None)
 
     def toggle(self, path: PathStr, size: Size) -> str:
-        """Mark a directory, or remove its mark; return what is to be told, if anything."""
+        """Mark a directory, or remove its mark; return an explanation, if one is due."""
+        if self.refusal:
+            return self.refusal
         if path in self._sizes:
             del self._sizes[path]
             return ""
@@ -65,21 +72,21 @@ class Selection:
             else "those marks are replaced by this one."
         )
 
-    def add_all(self, paths: Collection[PathStr], together: Size | None = None) -> int:
+    def add_all(self, paths: Collection[PathStr], total: Size | None = None) -> int:
         """Mark directories as far as there is room; return how many of them are marked now.
 
         Args:
-            together: what all of them hold, if that is known.
+            total: what all of them contain together, if that is known.
         """
         for path in paths:
             if path not in self._sizes and self.around(path) is None:
                 self.toggle(path, Size())
-        if together is not None:
-            self._lots[frozenset(paths)] = together
+        if total is not None:
+            self._totals[frozenset(paths)] = total
         return sum(path in self._sizes for path in paths)
 
-    def learn(self, sizes: Iterable[tuple[PathStr, Size]]) -> None:
-        """Take over what is known now; what is not marked is ignored."""
+    def update_sizes(self, sizes: Iterable[tuple[PathStr, Size]]) -> None:
+        """Replace the sizes of directories; those that are not marked are ignored."""
         for path, size in sizes:
             if path in self._sizes:
                 self._sizes[path] = size
@@ -92,32 +99,32 @@ class Selection:
     def clear(self) -> None:
         """Remove all marks."""
         self._sizes.clear()
-        self._lots.clear()
+        self._totals.clear()
 
     def _known_sizes(self) -> list[Size]:
-        """Return the sizes that add up to all marks, those of whole lots where they are known."""
+        """Return the sizes that add up to all marks, those of whole groups where they are known."""
         sizes: list[Size] = []
         rest = set(self._sizes)
-        for lot, together in self._lots.items():
-            if lot <= rest and any(not self._sizes[path].is_whole for path in lot):
-                sizes.append(together)
-                rest -= lot
+        for paths, total in self._totals.items():
+            if paths <= rest and any(not self._sizes[path].is_whole for path in paths):
+                sizes.append(total)
+                rest -= paths
         return sizes + [self._sizes[path] for path in rest]
 
     def in_words(self) -> str:
-        """Return how many are marked and what they hold; nothing if none is."""
+        """Return how many are marked and what they contain; nothing if none is."""
         if not self._sizes:
             return ""
         words = f"{count(len(self))} marked"
         sizes = self._known_sizes()
         entries = sum(size.entries for size in sizes)
         allocated_bytes = sum(size.allocated_bytes for size in sizes)
-        held = counted(entries, "entry", "entries")
+        contents = counted(entries, "entry", "entries")
         if all(size.is_whole for size in sizes):
-            return f"{words} · {held} · {bytes_iec(allocated_bytes)}"
+            return f"{words} · {contents} · {bytes_iec(allocated_bytes)}"
         if not allocated_bytes:
             return f"{words} · the preview counts them"
-        return f"{words} · at least {held} · {bytes_iec(allocated_bytes)}"
+        return f"{words} · at least {contents} · {bytes_iec(allocated_bytes)}"
 
 
 def marks_line(

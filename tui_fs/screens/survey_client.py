@@ -1,85 +1,228 @@
-"""What a screen asks of a survey, one question after the other, also while counting is paused."""
+"""A survey that runs beside a screen: its process, the questions to it, and its last answers."""
 
-from tui_fs.model.survey import Ranking
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from textual.message import Message
+from textual.screen import Screen
+from textual.worker import get_current_worker
+
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.survey import Listing, Ranking, Survey
+from tui_fs.screens.base import Failed
 from tui_fs.survey.process import SurveyProcess, Update
+
+_MAX_LISTINGS = 20
+
+
+class SurveyUpdated(Message):
+    """A survey has counted on or has answered.
+
+    Attributes:
+        survey_number: set by the client; the surveys of one screen have different numbers.
+    """
+
+    def __init__(self, update: Update) -> None:
+        super().__init__()
+        self.update = update
+        self.survey_number = 0
 
 
 class SurveyClient:
-    """Asks for what is wished last.
+    """Runs one survey at a time for a screen and remembers what it has answered.
 
-    A question goes out when the one before it is answered: whoever walks quickly through
-    directories does not wait for those that were left again. A paused survey answers nothing,
-    so it is woken for the time that an answer takes.
+    The next question is sent when the one before it is answered, so directories that were left
+    again are never asked for. A paused survey answers nothing; it is resumed for the time that an
+    answer takes.
+
+    Args:
+        screen: gets a `SurveyUpdated` for every update, and `Failed` when the survey fails.
+        interval_s: time between two messages, unless an answer has come.
+        make_message: called in the thread that reads the survey, where work delays no key.
+
+    Attributes:
+        last_update: None before the first one.
+        number: of the survey that runs; counts the surveys of this client.
     """
 
-    def __init__(self, process: SurveyProcess) -> None:
-        self._process = process
+    def __init__(
+        self,
+        screen: Screen[None],
+        interval_s: float,
+        make_message: Callable[[Update], SurveyUpdated],
+    ) -> None:
+        self._screen = screen
+        self._interval_s = interval_s
+        self._make_message = make_message
+        self._process: SurveyProcess | None = None
+        self.number = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.last_update: Update | None = None
+        self._finished_at_s: float | None = None
+        self._listings: dict[str, Listing] = {}
         self._path: str | None = None
         self._by: Ranking | None = None
         self._name: str | None = None
-        self._open: tuple[str | None, Ranking | None, str | None] | None = None
+        self._unanswered: tuple[str | None, Ranking | None, str | None] | None = None
+        self._sought_name: str | None = None
         self._is_paused = False
 
     @property
+    def survey(self) -> Survey | None:
+        """The last counts."""
+        return None if self.last_update is None else self.last_update.survey
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether counts still grow."""
+        survey = self.survey
+        return self._process is not None and (survey is None or not survey.finished)
+
+    @property
     def is_paused(self) -> bool:
-        """Whether counting stands still at the person's wish."""
+        """Whether the person has paused it."""
         return self._is_paused
 
+    @property
+    def since_finished_s(self) -> float:
+        """How long ago the survey has finished; 0 before that."""
+        return 0.0 if self._finished_at_s is None else time.monotonic() - self._finished_at_s
+
+    def start(self, paths: Sequence[str], imported: str | None = None) -> None:
+        """Begin a survey; the one before it ends.
+
+        Args:
+            imported: a file that is read instead of the directories.
+        """
+        self.stop()
+        self._forget()
+        # In this thread, not in the worker: the kernel may end a process with the thread that
+        # made it.
+        self._process = SurveyProcess(paths, imported)
+        self.number += 1
+        follow = partial(self._follow, self._process, self.number)
+        self._screen.run_worker(follow, thread=True, exclusive=True, group="survey")
+
+    def stop(self) -> None:
+        """End the survey; harmless if none runs."""
+        self._screen.workers.cancel_group(self._screen, "survey")
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _follow(self, process: SurveyProcess, number: int) -> None:
+        """Read a survey process; it is stopped from outside by ending that process."""
+        worker = get_current_worker()
+        posted_at_s = 0.0
+        posted: tuple[object, ...] = ()
+        try:
+            for update in process.updates():
+                if worker.is_cancelled:
+                    return
+                answers = _answers(update)
+                is_due = time.monotonic() - posted_at_s >= self._interval_s * 0.9
+                if is_due or update.survey.finished or answers != posted:
+                    message = self._make_message(update)
+                    message.survey_number = number
+                    self._screen.post_message(message)
+                    posted, posted_at_s = answers, time.monotonic()
+        except TuiFsError as error:
+            if not worker.is_cancelled:
+                self._screen.post_message(Failed(error))
+        finally:
+            process.stop()
+
+    def accept(self, message: SurveyUpdated) -> bool:
+        """Remember an update; return False if it is of an earlier survey."""
+        if message.survey_number != self.number:
+            return False
+        update = message.update
+        self.last_update = update
+        if update.survey.finished and self._finished_at_s is None:
+            self._finished_at_s = time.monotonic()
+        if update.listing is not None:
+            self._listings.pop(update.listing.path, None)
+            self._listings[update.listing.path] = update.listing
+            if len(self._listings) > _MAX_LISTINGS:
+                del self._listings[next(iter(self._listings))]
+        self._on_reply(update)
+        return True
+
+    def listing(self, path: str) -> Listing | None:
+        """Return the last listing of a directory, if it is remembered."""
+        return self._listings.get(path)
+
     def show(self, path: str) -> None:
-        """Wish for the listing of a directory."""
+        """Ask for the listing of a directory."""
         self._path = path
         self._ask()
 
     def rank(self, by: Ranking) -> None:
-        """Wish for the directories that come first."""
+        """Ask for the directories that come first."""
         self._by = by
         self._ask()
 
-    def name(self, name: str) -> None:
-        """Wish for all directories of a name."""
-        self._name = name
+    def find_named(self, name: str) -> None:
+        """Ask for all directories of a name; `take_named` returns the answer."""
+        self._name = self._sought_name = name
         self._ask()
+
+    def take_named(self) -> Update | None:
+        """Return the answer to `find_named`, once."""
+        update = self.last_update
+        if update is None or self._sought_name is None or update.named != self._sought_name:
+            return None
+        self._sought_name = None
+        return update
 
     def toggle_pause(self) -> None:
-        """Let counting stand still, or go on."""
+        """Pause counting, or resume it."""
         self._is_paused = not self._is_paused
-        if self._open is None:
-            self._rest()
+        if self._unanswered is None:
+            self._pause_or_resume()
 
-    def heard(self, update: Update) -> None:
-        """Take notice of what the survey has told."""
-        match self._open:
-            case None:
-                return
-            case (path, by, name):
-                if (
-                    (path is not None and (update.listing is None or update.listing.path != path))
-                    or (by is not None and update.ranked_by is not by)
-                    or (name is not None and update.named != name)
-                ):
-                    return
-        self._open = None
+    def _on_reply(self, update: Update) -> None:
+        if self._unanswered is None:
+            return
+        path, by, name = self._unanswered
+        if (
+            (path is not None and (update.listing is None or update.listing.path != path))
+            or (by is not None and update.ranked_by is not by)
+            or (name is not None and update.named != name)
+        ):
+            return
+        self._unanswered = None
         self._ask()
-        if self._open is None:
-            self._rest()
+        if self._unanswered is None:
+            self._pause_or_resume()
 
     def _ask(self) -> None:
-        if self._open is not None or (self._path, self._by, self._name) == (None, None, None):
+        process, questions = self._process, (self._path, self._by, self._name)
+        if process is None or self._unanswered is not None or questions == (None, None, None):
             return
-        self._open = (self._path, self._by, self._name)
-        if self._process.is_paused:
-            self._process.resume()
+        self._unanswered = questions
+        if process.is_paused:
+            process.resume()
         if self._path is not None:
-            self._process.show(self._path)
+            process.show(self._path)
         if self._by is not None:
-            self._process.rank(self._by)
+            process.rank(self._by)
         if self._name is not None:
-            self._process.name(self._name)
+            process.name(self._name)
         self._path = self._by = self._name = None
 
-    def _rest(self) -> None:
-        """Stand still or go on, as the person wants it."""
-        if self._is_paused and not self._process.is_paused:
-            self._process.pause()
-        elif not self._is_paused and self._process.is_paused:
-            self._process.resume()
+    def _pause_or_resume(self) -> None:
+        process = self._process
+        if process is not None and process.is_paused is not self._is_paused:
+            if self._is_paused:
+                process.pause()
+            else:
+                process.resume()
+
+
+def _answers(update: Update) -> tuple[object, ...]:
+    path = update.listing.path if update.listing is not None else None
+    return path, update.ranked_by, update.named

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 from rich.console import Group
 from rich.table import Table as Grid
@@ -15,6 +15,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -32,17 +33,21 @@ from tui_fs.lab.exhibits import (
 from tui_fs.lab.experiment import Experiment, Verdict
 from tui_fs.lab.figures import safe, shown_tick
 from tui_fs.lab.page import page
-from tui_fs.lab.results import Results
+from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
 from tui_fs.lab.view_model import exhibits_of
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, duration
-from tui_fs.screens.frame import FramedScreen, Settings, muted
-from tui_fs.screens.lab_messages import ResultRead
-from tui_fs.screens.lab_text import ending_words, verdict_words
-from tui_fs.screens.messages import Failed
+from tui_fs.screens.base import (
+    PAGE_BINDINGS,
+    SCROLL_BINDINGS,
+    BaseScreen,
+    Failed,
+    Settings,
+    muted,
+)
 from widgets.cell_drawing import eighth_blocks, fit_cells
 from widgets.curve_plot import CurvePlot, Plot
 from widgets.fitted_lines import FittedLines, Line
@@ -114,6 +119,27 @@ def summary(experiment: Experiment, results: Results, claims: Sequence[Judged]) 
     for note in results.notes:
         text.append(f"\n! {safe(note)}", "not bold")
     return text
+
+
+def verdict_words(verdicts: Counter[Verdict]) -> str:
+    """Return ``9 hold here, 1 does not, 4 cannot be tested here``."""
+    parts = []
+    for verdict, number in sorted(verdicts.items(), key=lambda item: list(Verdict).index(item[0])):
+        match verdict:
+            case Verdict.HOLDS:
+                parts.append(f"{number} {'holds' if number == 1 else 'hold'} here")
+            case Verdict.DOES_NOT:
+                parts.append(f"{number} {'does' if number == 1 else 'do'} not")
+            case Verdict.UNTESTED:
+                parts.append(f"{number} cannot be tested here")
+            case _:
+                assert_never(verdict)
+    return ", ".join(parts)
+
+
+def ending_words(ending: Ending | None) -> str:
+    """Return how a run has ended; one without an end was killed, or is still at work."""
+    return "unfinished" if ending is None else ending.value
 
 
 def verdict_text(verdict: Verdict) -> Text:
@@ -236,7 +262,16 @@ _REPORT = "report.html"
 _PAGES = 9
 
 
-class LabResultScreen(FramedScreen):
+class ResultRead(Message):
+    """What a run shows."""
+
+    def __init__(self, results: Results, exhibits: tuple[Exhibit, ...]) -> None:
+        super().__init__()
+        self.results = results
+        self.exhibits = exhibits
+
+
+class LabResultScreen(BaseScreen):
     """The result of a run, page by page.
 
     Args:
@@ -275,10 +310,8 @@ class LabResultScreen(FramedScreen):
         Binding("greater_than_sign", "choose(0, 1)", tooltip="Calls: next table at the left"),
         Binding("left_square_bracket", "choose(1, -1)", tooltip="Calls: other table at the right"),
         Binding("right_square_bracket", "choose(1, 1)", tooltip="Calls: next table at the right"),
-        Binding("j,down", "scroll(1)", tooltip="Scroll down"),
-        Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
-        Binding("pagedown,ctrl+f,space", "scroll(10)", tooltip="Scroll a page down"),
-        Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
+        *SCROLL_BINDINGS,
+        *PAGE_BINDINGS,
         Binding("g,home", "to_end(-1)", tooltip="Scroll to the beginning"),
         Binding("G,end", "to_end(1)", tooltip="Scroll to the end"),
     ]

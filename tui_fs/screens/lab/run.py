@@ -1,6 +1,7 @@
 """An experiment at work: progress, what is going on, the figures so far."""
 
 import contextlib
+import statistics
 import time
 from typing import ClassVar
 
@@ -8,25 +9,92 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.message import Message
 from textual.widgets import Static
 
 from tui_fs.lab.experiment import Experiment, Scale
-from tui_fs.lab.figures import safe
-from tui_fs.lab.results import Ending, Results, StepCounted, StepFailed, StepRan, fold_one
+from tui_fs.lab.figures import safe, shown, shown_span
+from tui_fs.lab.results import (
+    Ending,
+    Measure,
+    Measured,
+    Results,
+    StepCounted,
+    StepFailed,
+    StepRan,
+    fold_one,
+)
 from tui_fs.lab.start import LabRun
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.units import clock, count
-from tui_fs.screens.frame import FramedScreen, Settings
-from tui_fs.screens.lab_messages import RunOver
-from tui_fs.screens.lab_result import LabResultScreen
-from tui_fs.screens.lab_text import STEP_COLUMNS, step_in_full, step_rows
-from widgets.bar_table import BarTable
+from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.lab.result import LabResultScreen
+from widgets.bar_table import BarRow, BarTable, Column
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.progress_line import ProgressLine
 from widgets.stats_line import Figure, StatsLine
 
+STEP_COLUMNS = (
+    Column("step", 0),
+    Column("runs", 4, right=True),
+    Column("median", 8, right=True),
+    Column("least–most", 12, right=True),
+    Column("calls", 9, right=True),
+)
 
-class LabRunScreen(FramedScreen):
+
+class RunOver(Message):
+    """A run has ended and is cleared away.
+
+    Attributes:
+        folder: empty if it never began.
+    """
+
+    def __init__(self, folder: str, results: Results | None, why: str = "") -> None:
+        super().__init__()
+        self.folder = folder
+        self.results = results
+        self.why = why
+
+
+def step_rows(results: Results) -> list[BarRow]:
+    """Return the steps with their figures so far."""
+    return [_step_row(one) for one in results.measured.values()]
+
+
+def _step_row(one: Measured) -> BarRow:
+    values, calls = one.values(Measure.SECONDS), one.values(Measure.CALLS)
+    median = shown(Measure.SECONDS, statistics.median(values)) if values else ""
+    span = shown_span(Measure.SECONDS, min(values), max(values), median) if values else ""
+    flag = "! failed" if one.failed else "not here" if one.plan.why_not else ""
+    return BarRow(
+        one.plan.key,
+        (
+            safe(one.plan.title),
+            count(len(values)) if values else "",
+            median,
+            span,
+            count(round(calls[0])) if calls else "",
+        ),
+        flag=flag,
+        tone="warning" if one.failed else "muted" if not values and not calls else "normal",
+    )
+
+
+def step_in_full(one: Measured) -> Text:
+    """Return a step's commands, or why it cannot be done."""
+    text = Text()
+    if one.why_not:
+        text.append(safe(one.why_not))
+    else:
+        text.append("$ ", "dim")
+        text.append("; ".join(safe(line) for line in one.plan.commands))
+        if one.plan.tree:
+            text.append(f"  on {safe(one.plan.tree)}, {safe(one.plan.place)}", "dim")
+    return text
+
+
+class LabRunScreen(BaseScreen):
     """A run of an experiment; leaving it ends the run, and clears away.
 
     Args:

@@ -1,4 +1,4 @@
-"""A listing as the rows of the browser's list, in the order that the person wants."""
+"""The browser's table: a listing as rows, in the order that the person wants."""
 
 import enum
 import heapq
@@ -9,14 +9,17 @@ from tui_fs.model.finding import Finding, Severity
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.survey import Child, EntryKind, Listing
 from tui_fs.model.units import bytes_iec, count
-from tui_fs.screens.ages import age
-from tui_fs.screens.findings import MARKS, flag_of
+from tui_fs.screens.base import age
+from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Size
-from widgets.bar_table import BarRow, Column
+from tui_fs.survey.findings.registry import FINDING_TYPES
+from widgets.bar_table import BarRow, BarTable, Column
 from widgets.lazy_rows import LazyRows
 
-ROWS_LISTED = 20_000
-"""Nobody scrolls further; putting 100,000 in order takes a third of a second."""
+MAX_ROWS = 20_000
+"""Nobody scrolls further; sorting 100,000 takes a third of a second."""
+
+READING = "reading…"
 
 MORE_KEY = "/more"
 """No name can be this: it holds a slash."""
@@ -35,8 +38,8 @@ class Sorting(enum.StrEnum):
     @property
     def following(self) -> "Sorting":
         """The next one, in a circle."""
-        every = list(Sorting)
-        return every[(every.index(self) + 1) % len(every)]
+        sortings = list(Sorting)
+        return sortings[(sortings.index(self) + 1) % len(sortings)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """A listing in order.
+    """A sorted listing.
 
     Attributes:
         children: those that have a row.
@@ -194,19 +197,19 @@ def arrange(
     *,
     is_growing: bool,
     now_s: float,
-    kept: str | None = None,
+    required: str | None = None,
 ) -> Arranged:
-    """Put a listing in order; takes a third of a second for 100,000 entries.
+    """Sort a listing; takes a third of a second for 100,000 entries.
 
     Args:
-        kept: a name that gets a row even if it comes after those that are listed.
+        required: a name that gets a row even if it comes after `MAX_ROWS` others.
     """
-    every = _matching(listing.children, view.search)
-    children = _in_order(every, view)
-    if kept is not None and len(children) < len(every):
-        children += [child for child in every if child.name == kept and child not in children]
-    more = len(every) - len(children)
-    directories = sum(child.kind is EntryKind.DIRECTORY for child in every) if more else 0
+    matching = _matching(listing.children, view.search)
+    children = _sorted(matching, view)
+    if required is not None and len(children) < len(matching):
+        children += [c for c in matching if c.name == required and c not in children]
+    more = len(matching) - len(children)
+    directories = sum(child.kind is EntryKind.DIRECTORY for child in matching) if more else 0
     if more:
         directories -= sum(child.kind is EntryKind.DIRECTORY for child in children)
     if not view.search:
@@ -247,15 +250,15 @@ def _matching(children: Sequence[Child], search: str) -> Sequence[Child]:
     return [c for c in children if wanted in displayable(c.name).casefold()]
 
 
-def _in_order(children: Sequence[Child], view: View) -> list[Child]:
+def _sorted(children: Sequence[Child], view: View) -> list[Child]:
     key, is_dated = _key(view.sorting)
     undated: list[Child] = []
     if is_dated:
         undated = [child for child in children if child.newest_s is None]
         children = [child for child in children if child.newest_s is not None]
-    choose = heapq.nlargest if view.is_reversed else heapq.nsmallest
-    first = choose(ROWS_LISTED, children, key=key)
-    return [*first, *undated[: ROWS_LISTED - len(first)]]
+    select = heapq.nlargest if view.is_reversed else heapq.nsmallest
+    first = select(MAX_ROWS, children, key=key)
+    return [*first, *undated[: MAX_ROWS - len(first)]]
 
 
 def _key(sorting: Sorting) -> tuple[Callable[[Child], tuple[int | str, ...]], bool]:
@@ -289,10 +292,60 @@ def _flags(path: str, findings: Sequence[Finding]) -> dict[str, tuple[Severity, 
     flags: dict[str, tuple[Severity, str]] = {}
     base = path.rstrip("/")
     for finding in findings:
-        words = flag_of(finding)
-        if not words or not is_within(finding.path, base or "/"):
+        finding_type = FINDING_TYPES[finding.kind]
+        label = finding_type.label if finding_type.flag is None else finding_type.flag
+        if not label or not is_within(finding.path, base or "/"):
             continue
         name = finding.path[len(base) + 1 :].partition("/")[0]
         if name:
-            flags.setdefault(name, (finding.severity, f"{MARKS[finding.severity]} {words}"))
+            flags.setdefault(
+                name, (finding.severity, f"{SEVERITY_SIGNS[finding.severity]} {label}")
+            )
     return flags
+
+
+class EntryTable(BarTable):
+    """The entries of one directory.
+
+    The cursor is on the first row until the person moves it; then it stays on its entry.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(columns_of(View()), empty_text=READING, id="entries")
+        self.arranged: Arranged | None = None
+        self.sought: str | None = None
+        self._is_cursor_kept = False
+
+    @property
+    def highlighted(self) -> Child | None:
+        """The entry under the cursor."""
+        row = self.cursor_row
+        return None if row is None else self.child(row.key)
+
+    def child(self, key: str) -> Child | None:
+        """Return the entry of a row."""
+        return None if self.arranged is None else self.arranged.child(key)
+
+    def clear_rows(self, empty_text: str = READING, sought: str | None = None) -> None:
+        """Show no rows.
+
+        Args:
+            sought: the name that the cursor goes to as soon as it has a row.
+        """
+        self.arranged, self.sought, self._is_cursor_kept = None, sought, False
+        self.empty_text = empty_text
+        self.set_rows((), keep_cursor=False)
+
+    def show(self, arranged: Arranged, marked: Collection[str], empty_text: str) -> None:
+        """Show a listing, the directories of some names marked."""
+        self.arranged = arranged
+        self.set_columns(columns_of(arranged.view))
+        self.empty_text = empty_text
+        self.set_rows(arranged.rows(marked), keep_cursor=self._is_cursor_kept)
+        if self.sought is not None and self.sought in arranged.keys:
+            self.move_to(self.sought)
+            self.sought, self._is_cursor_kept = None, True
+
+    def keep_cursor(self) -> None:
+        """Leave the cursor on its entry when the order changes."""
+        self._is_cursor_kept = True

@@ -1,0 +1,200 @@
+"""What all screens share: header, footer, help, scrolling, and a few ways to show text."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable, is_within
+from widgets.footer import Footer
+from widgets.header import Header
+
+SCROLL_BINDINGS = (
+    Binding("j,down", "scroll(1)", tooltip="Scroll down"),
+    Binding("k,up", "scroll(-1)", tooltip="Scroll up"),
+)
+PAGE_BINDINGS = (
+    Binding("pagedown,ctrl+f,space", "scroll(10)", tooltip="Scroll a page down"),
+    Binding("pageup,ctrl+b", "scroll(-10)", tooltip="Scroll a page up"),
+)
+
+_SHOWN_KEYS = {
+    "question_mark": "?",
+    "slash": "/",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
+    "escape": "esc",
+    "pageup": "page up",
+    "pagedown": "page down",
+}
+_TEXTUAL_ACTIONS = (
+    "app.copy_text",
+    "screen.copy_text",
+    "copy_text",
+    "command_palette",
+    "help_quit",
+)
+_MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3_600, 86_400, 31_557_600
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the person wants the screens to behave.
+
+    Attributes:
+        interval_s: time between two redraws.
+        read_only: deleting is switched off.
+    """
+
+    interval_s: float = 0.25
+    read_only: bool = False
+
+
+class Failed(Message):
+    """A worker could not do its work."""
+
+    def __init__(self, error: TuiFsError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class BaseScreen(Screen[None]):
+    """A screen between a header and a footer.
+
+    Attributes:
+        KEYS: keys and labels for the footer.
+        EXPLANATION: what the screen shows, in a few sentences, for the help.
+    """
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    EXPLANATION: ClassVar[str] = ""
+
+    BINDINGS = [
+        Binding("question_mark", "help", "help", id="frame.help", tooltip="Show all keys"),
+    ]
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def compose(self) -> ComposeResult:
+        """Lay out header and footer around `compose_body`."""
+        yield Header(id="place")
+        yield from self.compose_body()
+        footer = Footer(id="keys")
+        footer.keys = (*self.KEYS, ("?", "help"))
+        yield footer
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the widgets between header and footer; overridden by every screen."""
+        yield from ()
+
+    def show_place(self, verb: str, place: str, note: Text | str = "") -> None:
+        """Set the header: what is done, where (displayable), and a note."""
+        header = self.query_one("#place", Header)
+        header.verb, header.place = verb, place
+        header.note = Text(note) if isinstance(note, str) else note
+
+    def own_bindings(self) -> Iterable[Binding]:
+        """Return the keys of this screen that have a description."""
+        for cls in type(self).__mro__:
+            for binding in vars(cls).get("BINDINGS", ()) if issubclass(cls, BaseScreen) else ():
+                if isinstance(binding, Binding) and binding.tooltip and binding.show:
+                    yield binding
+
+    def action_help(self) -> None:
+        """Show the explanation and all keys."""
+        self.app.push_screen(HelpScreen(self.EXPLANATION, self.active_bindings.values()))
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll the body."""
+        self.query_one("#body").scroll_relative(y=lines, animate=False)
+
+
+class HelpScreen(ModalScreen[None]):
+    """A box with the explanation and the keys of the screen below it."""
+
+    BINDINGS = [
+        Binding("escape,q,question_mark,enter", "dismiss", "close"),
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+    ]
+
+    def __init__(self, explanation: str, bindings: Iterable[ActiveBinding]) -> None:
+        super().__init__()
+        self._explanation = explanation
+        self._active = list(bindings)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the explanation above the keys."""
+        with VerticalScroll(classes="box") as box:
+            box.border_title = "help"
+            box.border_subtitle = "j k scroll · esc closes"
+            yield Static(Text(self._explanation + "\n"))
+            yield Static(self._table())
+
+    def action_scroll_down(self) -> None:
+        """Scroll down."""
+        self.query_one(VerticalScroll).scroll_down(animate=False)
+
+    def action_scroll_up(self) -> None:
+        """Scroll up."""
+        self.query_one(VerticalScroll).scroll_up(animate=False)
+
+    def _table(self) -> Table:
+        rows: dict[str, tuple[list[str], str]] = {}
+        for active in self._active:
+            binding = active.binding
+            text = binding.tooltip or binding.description
+            is_textual = binding.action in _TEXTUAL_ACTIONS
+            if not text or is_textual or binding.action.startswith("app.focus"):
+                continue
+            keys, _ = rows.setdefault(binding.action, ([], text))
+            key = _SHOWN_KEYS.get(binding.key, binding.key)
+            if key not in keys:
+                keys.append(key)
+        table = Table.grid(padding=(0, 2))
+        for keys, text in rows.values():
+            table.add_row(Text(", ".join(keys), style="bold"), Text(text))
+        return table
+
+
+def muted(text: str) -> Text:
+    """Return text of less importance."""
+    return Text(text, style="dim")
+
+
+def shown_below(path: str, base: str) -> str:
+    """Return the way from a directory to something in it, displayable; else the whole path."""
+    if path == base:
+        return "./"
+    return displayable(path[len(base.rstrip("/")) + 1 :] if is_within(path, base) else path)
+
+
+def age(at_s: int | None, now_s: float) -> str:
+    """Return how long ago something was: ``45 s``, ``5 min``, ``12 h``, ``12 d``, ``3 y``."""
+    if at_s is None:
+        return "–"
+    passed_s = now_s - at_s
+    if passed_s < 0:
+        return "future"
+    for unit_s, unit, until_s in (
+        (1, "s", 2 * _MINUTE_S),
+        (_MINUTE_S, "min", 2 * _HOUR_S),
+        (_HOUR_S, "h", 2 * _DAY_S),
+        (_DAY_S, "d", 2 * _YEAR_S),
+    ):
+        if passed_s < until_s:
+            return f"{passed_s // unit_s:,.0f} {unit}"
+    return f"{passed_s // _YEAR_S:,.0f} y"

@@ -1,0 +1,108 @@
+"""The browser's lines of text: the file system, the counts, the finding in question."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from tui_fs.linux.filesystem import FileSystem
+from tui_fs.model.finding import Finding, Severity
+from tui_fs.model.paths import displayable, is_within
+from tui_fs.model.survey import Listing, Survey
+from tui_fs.model.units import bytes_iec, count, counted, short_count
+from tui_fs.screens.base import muted, shown_below
+
+SEVERITY_SIGNS = {Severity.CRITICAL: "!!", Severity.WARNING: "!", Severity.INFO: "i"}
+
+_NEARLY_FULL = 0.95
+_SHOWN_AGE_S = 60
+
+
+def place_note(filesystem: FileSystem) -> Text:
+    """Return type, source, free space and free inodes; what is nearly gone is marked with !."""
+    source = displayable(filesystem.source)
+    note = Text(f"{filesystem.kind} on {source}" if source.startswith("/") else filesystem.kind)
+    if filesystem.is_read_only:
+        note.append(" · read-only !", "bold")
+    available = filesystem.available_bytes
+    if available is None or not filesystem.total_bytes:
+        note.append(" · free space not known", "dim")
+        return note
+    used = 1 - available / filesystem.total_bytes
+    _append_free(note, f"{bytes_iec(available)} free", used)
+    if filesystem.total_inodes and filesystem.free_inodes is not None:
+        used = 1 - filesystem.free_inodes / filesystem.total_inodes
+        noun = "inode" if filesystem.free_inodes == 1 else "inodes"
+        _append_free(note, f"{short_count(filesystem.free_inodes)} {noun}", used)
+    return note
+
+
+def _append_free(note: Text, words: str, used: float) -> None:
+    note.append(" · ", "dim")
+    note.append(words, "bold" if used >= _NEARLY_FULL else "")
+    if used >= _NEARLY_FULL:
+        note.append(" !", "bold")
+
+
+def totals_line(
+    survey: Survey,
+    listing: Listing,
+    *,
+    is_paused: bool,
+    since_finished_s: float,
+    is_imported: bool,
+) -> Text:
+    """Return what is in the directory shown, and how far counting is."""
+    totals = listing.totals
+    line = Text(no_wrap=True, overflow="ellipsis")
+    state = "paused" if is_paused else "reading" if is_imported else "counting"
+    if not survey.finished and not listing.complete:
+        line.append(f"{state}  ", "bold" if is_paused else "dim")
+    growing = "" if listing.complete or survey.finished else "~"
+    line.append(growing + count(totals.entries), "bold")
+    noun = "entry" if totals.entries == 1 else "entries"
+    line.append(f" {noun} in {counted(totals.directories, 'directory', 'directories')} · ")
+    line.append(bytes_iec(totals.allocated_bytes), "bold")
+    if survey.finished:
+        line.append_text(_completeness(survey, listing, since_finished_s))
+        return line
+    if listing.complete:
+        line.append(" · complete", "dim")
+        line.append(f" · {state} elsewhere", "bold" if is_paused else "dim")
+    if is_paused:
+        line.append(" · p goes on", "dim")
+    elif survey.elapsed_s > 0:
+        line.append(f" · {count(round(survey.totals.entries / survey.elapsed_s))} /s", "dim")
+    return line
+
+
+def _completeness(survey: Survey, listing: Listing, since_finished_s: float) -> Text:
+    text = Text()
+    if survey.unreadable:
+        where = "" if listing.path == survey.path else " in the whole tree"
+        text.append(f" · {count(survey.unreadable)} unreadable{where}, not complete !", "bold")
+    else:
+        text.append(" · complete", "dim")
+    if since_finished_s >= _SHOWN_AGE_S:
+        minutes = f"{since_finished_s / 60:.0f}"
+        text.append(f", counted {minutes} min ago (r counts again)", "dim")
+    return text
+
+
+def finding_line(survey: Survey, path: str, highlighted: str | None) -> Text:
+    """Return the gravest finding of the highlighted entry, else of the directory shown."""
+    findings = survey.findings
+    finding = _gravest(findings, highlighted) if highlighted is not None else None
+    if finding is None:
+        finding = _gravest([f for f in findings if f.severity is not Severity.INFO], path)
+    if finding is None:
+        if not survey.finished:
+            return muted("nothing unusual so far")
+        return muted("nothing unusual here" + ("; tab: findings elsewhere" if findings else ""))
+    place = "here" if finding.path == path else shown_below(finding.path, path)
+    text = Text(f"{SEVERITY_SIGNS[finding.severity]} {place}: ", style="bold")
+    text.append(finding.meaning, "not bold")
+    return text
+
+
+def _gravest(findings: Sequence[Finding], path: str) -> Finding | None:
+    return next((finding for finding in findings if is_within(finding.path, path)), None)

@@ -1,0 +1,669 @@
+"""The browser: a surveyed tree, directory by directory, with live counts."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static
+from textual.worker import get_current_worker
+
+from tui_fs.job.store import all_jobs
+from tui_fs.linux.filesystem import file_system_of
+from tui_fs.linux.resolve_path import canonical_directory
+from tui_fs.model.errors import JobFailed, TuiFsError
+from tui_fs.model.paths import PathStr, displayable, is_shown_as_it_is, is_within, upwards
+from tui_fs.model.survey import Child, EntryKind, Listing, Survey
+from tui_fs.screens.base import BaseScreen, Failed, Settings
+from tui_fs.screens.browser.details import finding_line, place_note, totals_line
+from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen, SideScreen
+from tui_fs.screens.browser.table import (
+    READING,
+    Arranged,
+    EntryTable,
+    View,
+    arrange,
+    size_of,
+    sizes_of,
+)
+from tui_fs.screens.maintenance import MaintenanceScreen
+from tui_fs.screens.preview import PreviewScreen
+from tui_fs.screens.selection import Selection, Size, marks_line
+from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
+from tui_fs.survey.findings.registry import FINDING_TYPES
+from tui_fs.survey.process import Update
+from widgets.bar_table import BarTable
+from widgets.daemon_thread import in_daemon_thread
+from widgets.footer import Footer
+from widgets.path_input import PathInput
+
+_IMPORTED = "This was imported from a file: nothing here can be marked or deleted."
+_PATIENCE_S = 2.0
+"""A directory that takes longer to open is said not to answer."""
+
+
+class ListingUpdated(SurveyUpdated):
+    """An update, with the sorted rows if it has the listing of the directory shown."""
+
+    def __init__(self, update: Update, arranged: Arranged | None = None) -> None:
+        super().__init__(update)
+        self.arranged = arranged
+
+
+class RowsArranged(Message):
+    """The rows are in the order that the person wants now."""
+
+    def __init__(self, arranged: Arranged) -> None:
+        super().__init__()
+        self.arranged = arranged
+
+
+class BrowserScreen(BaseScreen):
+    """A table of one directory, with the counts of everything below each of its entries.
+
+    Only what is inside the surveyed directory is shown; going elsewhere begins a new survey.
+
+    Args:
+        path: the directory to begin with; ignored for an imported survey, which has its own.
+        imported: a file that is read instead of directories.
+
+    Attributes:
+        path: the directory shown.
+        root: the surveyed directory; empty until an imported survey has reported it.
+        client: the survey and what it has answered.
+        marks: the directories that are marked; they stay marked while the person goes elsewhere.
+    """
+
+    EXPLANATION = (
+        "Each line is an entry of the directory named at the top, with everything below it "
+        "counted. Numbers marked ~ still grow; ? was not counted. Symbolic links are shown, "
+        "never followed. Oldest and newest tell how long ago the oldest and the newest file "
+        "below were last written. Marks stay wherever you go. d shows what deleting the marked "
+        "directories, or else the highlighted one, would cost; nothing is deleted before you "
+        "have confirmed it there."
+    )
+
+    BINDINGS = [
+        Binding("u", "unmark_all", tooltip="Remove all marks"),
+        Binding("N", "mark_named", tooltip="Mark all directories named as the highlighted one"),
+        Binding("left,h,backspace", "up", tooltip="Open the directory above"),
+        Binding("d", "delete", tooltip="Show what deleting would cost; asks before it deletes"),
+        Binding("a", "maintenance", tooltip="Set aside, or make an emptied directory anew"),
+        Binding("s", "sort", tooltip="Sort: entries, inodes, allocated, oldest, newest, name"),
+        Binding("S", "reverse", tooltip="Sort the other way round"),
+        # With priority, so that what is typed right after it goes to the field.
+        Binding("slash", "search", tooltip="Show only names that contain a text", priority=True),
+        Binding("t", "ranking", tooltip="Rank all directories of the tree"),
+        Binding("tab", "findings", tooltip="Show what is unusual here"),
+        Binding("p", "pause", tooltip="Pause counting, or go on"),
+        Binding("r", "recount", tooltip="Count again"),
+        Binding("o", "path", tooltip="Type a path (tab completes)", priority=True),
+        Binding("escape", "clear_search", tooltip="End the search", show=False),
+        Binding("q", "app.quit", tooltip="Quit; running jobs go on"),
+    ]
+
+    def __init__(self, path: str, settings: Settings, imported: str | None = None) -> None:
+        super().__init__(settings)
+        self.imported = imported
+        self.path = path if imported is None else ""
+        self.root = ""
+        self.client = SurveyClient(self, settings.interval_s, self._arrange_listing)
+        self.marks = Selection("" if imported is None else _IMPORTED)
+        self._table = EntryTable()
+        self._view = View()
+        self._side_screen: SideScreen | None = None
+        self._maintenance: MaintenanceScreen | None = None
+        self._is_paused_for_preview = False
+        self._known_jobs: frozenset[tuple[str, bool]] | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out totals, table, marks, and what is unusual."""
+        yield Static(Text(""), id="totals")
+        yield self._table
+        yield Static(Text(""), id="marks")
+        yield Static(Text(""), id="finding")
+        yield Prompts()
+
+    def on_mount(self) -> None:
+        """Begin with the directory the person named."""
+        self._table.focus()
+        self._show_keys()
+        self.open_directory(self.path)
+
+    def on_unmount(self) -> None:
+        """End the survey with the screen."""
+        self.client.stop()
+
+    def on_screen_suspend(self) -> None:
+        """Remember which jobs there are."""
+        self._known_jobs = _known_jobs()
+
+    def on_screen_resume(self) -> None:
+        """Show what was marked elsewhere; count again after a deletion."""
+        if self.client.survey is None:
+            return
+        has_acted = self._maintenance is not None and self._maintenance.has_acted
+        self._maintenance = None
+        if has_acted or self._known_jobs != _known_jobs():
+            self._unmark_removed(tuple(self.marks))
+            self.action_recount()
+        elif self._is_paused_for_preview:
+            self.client.toggle_pause()
+        self._is_paused_for_preview = False
+        self.refresh_rows()
+
+    @work(exclusive=True, group="marks")
+    async def _unmark_removed(self, marks: Sequence[PathStr]) -> None:
+        """Remove the marks of directories that are gone; the file system may not answer."""
+        self.marks.remove(await in_daemon_thread(partial(_removed, marks)))
+        self._show_marks()
+
+    # Which directory is shown, and the survey behind it
+
+    def open_directory(self, path: str, came_from: str | None = None) -> None:
+        """Show another directory, the cursor on the entry `came_from` if it is named."""
+        self.path = path
+        self._view = replace(self._view, search="")
+        if self._is_surveyed(path):
+            self.client.show(path)
+            self._show_nothing(sought=came_from)
+            self._sort_rows()
+        else:
+            self._survey(path, sought=came_from)
+
+    def jump_to(self, path: PathStr) -> None:
+        """Show a place of the survey, the cursor on it."""
+        if path == self.root:
+            self.open_directory(path)
+        elif is_within(path, self.root):
+            parent, name = os.path.split(path)
+            self.open_directory(parent, came_from=name)
+        else:
+            self.notify(f"{displayable(path)} is not in what was counted.", markup=False)
+
+    def _survey(self, root: str, sought: str | None = None) -> None:
+        self.root = root
+        self.client.start(() if self.imported is not None else (root,), self.imported)
+        self._show_nothing(sought=sought)
+        if self.path:
+            self.client.show(self.path)
+
+    def _is_surveyed(self, path: str) -> bool:
+        if self.imported is not None:
+            return self.root != ""
+        if not self.root or not is_within(path, self.root):
+            return False
+        survey = self.client.survey
+        # A place that the survey left out is not in it, unless the survey began inside that place.
+        return survey is None or not any(
+            not FINDING_TYPES[finding.kind].is_counted
+            and is_within(path, finding.path)
+            and not is_within(self.root, finding.path)
+            for finding in survey.findings
+        )
+
+    def _arrange_listing(self, update: Update) -> ListingUpdated:
+        """Sort the listing in the thread that reads the survey."""
+        arranged = None
+        if update.listing is not None and update.listing.path == self.path:
+            arranged = self._arrange(update.listing, update.survey, self._view)
+        return ListingUpdated(update, arranged)
+
+    def on_listing_updated(self, message: ListingUpdated) -> None:
+        """Show counts and answers."""
+        if not self.client.accept(message):
+            return
+        update = message.update
+        if not self.root and update.survey.path:
+            self.root = update.survey.path
+            self.open_directory(self.root)
+        if update.listing is not None and update.listing.path == self.path:
+            if message.arranged is not None and message.arranged.view == self._view:
+                self._show_rows(message.arranged)
+            else:
+                self._sort_rows()  # the person has meanwhile asked for another order
+        named = self.client.take_named()
+        if named is not None:
+            self._mark_named(named)
+        if self._side_screen is not None:
+            self._side_screen.on_survey_update()
+        self._show_keys()
+
+    def on_failed(self, message: Failed) -> None:
+        """Show why nothing can be shown."""
+        self._show_nothing(str(message.error))
+
+    # What is shown of the directory
+
+    def _sort_rows(self) -> None:
+        """Sort what is known of the directory in the order wanted now."""
+        listing, survey = self.client.listing(self.path), self.client.survey
+        if listing is not None and survey is not None:
+            self._sort_in_thread(listing, survey, self._view)
+
+    @work(thread=True, exclusive=True, group="rows")
+    def _sort_in_thread(self, listing: Listing, survey: Survey, view: View) -> None:
+        worker = get_current_worker()
+        arranged = self._arrange(listing, survey, view)
+        if not worker.is_cancelled:
+            self.post_message(RowsArranged(arranged))
+
+    def _arrange(self, listing: Listing, survey: Survey, view: View) -> Arranged:
+        return arrange(
+            listing,
+            survey.findings,
+            view,
+            is_growing=not survey.finished,
+            now_s=time.time(),
+            required=self._table.sought,
+        )
+
+    def on_rows_arranged(self, message: RowsArranged) -> None:
+        """Show the new order, unless another one is wanted by now."""
+        arranged = message.arranged
+        if arranged.view == self._view and arranged.listing is self.client.listing(self.path):
+            self._show_rows(arranged)
+
+    def refresh_rows(self) -> None:
+        """Draw rows and lines again, as after a mark has changed."""
+        if self._table.arranged is not None:
+            self._show_rows(self._table.arranged)
+        else:
+            self._show_marks()
+
+    def _show_rows(self, arranged: Arranged) -> None:
+        survey = self.client.survey
+        if survey is None:
+            return
+        listing = arranged.listing
+        marked = {
+            os.path.basename(mark) for mark in self.marks if os.path.dirname(mark) == self.path
+        }
+        self.marks.update_sizes(sizes_of(listing, marked))
+        self._table.show(arranged, marked, self._reason_empty(listing, survey))
+        line = totals_line(
+            survey,
+            listing,
+            is_paused=self.client.is_paused,
+            since_finished_s=self.client.since_finished_s,
+            is_imported=self.imported is not None,
+        )
+        self.query_one("#totals", Static).update(line)
+        self._show_marks()
+        self._show_finding()
+
+    def _reason_empty(self, listing: Listing, survey: Survey) -> str:
+        if listing.problem:
+            return listing.problem
+        if self._view.search:
+            return "nothing matches"
+        if not (survey.finished or listing.complete):
+            return READING
+        if not listing.totals.entries:
+            return "not counted; r counts again"
+        return "empty directory"
+
+    def _show_nothing(self, reason: str = READING, sought: str | None = None) -> None:
+        """Show a directory of which nothing is known yet."""
+        self._table.clear_rows(reason, sought)
+        for line in ("#totals", "#finding"):
+            self.query_one(line, Static).update(Text(""))
+        self._show_marks()
+        if self.imported is not None:
+            self.show_place("", displayable(self.path), "imported, read-only")
+            return
+        self.show_place("", displayable(self.path), "…")
+        self._stat_file_system(self.path)
+        self.set_timer(_PATIENCE_S, partial(self._show_no_answer, self.path))
+
+    @work(thread=True, exclusive=True, group="place")
+    def _stat_file_system(self, path: str) -> None:
+        note = place_note(file_system_of(path))
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self.show_place, "", displayable(path), note)
+
+    def _show_no_answer(self, path: str) -> None:
+        """Say that the file system does not answer, if nothing has come since."""
+        is_waiting = self._table.arranged is None and self._table.empty_text == READING
+        if self.path == path and is_waiting:
+            self._table.empty_text = "The file system has not answered yet. ← leaves, q quits."
+
+    def _show_keys(self) -> None:
+        survey = self.client.survey
+        number = len(survey.findings) if survey is not None else 0
+        marks = (("space", "mark"), ("d", "delete…")) if self.imported is None else ()
+        self.query_one("#keys", Footer).keys = (
+            ("enter", "open"),
+            *marks,
+            ("s", "sort"),
+            ("t", "rank"),
+            ("tab", f"findings ({number})"),
+            ("←", "up"),
+            ("/", "search"),
+            ("p", "pause"),
+            ("q", "quit"),
+            ("?", "help"),
+        )
+
+    def _show_marks(self) -> None:
+        line = marks_line(self.marks, self.path, self._view.search)
+        self.query_one("#marks", Static).update(line)
+
+    def _show_finding(self) -> None:
+        if self.client.survey is not None:
+            child = self._table.highlighted
+            path = self._path_of(child) if child is not None else None
+            line = finding_line(self.client.survey, self.path, path)
+            self.query_one("#finding", Static).update(line)
+
+    def _path_of(self, child: Child) -> PathStr:
+        return PathStr(os.path.join(self.path, child.name))
+
+    def _highlighted_directory(self) -> Child | None:
+        child = self._table.highlighted
+        return child if child is not None and child.kind is EntryKind.DIRECTORY else None
+
+    # Going about
+
+    def on_bar_table_highlighted(self) -> None:
+        """From now on the cursor stays on its entry when the order changes."""
+        self._table.keep_cursor()
+        self._show_finding()
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Open a directory, or explain why an entry cannot be opened."""
+        child = self._table.child(message.row.key)
+        if child is None:
+            return
+        if child.kind is EntryKind.DIRECTORY:
+            self.open_directory(self._path_of(child))
+        elif child.kind is EntryKind.SYMLINK:
+            self.notify("A symbolic link; links are not followed.", markup=False)
+        else:
+            self.notify("Not a directory.", markup=False)
+
+    def action_up(self) -> None:
+        """Open the directory above, the cursor on the one that was left."""
+        parent, name = os.path.split(self.path)
+        if self.imported is not None and self.path == self.root:
+            self.notify("This is the top of what was imported.", markup=False)
+        elif name:
+            self.open_directory(parent, came_from=name)
+
+    def action_sort(self) -> None:
+        """Sort by the next criterion."""
+        self._view = replace(self._view, sorting=self._view.sorting.following, is_reversed=False)
+        self._sort_rows()
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        self._view = replace(self._view, is_reversed=not self._view.is_reversed)
+        self._sort_rows()
+
+    def action_recount(self) -> None:
+        """Survey the same tree anew, and show the same directory."""
+        row = self._table.cursor_row
+        self._survey(self.root, sought=row.key if row is not None else None)
+
+    def action_pause(self) -> None:
+        """Pause counting, or resume it."""
+        if not self.client.is_counting:
+            self.notify("Everything is counted.", markup=False)
+            return
+        self.client.toggle_pause()
+        self.refresh_rows()
+
+    # Typing
+
+    def check_action(
+        self,
+        action: str,
+        parameters: tuple[object, ...],  # noqa: ARG002  textual's signature
+    ) -> bool | None:
+        """While the person types, the keys that open a field are letters like any other."""
+        return not (action in ("search", "path") and isinstance(self.focused, Input))
+
+    def action_search(self) -> None:
+        """Ask for a part of a name."""
+        self.query_one(Prompts).ask_for_search(self._view.search)
+
+    def action_clear_search(self) -> None:
+        """Show everything again."""
+        if self._view.search:
+            self._view = replace(self._view, search="")
+            self._sort_rows()
+
+    def action_path(self) -> None:
+        """Ask for a path."""
+        if self.imported is not None:
+            self.notify("Only what was imported can be looked at here.", markup=False)
+        else:
+            self.query_one(Prompts).ask_for_path(self.path)
+
+    def on_prompts_closed(self) -> None:
+        """Go back to the table."""
+        self.workers.cancel_group(self, "typed")
+        self._table.focus()
+
+    def on_prompts_searched(self, message: "Prompts.Searched") -> None:
+        """Narrow the table while the person types."""
+        self._view = replace(self._view, search=message.text)
+        self._sort_rows()
+
+    def on_prompts_path_typed(self, message: "Prompts.PathTyped") -> None:
+        """Open the typed directory, or explain why not."""
+        path = os.path.normpath(os.path.join(self.path, message.path))
+        opening = self._open_typed(path)
+
+        def report_silence() -> None:
+            if opening.is_running:
+                self.notify(f"{displayable(path)} does not answer yet.", markup=False)
+
+        self.set_timer(_PATIENCE_S, report_silence)
+
+    @work(exclusive=True, group="typed")
+    async def _open_typed(self, path: str) -> None:
+        """Open a directory as soon as the file system has resolved its path; it may never."""
+        try:
+            path = await in_daemon_thread(partial(canonical_directory, path))
+        except TuiFsError as error:
+            self.notify(error.sentence, markup=False)
+        else:
+            self.query_one(Prompts).close()
+            self.open_directory(path)
+
+    # Marking
+
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+        """Mark a directory or remove its mark, or explain why an entry cannot be marked."""
+        child = self._table.child(message.row.key)
+        if child is not None and child.kind is EntryKind.DIRECTORY:
+            explanation = self.marks.toggle(self._path_of(child), size_of(child))
+            if explanation:
+                self.notify(explanation, markup=False)
+            self.refresh_rows()
+        elif child is not None:
+            self.notify("Only directories can be marked and deleted here.", markup=False)
+
+    def action_unmark_all(self) -> None:
+        """Remove all marks."""
+        self.marks.clear()
+        self.refresh_rows()
+
+    def action_mark_named(self) -> None:
+        """Ask the survey for all directories named as the highlighted one, to mark them."""
+        child = self._highlighted_directory()
+        if child is None:
+            self.notify("Put the cursor on a directory whose name is meant.", markup=False)
+        elif self.marks.refusal:
+            self.notify(self.marks.refusal, markup=False)
+        else:
+            self.client.find_named(child.name)
+
+    def _mark_named(self, update: Update) -> None:
+        """Mark the directories of the name that was asked for, here or beside."""
+        number = len(update.paths_named)
+        marked = self.marks.add_all(update.paths_named, _size_of_named(update))
+        words = "directory is" if marked == 1 else "directories are"
+        report = f"{marked:,} {words} marked that are called {displayable(str(update.named))}."
+        if number > marked:
+            report += f" {number - marked:,} more lie in marked ones or would be too many."
+        elif not update.survey.finished:
+            report += " Counting may find more."
+        self.app.notify(report, markup=False)
+        self.refresh_rows()
+
+    # Other screens
+
+    def action_findings(self) -> None:
+        """List everything unusual."""
+        self._open_beside(FindingsScreen)
+
+    def action_ranking(self) -> None:
+        """Rank all directories of the tree."""
+        self._open_beside(RankingScreen)
+
+    def _open_beside(self, screen: type[SideScreen]) -> None:
+        if self.client.last_update is not None:
+            self._side_screen = screen(self.client, self.marks, self.jump_to, self.settings)
+            self.app.push_screen(self._side_screen)
+
+    def action_maintenance(self) -> None:
+        """Show what else can be done with the highlighted directory."""
+        child = self._highlighted_directory()
+        if self.imported is not None or child is None:
+            self.notify("Highlight a directory of this machine.", markup=False)
+            return
+        self._maintenance = MaintenanceScreen(self._path_of(child), self.settings)
+        self.app.push_screen(self._maintenance)
+
+    def action_delete(self) -> None:
+        """Show what deleting the marked directories, or the highlighted one, would cost."""
+        if self.marks.refusal:
+            self.notify(self.marks.refusal, markup=False)
+            return
+        paths: tuple[str, ...] = tuple(self.marks)
+        if not paths:
+            child = self._highlighted_directory()
+            if child is None:
+                self.notify(
+                    "Only directories are deleted here. To delete the one you are in, press ← "
+                    "first.",
+                    markup=False,
+                )
+                return
+            paths = (self._path_of(child),)
+        if self.client.is_counting and not self.client.is_paused:
+            self.client.toggle_pause()  # two surveys would count at half the speed each
+            self._is_paused_for_preview = True
+        self.app.push_screen(PreviewScreen(paths, self.settings))
+
+
+def _known_jobs() -> frozenset[tuple[str, bool]] | None:
+    """Return all jobs and whether each has its report; None if they cannot be listed."""
+    try:
+        return frozenset((job.path, os.path.exists(job.report)) for job in all_jobs())
+    except JobFailed:
+        return None  # the list of jobs shows the reason
+
+
+def _removed(marks: Sequence[PathStr]) -> list[PathStr]:
+    return [mark for mark in marks if not os.path.lexists(mark)]
+
+
+def _size_of_named(update: Update) -> Size | None:
+    """Return what all directories of the name hold, if the survey has reported it."""
+    for group in update.survey.groups:
+        if group.name == update.named and group.directories == len(update.paths_named):
+            return Size(group.totals.entries, group.totals.allocated_bytes, is_whole=True)
+    return None
+
+
+class Prompts(Widget):
+    """The fields below the table, for a part of a name and for a path; hidden until used."""
+
+    BINDINGS = [Binding("escape", "end_search", tooltip="End the search")]
+
+    class Searched(Message):
+        """The person types a part of a name."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class PathTyped(Message):
+        """The person has typed a path, absolute or from the directory shown; any text may come."""
+
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.path = path
+
+    class Closed(Message):
+        """The person has finished typing."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out both fields."""
+        path = PathInput(id="path-input", classes="hidden")
+        path.border_title = "path"
+        yield path
+        search = Input(id="search-input", placeholder="part of a name", classes="hidden")
+        search.border_title = "search"
+        yield search
+
+    def ask_for_search(self, text: str) -> None:
+        """Show the field for a search, which begins with the present one."""
+        self._ask("#search-input", text)
+
+    def ask_for_path(self, path: str) -> None:
+        """Show the field for a path, which begins with as much of this one as can be typed."""
+        typable = next(part for part in upwards(path) if is_shown_as_it_is(part))
+        self._ask("#path-input", typable.rstrip("/") + "/")
+
+    def close(self) -> None:
+        """Hide the fields."""
+        for field in self.query(Input):
+            field.add_class("hidden")
+        self.post_message(self.Closed())
+
+    def _ask(self, selector: str, value: str) -> None:
+        field = self.query_one(selector, Input)
+        field.remove_class("hidden")
+        field.value = value
+        field.cursor_position = len(value)
+        # At once: what is typed next must not be taken for keys of the list.
+        self.screen.set_focus(field)
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Report the search while it is typed."""
+        message.stop()
+        if message.input.id == "search-input" and not message.input.has_class("hidden"):
+            self.post_message(self.Searched(message.value))
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Keep the search."""
+        message.stop()
+        if message.input.id == "search-input":
+            self.post_message(self.Searched(message.value))
+            self.close()
+
+    def action_end_search(self) -> None:
+        """End the search."""
+        self.post_message(self.Searched(""))
+        self.close()
+
+    def on_path_input_chosen(self, message: PathInput.Chosen) -> None:
+        """Report the path; the field stays until the directory is opened."""
+        message.stop()
+        self.post_message(self.PathTyped(message.path))
+
+    def on_path_input_cancelled(self, message: PathInput.Cancelled) -> None:
+        """Hide the field."""
+        message.stop()
+        self.close()

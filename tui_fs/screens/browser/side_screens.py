@@ -1,0 +1,454 @@
+"""The screens beside the browser: all findings of the survey, and all directories ranked."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from tui_fs.model.finding import Finding, Severity
+from tui_fs.model.paths import PathStr, displayable
+from tui_fs.model.survey import LargeDirectory, NamedGroup, Ranking
+from tui_fs.model.units import bytes_iec, count, counted
+from tui_fs.screens.base import BaseScreen, Settings, age, muted, shown_below
+from tui_fs.screens.browser.details import SEVERITY_SIGNS
+from tui_fs.screens.selection import Selection, Size, marks_line
+from tui_fs.screens.survey_client import SurveyClient
+from tui_fs.survey.findings.base import FindingType
+from tui_fs.survey.findings.registry import FINDING_TYPES
+from tui_fs.survey.process import Update
+from widgets.bar_table import BarRow, BarTable, Column
+from widgets.lazy_rows import LazyRows
+
+
+class SideScreen(BaseScreen):
+    """A screen over the browser, which goes on counting.
+
+    Args:
+        client: the browser's survey, which has been updated at least once.
+        marks: the browser's.
+        jump_to: shows a place in the browser.
+    """
+
+    BINDINGS = [
+        Binding("escape,q,left,h,backspace", "app.pop_screen", tooltip="Go back"),
+        Binding("u", "unmark_all", tooltip="Remove all marks"),
+    ]
+
+    def __init__(
+        self,
+        client: SurveyClient,
+        marks: Selection,
+        jump_to: Callable[[PathStr], None],
+        settings: Settings,
+    ) -> None:
+        super().__init__(settings)
+        self.client = client
+        self.marks = marks
+        self.jump_to = jump_to
+        assert client.last_update is not None
+        self.shown: Update = client.last_update
+
+    def on_survey_update(self) -> None:
+        """Show the client's last update; the browser calls this."""
+        # Before it is mounted it will show the update itself; once closed it has no widgets left.
+        if self.is_mounted and self in self.app.screen_stack:
+            self.show_update()
+
+    def show_update(self) -> None:
+        """Show survey and marks; extended by every screen."""
+        # After a recount nothing is known yet, and the former counts stay.
+        self.shown = self.client.last_update or self.shown
+        line = marks_line(self.marks, hint="u unmarks")
+        self.query_one("#marks", Static).update(line)
+
+    def action_unmark_all(self) -> None:
+        """Remove all marks."""
+        self.marks.clear()
+        self.show_update()
+
+
+SEVERITY_WORDS = {
+    Severity.CRITICAL: "critical",
+    Severity.WARNING: "warning",
+    Severity.INFO: "for information",
+}
+
+FINDING_COLUMNS = (
+    Column("", 2),
+    Column("what", 20),
+    Column("how much", 19, right=True),
+    Column("where", 0, keep_end=True),
+)
+
+
+def finding_rows(findings: Sequence[Finding], root: str) -> list[BarRow]:
+    """Return a row for each finding, in the order given, its place from the surveyed directory."""
+    return [_finding_row(finding, root) for finding in findings]
+
+
+def finding_key(finding: Finding) -> str:
+    """Return the identity of a finding, also after the findings are detected again."""
+    return "\0".join((finding.kind, finding.path, *finding.numbers))
+
+
+def finding_in_full(finding: Finding, *, may_mark: bool) -> Text:
+    """Return place, meaning, numbers and advice.
+
+    Args:
+        may_mark: directories may be marked here.
+    """
+    severity = SEVERITY_WORDS[finding.severity]
+    text = Text(f"{displayable(finding.path)}\n", style="bold")
+    text.append(f"{_type(finding).label} · {severity}\n", "dim not bold")
+    text.append(f"{finding.meaning}\n", "not bold")
+    if finding.numbers:
+        numbers = (
+            f"{_number_label(finding, key)} {_number(key, number)}"
+            for key, number in finding.numbers.items()
+        )
+        text.append(" · ".join(numbers) + "\n", "dim not bold")
+    text.append(f"→ {finding.advice}", "not bold")
+    if _type(finding).is_group and may_mark:
+        text.append("\nspace marks all directories of this name", "dim not bold")
+    return text
+
+
+def group_name(finding: Finding, groups: Sequence[NamedGroup]) -> str | None:
+    """Return the name that a group's directories have; None if it is another finding."""
+    if not _type(finding).is_group:
+        return None
+    for group in groups:
+        if finding.path in group.paths:
+            return group.name
+    return finding.path.rpartition("/")[2] or None
+
+
+def _finding_row(finding: Finding, root: str) -> BarRow:
+    is_info = finding.severity is Severity.INFO
+    cells = (
+        SEVERITY_SIGNS[finding.severity],
+        _type(finding).label,
+        _headline(finding),
+        shown_below(finding.path, root),
+    )
+    return BarRow(finding_key(finding), cells, tone="normal" if is_info else "warning")
+
+
+def _type(finding: Finding) -> FindingType:
+    return FINDING_TYPES[finding.kind]
+
+
+def _headline(finding: Finding) -> str:
+    """Return the number that says most."""
+    entry = _type(finding)
+    key = entry.headline or next(iter(finding.numbers), "")
+    if key not in finding.numbers:
+        return ""
+    number = finding.numbers[key]
+    if key.endswith("_bytes"):
+        return bytes_iec(number)
+    return f"{count(number)} {entry.unit or _number_label(finding, key)}"
+
+
+def _number(key: str, number: int) -> str:
+    return bytes_iec(number) if key.endswith("_bytes") else count(number)
+
+
+def _number_label(finding: Finding, key: str) -> str:
+    label = _type(finding).number_labels.get(key)
+    return label or key.removesuffix("_bytes").replace("_", " ")
+
+
+class FindingsScreen(SideScreen):
+    """Findings, the gravest first, and the highlighted one in full."""
+
+    KEYS: ClassVar = (
+        ("enter", "go there"),
+        ("↑↓", "choose"),
+        ("space", "mark all of a name"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "What the survey noticed: where it is, why it matters, and what to do about it. "
+        "!! is critical, ! a warning, i for information. Enter shows the place in the browser. "
+        "A group is many directories of one name; space marks all of them."
+    )
+
+    BINDINGS = [Binding("tab", "app.pop_screen", tooltip="Go back", show=False)]
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list above the finding in full."""
+        yield BarTable(FINDING_COLUMNS, id="finding-list")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="finding-in-full")
+        yield Static(Text(""), id="marks")
+
+    def on_mount(self) -> None:
+        """Show what is known so far."""
+        self.query_one(BarTable).focus()
+        self.show_update()
+
+    def show_update(self) -> None:
+        """Show the findings so far."""
+        super().show_update()
+        survey = self.shown.survey
+        number = counted(len(survey.findings), "finding", "findings")
+        note = Text(number, "" if survey.finished else "bold")
+        if not survey.finished:
+            note.append(" ~ so far")
+        self.show_place("", displayable(survey.path), note)
+        rows = self.query_one(BarTable)
+        rows.empty_text = (
+            "nothing unusual was found" if survey.finished else "nothing unusual so far"
+        )
+        rows.set_rows(finding_rows(survey.findings, survey.path))
+        self._show_finding()
+
+    def on_bar_table_highlighted(self) -> None:
+        """Show the finding under the cursor."""
+        self._show_finding()
+        self.query_one("#body").scroll_home(animate=False)
+
+    def _show_finding(self) -> None:
+        finding = self._highlighted()
+        text = muted("")
+        if finding is not None:
+            text = finding_in_full(finding, may_mark=not self.marks.refusal)
+        self.query_one("#finding-in-full", Static).update(text)
+
+    def _highlighted(self) -> Finding | None:
+        row = self.query_one(BarTable).cursor_row
+        return self._finding(row.key) if row is not None else None
+
+    def _finding(self, key: str) -> Finding | None:
+        findings = self.shown.survey.findings
+        return next((finding for finding in findings if finding_key(finding) == key), None)
+
+    def on_bar_table_opened(self) -> None:
+        """Go there."""
+        finding = self._highlighted()
+        if finding is not None:
+            self.app.pop_screen()
+            self.jump_to(finding.path)
+
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+        """Mark the directories of a group."""
+        finding = self._finding(message.row.key)
+        if finding is None:
+            return
+        name = group_name(finding, self.shown.survey.groups)
+        if name is None:
+            self.notify(
+                "Only a group (one name, many) is marked here; enter goes to the place.",
+                markup=False,
+            )
+        elif self.marks.refusal:
+            self.notify(self.marks.refusal, markup=False)
+        else:
+            self.client.find_named(name)
+
+
+_RANKING_TITLES = {
+    Ranking.ENTRIES: "most entries first",
+    Ranking.INODES: "most inodes first",
+    Ranking.ALLOCATED: "most allocated bytes first",
+    Ranking.OLDEST: "oldest entry first",
+    Ranking.NEWEST: "youngest entry first",
+}
+_FIELDS: dict[Ranking, tuple[Ranking, Ranking]] = {
+    Ranking.ENTRIES: (Ranking.ENTRIES, Ranking.ALLOCATED),
+    Ranking.INODES: (Ranking.INODES, Ranking.ALLOCATED),
+    Ranking.ALLOCATED: (Ranking.ENTRIES, Ranking.ALLOCATED),
+    Ranking.OLDEST: (Ranking.OLDEST, Ranking.ENTRIES),
+    Ranking.NEWEST: (Ranking.NEWEST, Ranking.ENTRIES),
+}
+_UPWARDS = Ranking.NEWEST
+
+
+def next_ranking(by: Ranking) -> Ranking:
+    """Return the next criterion, in a circle."""
+    rankings = list(Ranking)
+    return rankings[(rankings.index(by) + 1) % len(rankings)]
+
+
+def ranking_columns(by: Ranking) -> tuple[Column, ...]:
+    """Return the columns; the arrow is at what is ranked by."""
+    arrow = " ▲" if by is _UPWARDS else " ▼"
+    return (
+        *(
+            Column(f"{field}{arrow if field is by else ''}", 11, right=True)
+            for field in _FIELDS[by]
+        ),
+        Column("", 12, bar=True),
+        Column("directory", 0, keep_end=True),
+    )
+
+
+def ranking_rows(
+    ranking: Sequence[LargeDirectory],
+    by: Ranking,
+    root: str,
+    marked: Collection[str],
+    now_s: float,
+) -> LazyRows:
+    """Return the rows.
+
+    Args:
+        root: the surveyed directory; paths are shown from there.
+        now_s: the moment that ages refer to, in seconds since the epoch.
+    """
+    largest = max((_amount(directory, by, now_s) for directory in ranking), default=0.0)
+
+    def make(index: int) -> BarRow:
+        directory = ranking[index]
+        return BarRow(
+            key=directory.path,
+            cells=(
+                *(_cell(directory, field, now_s) for field in _FIELDS[by]),
+                "",
+                _place(directory, root),
+            ),
+            fraction=_amount(directory, by, now_s) / largest if largest > 0 else None,
+            marked=directory.path in marked,
+            tone="directory",
+        )
+
+    return LazyRows([directory.path for directory in ranking], make)
+
+
+def _cell(directory: LargeDirectory, field: Ranking, now_s: float) -> str:
+    match field:
+        case Ranking.ENTRIES:
+            return count(directory.entries)
+        case Ranking.INODES:
+            return count(directory.inodes)
+        case Ranking.ALLOCATED:
+            return bytes_iec(directory.allocated_bytes)
+        case Ranking.OLDEST:
+            return age(directory.oldest_s, now_s)
+        case Ranking.NEWEST:
+            return age(directory.newest_s, now_s)
+
+
+def _amount(directory: LargeDirectory, by: Ranking, now_s: float) -> float:
+    match by:
+        case Ranking.ENTRIES:
+            return directory.entries
+        case Ranking.INODES:
+            return directory.inodes
+        case Ranking.ALLOCATED:
+            return directory.allocated_bytes
+        case Ranking.OLDEST:
+            return max(0.0, now_s - directory.oldest_s) if directory.oldest_s is not None else 0.0
+        case Ranking.NEWEST:
+            return max(0.0, now_s - directory.newest_s) if directory.newest_s is not None else 0.0
+
+
+def _place(directory: LargeDirectory, root: str) -> str:
+    shown = shown_below(directory.path, root)
+    return shown if shown.endswith("/") else shown + "/"
+
+
+class RankingScreen(SideScreen):
+    """Up to a thousand directories, whatever depth they are at."""
+
+    KEYS: ClassVar = (
+        ("enter", "go there"),
+        ("space", "mark"),
+        ("s", "next ranking"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "All directories of the tree, wherever they are, ranked by what is in each of them "
+        "itself: what lies in its subdirectories does not count here. Entries are the names in "
+        "it; inodes count the names of one file once; oldest and newest tell how long ago its "
+        "oldest and its youngest entry were last written. Enter shows the directory in the "
+        "browser."
+    )
+
+    BINDINGS = [
+        Binding("s", "next", tooltip="Rank by entries, inodes, allocated, oldest, newest"),
+        Binding("t", "app.pop_screen", tooltip="Go back", show=False),
+    ]
+
+    def __init__(
+        self,
+        client: SurveyClient,
+        marks: Selection,
+        jump_to: Callable[[PathStr], None],
+        settings: Settings,
+    ) -> None:
+        super().__init__(client, marks, jump_to, settings)
+        self._by = Ranking.ENTRIES
+        self._has_moved = False
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out what is ranked, and the list."""
+        yield Static(Text(""), id="totals")
+        yield BarTable(ranking_columns(self._by), empty_text="reading…", id="ranking")
+        yield Static(Text(""), id="marks")
+
+    def on_mount(self) -> None:
+        """Ask for the first ranking."""
+        self.query_one(BarTable).focus()
+        self.client.rank(self._by)
+        self.show_update()
+
+    def show_update(self) -> None:
+        """Show the ranking, if it is the one that is wanted."""
+        super().show_update()
+        update = self.shown
+        survey = update.survey
+        self.show_place(
+            "", displayable(survey.path), Text("" if survey.finished else "~ so far", "bold")
+        )
+        rows = self.query_one(BarTable)
+        is_wanted = update.ranked_by is self._by
+        ranking = update.ranking if is_wanted else ()
+        self.query_one("#totals", Static).update(self._about(len(ranking)))
+        rows.set_columns(ranking_columns(self._by))
+        rows.empty_text = "no directory has entries with a date" if is_wanted else "reading…"
+        rows.set_rows(
+            ranking_rows(ranking, self._by, survey.path, tuple(self.marks), time.time()),
+            keep_cursor=self._has_moved,
+        )
+
+    def _about(self, number: int) -> Text:
+        survey = self.shown.survey
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(_RANKING_TITLES[self._by], "bold")
+        line.append(" · in the directory itself, not below", "dim")
+        if 0 < number < survey.totals.directories:
+            line.append(f" · {count(number)} of {count(survey.totals.directories)}", "dim")
+        return line
+
+    def on_bar_table_highlighted(self) -> None:
+        """From now on the cursor stays on its directory when the order changes."""
+        self._has_moved = True
+
+    def action_next(self) -> None:
+        """Rank by the next criterion."""
+        self._by, self._has_moved = next_ranking(self._by), False
+        self.client.rank(self._by)
+        self.show_update()
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Go there."""
+        self.app.pop_screen()
+        self.jump_to(PathStr(message.row.key))
+
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+        """Mark a directory; all that is known of it is that it holds at least what is in it."""
+        shown = self.shown.ranking
+        directory = next((large for large in shown if large.path == message.row.key), None)
+        if directory is not None:
+            size = Size(directory.entries + 1, directory.allocated_bytes)
+            explanation = self.marks.toggle(directory.path, size)
+            if explanation:
+                self.notify(explanation, markup=False)
+            self.show_update()

@@ -1,0 +1,430 @@
+"""The lab: experiments with the question each answers, and their runs, two of which compare."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.console import Group
+from rich.table import Table as Grid
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.widgets import Static
+
+from tui_fs.lab.diff import comparison_exhibits
+from tui_fs.lab.experiment import Experiment, Scale, Verdict
+from tui_fs.lab.figures import safe
+from tui_fs.lab.preparing import Prepared, prepare
+from tui_fs.lab.registry import experiment, experiments
+from tui_fs.lab.results import Ending
+from tui_fs.lab.runs import StoredRun, load, stored_runs
+from tui_fs.model.errors import TuiFsError
+from tui_fs.model.paths import displayable
+from tui_fs.model.units import counted
+from tui_fs.screens.base import BaseScreen, Failed, Settings, age
+from tui_fs.screens.lab.result import LabResultScreen, ending_words, verdict_words
+from tui_fs.screens.lab.run import LabRunScreen
+from widgets.bar_table import BarRow, BarTable, Column
+
+EXPERIMENT_COLUMNS = (
+    Column("experiment", 20),
+    Column("", 0),
+    Column("last run", 8, right=True),
+    Column("holds", 5, right=True),
+    Column("not", 3, right=True),
+    Column("open", 4, right=True),
+)
+RUN_COLUMNS = (
+    Column("began", 19),
+    Column("", 0),
+    Column("scale", 9),
+    Column("ended", 10),
+    Column("holds", 5, right=True),
+    Column("not", 3, right=True),
+    Column("open", 4, right=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """A run with how many of the experiment's claims hold in it, do not, and stay open."""
+
+    run: StoredRun
+    verdicts: Counter[Verdict]
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Three counts, a dot for none."""
+        holds, does_not, untested = (
+            str(self.verdicts[verdict]) if self.verdicts[verdict] else "·"
+            for verdict in (Verdict.HOLDS, Verdict.DOES_NOT, Verdict.UNTESTED)
+        )
+        return holds, does_not, untested
+
+
+def judge(experiment: Experiment, run: StoredRun) -> Judgements | None:
+    """Judge all claims by a run; return None if somebody has just removed it."""
+    try:
+        results = load(run.folder)
+    except TuiFsError:
+        return None
+    return Judgements(run, Counter(claim.judged(results).verdict for claim in experiment.claims))
+
+
+class RunsJudged(Message):
+    """The runs that are kept, the newest first."""
+
+    def __init__(self, runs: list[Judgements]) -> None:
+        super().__init__()
+        self.runs = runs
+
+
+class RunPrepared(Message):
+    """What a run would do, or why there can be none."""
+
+    def __init__(self, name: str, scale: Scale, prepared: Prepared | None, why_not: str) -> None:
+        super().__init__()
+        self.name = name
+        self.scale = scale
+        self.prepared = prepared
+        self.why_not = why_not
+
+
+def experiment_rows(
+    listed: Sequence[Experiment], last: dict[str, Judgements], now_s: float
+) -> list[BarRow]:
+    """Return a row for each experiment with its last run."""
+    rows = []
+    for entry in listed:
+        judged = last.get(entry.name)
+        cells: tuple[str, ...] = ("never", "", "", "")
+        if judged is not None:
+            cells = (age(int(judged.run.started_at), now_s), *judged.cells)
+        rows.append(BarRow(entry.name, (entry.name, entry.title, *cells)))
+    return rows
+
+
+def run_rows(runs: Sequence[Judgements], marked: Sequence[str]) -> list[BarRow]:
+    """Return a row for each run, those in some folders marked."""
+    return [
+        BarRow(
+            judged.run.folder,
+            (
+                time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(judged.run.started_at)),
+                "",
+                judged.run.scale.value,
+                ending_words(judged.run.ending),
+                *judged.cells,
+            ),
+            marked=judged.run.folder in marked,
+            tone="normal" if judged.run.ending is Ending.DONE else "muted",
+        )
+        for judged in runs
+    ]
+
+
+def in_full(experiment: Experiment, judged: Judgements | None, target: str) -> Group:
+    """Return the question, who has published it, what it needs, and what the last run found."""
+    copies = ""
+    if experiment.takes_target:
+        copies = "the shape of the directory it is opened from"
+        if target:
+            copies = f"the shape of {displayable(target)}, which is only looked at"
+    grid = Grid.grid(padding=(0, 2))
+    for label, words in (
+        ("needs", "; ".join(experiment.needs)),
+        ("copies", copies),
+        ("claims", _claims_words(experiment, judged)),
+    ):
+        if words:
+            grid.add_row(Text(label, "dim"), Text(words))
+    return Group(Text(experiment.question, "bold"), Text(f"{experiment.source}\n", "dim"), grid)
+
+
+def _claims_words(experiment: Experiment, judged: Judgements | None) -> str:
+    if judged is None or not experiment.claims:
+        return counted(len(experiment.claims), "claim", "claims") if experiment.claims else ""
+    return f"{verdict_words(judged.verdicts)} ({judged.run.scale} scale)"
+
+
+def ask_words(experiment: Experiment, scale: Scale, steps: int, needs: str) -> Text:
+    """Return the question before a run."""
+    text = Text(f"Run {experiment.name} at {scale} scale?", "bold")
+    text.append(f" {counted(steps, 'step', 'steps')}, {needs}. ", "not bold")
+    text.append("enter")
+    text.append(" runs, ", "dim not bold")
+    text.append("esc")
+    text.append(" does not", "dim not bold")
+    return text
+
+
+class LabScreen(BaseScreen):
+    """A list of experiments.
+
+    Args:
+        target: the directory the browser shows, whose shape an experiment may copy; empty for
+            none.
+    """
+
+    KEYS: ClassVar = (
+        ("enter", "run small"),
+        ("p", "run as published"),
+        ("o", "result"),
+        ("v", "older runs"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "Published measurements of deleting and of files, to be repeated here. Small takes under "
+        "a minute, published has the size of the text. Holds, not and open tell how many of the "
+        "claims hold in the last run, do not, and cannot be tested here. A run works in a "
+        "directory of its own, says before what it needs, and clears away whatever happens."
+    )
+
+    BINDINGS = [
+        Binding("p", "ask('published')", tooltip="Run at the published scale (asks first)"),
+        # With priority, since the list would open a row, which runs it.
+        Binding("o,right,l", "result", tooltip="Show the last result", priority=True),
+        Binding("v", "runs", tooltip="List the older runs; compare two of them"),
+        Binding("escape", "refuse", tooltip="Do not run; go back"),
+        Binding("q,left,h", "app.pop_screen", tooltip="Go back"),
+    ]
+
+    def __init__(self, target: str, settings: Settings) -> None:
+        super().__init__(settings)
+        self._target = target
+        self._last: dict[str, Judgements] = {}
+        self._asked: tuple[str, Scale] | None = None
+        self._is_ready = False
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list above the chosen experiment in full."""
+        yield BarTable(EXPERIMENT_COLUMNS, id="experiments")
+        with VerticalScroll(id="body", can_focus=False):
+            yield Static(Text(""), id="experiment-in-full")
+        yield Static(Text(""), id="ask")
+
+    def on_mount(self) -> None:
+        """List the experiments."""
+        self.query_one(BarTable).focus()
+        self._show()
+
+    def on_screen_resume(self) -> None:
+        """There may be another run now."""
+        self._withdraw()
+        self._read_runs()
+
+    @work(thread=True, exclusive=True, group="runs")
+    def _read_runs(self) -> None:
+        known = {entry.name: entry for entry in experiments()}
+        last: dict[str, Judgements] = {}
+        # The newest one that is done; where there is none, the newest one that has ended.
+        for run in sorted(stored_runs(), key=lambda run: run.ending is not Ending.DONE):
+            if run.experiment in known and run.ending is not None and run.experiment not in last:
+                judged = judge(known[run.experiment], run)
+                if judged is not None:
+                    last[run.experiment] = judged
+        self.post_message(RunsJudged(list(last.values())))
+
+    def on_runs_judged(self, message: RunsJudged) -> None:
+        """Show the last run of each experiment."""
+        self._last = {judged.run.experiment: judged for judged in message.runs}
+        self._show()
+
+    def _show(self) -> None:
+        listed = experiments()
+        self.query_one(BarTable).set_rows(experiment_rows(listed, self._last, time.time()))
+        self.show_place("", "lab", f"{len(listed)} experiments, {len(self._last)} run")
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        chosen = self._chosen()
+        if chosen is not None:
+            text = in_full(chosen, self._last.get(chosen.name), self._target)
+            self.query_one("#experiment-in-full", Static).update(text)
+
+    def _chosen(self) -> Experiment | None:
+        row = self.query_one(BarTable).cursor_row
+        return None if row is None else experiment(row.key)
+
+    def on_bar_table_highlighted(self) -> None:
+        """Show the experiment under the cursor, and run none that was asked for before."""
+        self._withdraw()
+        self._show_chosen()
+        self.query_one("#body").scroll_home(animate=False)
+
+    def on_bar_table_opened(self) -> None:
+        """Ask whether to run it, or run what was asked for."""
+        if self._asked is None:
+            self.action_ask(Scale.SMALL)
+        elif self._is_ready:
+            name, scale = self._asked
+            chosen = experiment(name)
+            target = self._target if chosen.takes_target else ""
+            self.app.push_screen(LabRunScreen(chosen, scale, target, self.settings))
+
+    def action_ask(self, scale: str) -> None:
+        """Ask for a run, with what it would do and need."""
+        chosen = self._chosen()
+        if chosen is None:
+            return
+        if chosen.takes_target and not self._target:
+            self._show_question(Text("Open it from the browser, in a directory of this machine."))
+            return
+        self._asked, self._is_ready = (chosen.name, Scale(scale)), False
+        self._show_question(Text(f"looking what {chosen.name} needs…", "dim"))
+        self._prepare(chosen, Scale(scale))
+
+    @work(thread=True, exclusive=True, group="prepare")
+    def _prepare(self, chosen: Experiment, scale: Scale) -> None:
+        target = self._target if chosen.takes_target else ""
+        try:
+            prepared = prepare(chosen, scale, None, target)
+        except (TuiFsError, OSError) as error:
+            self.post_message(RunPrepared(chosen.name, scale, None, safe(str(error))))
+            return
+        self.post_message(RunPrepared(chosen.name, scale, prepared, ""))
+
+    def on_run_prepared(self, message: RunPrepared) -> None:
+        """Show the question, or why there can be no run."""
+        if self._asked != (message.name, message.scale):
+            return
+        prepared = message.prepared
+        if prepared is None:
+            self._withdraw()
+            self._show_question(Text(message.why_not, "bold"))
+            return
+        self._is_ready = True
+        steps = sum(not plan.why_not for plan in prepared.plans)
+        self._show_question(
+            ask_words(prepared.experiment, prepared.scale, steps, prepared.needs.words)
+        )
+
+    def _show_question(self, text: Text) -> None:
+        self.query_one("#ask", Static).update(text)
+        self.query_one("#ask").display = bool(text)
+
+    def _withdraw(self) -> None:
+        self._asked, self._is_ready = None, False
+        self._show_question(Text(""))
+
+    def action_refuse(self) -> None:
+        """Do not run what was asked for; without a question, go back."""
+        if self._asked is None:
+            self.app.pop_screen()
+        else:
+            self._withdraw()
+
+    def action_result(self) -> None:
+        """Show the last result."""
+        chosen = self._chosen()
+        judged = None if chosen is None else self._last.get(chosen.name)
+        if chosen is None or judged is None:
+            self.notify("It has not been run yet; enter runs it.", markup=False)
+            return
+        self.app.push_screen(LabResultScreen(chosen, judged.run.folder, self.settings))
+
+    def action_runs(self) -> None:
+        """List the runs that are kept."""
+        chosen = self._chosen()
+        if chosen is not None:
+            self.app.push_screen(LabRunsScreen(chosen, self.settings))
+
+
+class LabRunsScreen(BaseScreen):
+    """A list of runs, the newest first."""
+
+    KEYS: ClassVar = (
+        ("enter", "result"),
+        ("space", "mark"),
+        ("c", "compare two"),
+        ("esc", "back"),
+    )
+    EXPLANATION = (
+        "Every run of this experiment that is kept. Enter shows its result. Mark two with space, "
+        "and c sets them side by side. An unfinished run was killed, or is still at work."
+    )
+
+    BINDINGS = [
+        Binding("c", "compare", tooltip="Set the two marked runs side by side"),
+        Binding("escape,q,left,h,v", "app.pop_screen", tooltip="Go back"),
+    ]
+
+    def __init__(self, experiment: Experiment, settings: Settings) -> None:
+        super().__init__(settings)
+        self._experiment = experiment
+        self._runs: list[Judgements] = []
+        self._marked: list[str] = []
+
+    def compose_body(self) -> ComposeResult:
+        """Lay out the list."""
+        yield BarTable(RUN_COLUMNS, empty_text="reading…", id="runs")
+
+    def on_mount(self) -> None:
+        """Read the runs."""
+        self.show_place("runs of", self._experiment.name)
+        self.query_one(BarTable).focus()
+        self._read_runs()
+
+    @work(thread=True, exclusive=True, group="runs")
+    def _read_runs(self) -> None:
+        runs = [run for run in stored_runs() if run.experiment == self._experiment.name]
+        judged = [judge(self._experiment, run) for run in runs]
+        self.post_message(RunsJudged([run for run in judged if run is not None]))
+
+    def on_runs_judged(self, message: RunsJudged) -> None:
+        """Show them."""
+        self._runs = message.runs
+        self._show()
+
+    def _show(self) -> None:
+        rows = self.query_one(BarTable)
+        rows.empty_text = "no runs yet"
+        rows.set_rows(run_rows(self._runs, self._marked))
+        note = counted(len(self._runs), "run", "runs")
+        self.show_place("runs of", self._experiment.name, note)
+
+    def on_bar_table_opened(self, message: BarTable.Opened) -> None:
+        """Show the result."""
+        screen = LabResultScreen(self._experiment, message.row.key, self.settings)
+        self.app.push_screen(screen)
+
+    def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
+        """Mark at most two; the mark set first gives way."""
+        folder = message.row.key
+        if folder in self._marked:
+            self._marked.remove(folder)
+        else:
+            self._marked = [*self._marked[-1:], folder]
+        self._show()
+
+    def action_compare(self) -> None:
+        """Compare the marked runs, the older one first."""
+        if len(self._marked) < 2:
+            self.notify("Mark two runs with space first.", markup=False)
+            return
+        order = [judged.run.folder for judged in reversed(self._runs)]
+        first, second = sorted(self._marked, key=order.index)
+        self._compare(first, second)
+
+    @work(thread=True, exclusive=True, group="compare")
+    def _compare(self, first: str, second: str) -> None:
+        names = os.path.basename(first), os.path.basename(second)
+        short = tuple(name.removeprefix(f"{self._experiment.name}-") for name in names)
+        try:
+            earlier, later = load(first), load(second)
+            exhibits = comparison_exhibits(earlier, later, (short[0], short[1]))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
+            return
+        screen = LabResultScreen(self._experiment, second, self.settings, (later, exhibits))
+        self.app.call_from_thread(self.app.push_screen, screen)
+
+    def on_failed(self, message: Failed) -> None:
+        """Report why they cannot be compared."""
+        self.notify(str(message.error), severity="warning", markup=False)
