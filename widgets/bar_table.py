@@ -1,9 +1,12 @@
-"""A scrolling list of rows with bars that draws only the rows in view."""
+"""A scrolling table of rows with bars, marks and a cursor that draws only the rows in view."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, overload
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -14,13 +17,17 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from widgets.bar_row import BarRow, Column, check_columns, header_line, row_parts
-from widgets.cell_drawing import fit_cells
-from widgets.row_cursor import RowCursor
-
-__all__ = ["BarRow", "BarTable", "Column"]
+from widgets.cell_drawing import eighth_blocks, fit_cells, fit_end
 
 HEADER_HEIGHT = 1
+GUTTER = 2
+GAP = 2
+
+# Below this a name says nothing; the bar gives up its cells first.
+MINIMUM_FLEXIBLE = 12
+
+Tone = Literal["normal", "muted", "directory", "warning", "danger"]
+Component = Literal["", "bar", "mark", "muted", "directory", "warning", "danger"]
 
 _KEYS = (
     ("up,k", "move(-1)", "up", "Previous row"),
@@ -32,6 +39,81 @@ _KEYS = (
     ("enter,right,l", "open", "open", "Open the row under the cursor"),
     ("space", "toggle_mark", "mark", "Mark the row under the cursor and move down"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a bar list.
+
+    Attributes:
+        title: Drawn in the header.
+        width: Cells; 0 takes the remaining width, which exactly one column must do.
+        right: Align title and cells at the right.
+        bar: Draw the row's fraction as a bar; the row's cell text is ignored.
+        keep_end: A text that is too long loses its beginning, as suits a path; only for the
+            column that takes the remaining width.
+    """
+
+    title: str
+    width: int
+    right: bool = False
+    bar: bool = False
+    keep_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """A row of a bar list.
+
+    Attributes:
+        key: Names the row when the rows are sorted again or replaced.
+        cells: Displayable texts, one per column.
+        fraction: Length of the bar, 0..1; None draws no bar.
+        marked: Drawn as `*` in the gutter.
+        flag: Short text at the end of the flexible column.
+        tone: Colour of the name, or, for warning and danger, of the flag.
+    """
+
+    key: str
+    cells: tuple[str, ...]
+    fraction: float | None = None
+    marked: bool = False
+    flag: str = ""
+    tone: Tone = "normal"
+
+
+class LazyRows(Sequence[BarRow]):
+    """As many rows as there are keys; only those in view are ever made.
+
+    Args:
+        keys: The rows' keys, in order.
+        make: Makes the row at an index (never negative).
+    """
+
+    def __init__(self, keys: Sequence[str], make: Callable[[int], BarRow]) -> None:
+        """Create rows of which none is made yet."""
+        self.keys = keys
+        self._make = make
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, index: int) -> BarRow: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[BarRow]: ...
+
+    def __getitem__(self, index: int | slice) -> BarRow | Sequence[BarRow]:
+        """Make the row at an index, or those of a slice."""
+        indexes = range(len(self.keys))[index]
+        return self._make(indexes) if isinstance(indexes, int) else [self[i] for i in indexes]
+
+
+def keys_of(rows: Sequence[BarRow]) -> Sequence[str]:
+    """Return the keys of rows, without making any."""
+    return rows.keys if isinstance(rows, LazyRows) else [row.key for row in rows]
 
 
 class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
@@ -270,3 +352,157 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _strip(self, segments: list[Segment], base: Style) -> Strip:
         """Make a line of exactly the width in view."""
         return Strip(segments).adjust_cell_length(self.size.width, base)
+
+
+class RowCursor:
+    """A cursor that stays on its row's key when the rows are sorted again or replaced.
+
+    The rows are the sequence given, not a copy, and must not change afterwards.
+    """
+
+    def __init__(self) -> None:
+        """Create a cursor without rows."""
+        self.rows: Sequence[BarRow] = ()
+        self.index = 0
+
+    @property
+    def row(self) -> BarRow | None:
+        """The row under the cursor; None when there are no rows."""
+        return self.rows[self.index] if self.rows else None
+
+    def replace_rows(self, rows: Sequence[BarRow], *, keep: bool) -> None:
+        """Replace the rows.
+
+        Args:
+            rows: The new rows.
+            keep: Stay on the same key, or at the same index when the key has gone; otherwise go
+                to the first row.
+        """
+        before = self.row
+        self.rows = rows
+        if keep and before is not None:
+            self.go_to_key(before.key)
+        else:
+            self.index = 0
+
+    def go_to_key(self, key: str) -> None:
+        """Go to the row with this key; without one stay at the index, or at the last row."""
+        # A refresh mostly leaves the row where it was; the search is for a new order.
+        if self.index < len(self.rows) and self.rows[self.index].key == key:
+            return
+        try:
+            self.index = keys_of(self.rows).index(key)
+        except ValueError:
+            self.go_to(self.index)
+
+    def go_to(self, index: int) -> bool:
+        """Go to an index, or as near as there are rows, and tell whether the cursor moved."""
+        before = self.index
+        self.index = max(0, min(index, len(self.rows) - 1))
+        return self.index != before
+
+    def is_visible(self, top: int, height: int) -> bool:
+        """Whether the cursor is among the `height` rows from `top`."""
+        return top <= self.index < top + height
+
+    def revealing_top(self, top: int, height: int) -> int:
+        """The first row to show, nearest to `top`, so that the cursor is in view."""
+        return self.bounded_top(max(self.index - height + 1, min(top, self.index)), height)
+
+    def bounded_top(self, top: int, height: int) -> int:
+        """The first row to show, nearest to `top`, so that the view ends with the last row."""
+        return max(0, min(top, len(self.rows) - height))
+
+
+def check_columns(columns: Sequence[Column]) -> None:
+    """Refuse columns that cannot be laid out.
+
+    Raises:
+        ValueError: If not exactly one column takes the remaining width.
+    """
+    flexible = [column for column in columns if column.width == 0]
+    if len(flexible) != 1 or flexible[0].bar:
+        raise ValueError("exactly one column without a bar must have width 0")
+
+
+def column_widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
+    """Distribute a line's cells among the columns.
+
+    Args:
+        columns: Exactly one of them with width 0.
+        width: Cells of the whole line, with the gutter.
+    """
+    fixed = sum(column.width for column in columns)
+    flexible = width - GUTTER - GAP * (len(columns) - 1) - fixed
+    bar_loss = max(0, MINIMUM_FLEXIBLE - flexible)
+    widths: list[int] = []
+    for column in columns:
+        if column.bar:
+            lost = min(column.width, bar_loss)
+            bar_loss -= lost
+            flexible += lost
+            widths.append(column.width - lost)
+        else:
+            widths.append(column.width)
+    return tuple(
+        max(0, flexible) if column.width == 0 else cells
+        for column, cells in zip(columns, widths, strict=True)
+    )
+
+
+def header_line(columns: Sequence[Column], width: int) -> str:
+    """Draw the line of column titles."""
+    titles = (
+        fit_cells(column.title, cells, right=column.right)
+        for column, cells in zip(columns, column_widths(columns, width), strict=True)
+    )
+    return fit_cells(" " * GUTTER + (" " * GAP).join(titles), width)
+
+
+def row_parts(
+    row: BarRow, columns: Sequence[Column], width: int, *, cursor: bool = False
+) -> list[tuple[Component, str]]:
+    """Draw a row as coloured pieces of text that together fill the line.
+
+    Args:
+        row: The row; cells missing at its end are blank.
+        columns: The list's columns.
+        width: Cells of the whole line.
+        cursor: Whether the cursor is on the row.
+    """
+    plain: Component = "muted" if row.tone == "muted" else ""
+    bar: Component = plain or "bar"
+    parts: list[tuple[Component, str]] = [("mark", _gutter(row.marked, cursor))]
+    for index, (column, cells) in enumerate(
+        zip(columns, column_widths(columns, width), strict=True)
+    ):
+        if index:
+            parts.append((plain, " " * GAP))
+        text = row.cells[index] if index < len(row.cells) else ""
+        if column.bar:
+            parts.append((bar, fit_cells(eighth_blocks(row.fraction or 0.0, cells), cells)))
+        elif column.width == 0:
+            parts.extend(_name_parts(row, text, cells, column))
+        else:
+            parts.append((plain, fit_cells(text, cells, right=column.right)))
+    return parts
+
+
+def _gutter(marked: bool, cursor: bool) -> str:
+    """Show mark and cursor by signs, so that both are seen without colour."""
+    if marked:
+        return "*›" if cursor else "* "
+    return "› " if cursor else "  "
+
+
+def _name_parts(row: BarRow, text: str, width: int, column: Column) -> list[tuple[Component, str]]:
+    """Share the flexible column between the name and the flag; the flag is never cut."""
+    name: Component = row.tone if row.tone in ("muted", "directory") else ""
+    flag: Component = row.tone if row.tone in ("warning", "danger") else "muted"
+    flag_width = cell_len(row.flag) + GAP if row.flag else 0
+    has_flag = 0 < flag_width < width
+    room = width - flag_width if has_flag else width
+    if column.keep_end:
+        text = fit_end(text, room)
+    parts = [(name, fit_cells(text, room, right=column.right))]
+    return [*parts, (flag, " " * GAP + row.flag)] if has_flag else parts

@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import fit_cells
+from widgets.cell_drawing import fit_cells, styled_line
 
 INDENT = 2
 GAP = 2
@@ -28,6 +28,8 @@ _FIRST_WIDTHS = (12, 9, 0, 0, 0, 0, 0, 0)
 _DROPPED_FIRST = (_SHARE, _DONE, _RATE, _PREDICTED)
 
 Component = Literal["", "header", "strong", "error", "muted"]
+TableLine = tuple[tuple[Component, str], ...]
+"""A line of the table as coloured pieces of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +57,6 @@ class CallRow:
     share: str = ""
     note: str = ""
     emphasised: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TableLine:
-    """A line of the table as coloured pieces of text."""
-
-    parts: tuple[tuple[Component, str], ...]
-
-    @property
-    def text(self) -> str:
-        """The line without colours."""
-        return "".join(text for _, text in self.parts)
 
 
 def grow_widths(rows: Sequence[CallRow], widths: Sequence[int]) -> tuple[int, ...]:
@@ -103,7 +93,7 @@ def layout_rows(
     lines += [_row_line(row, widths) for row in rows[:shown]]
     if shown < len(rows):
         more = f"{' ' * INDENT}… {len(rows) - shown:,} more"
-        lines.append(TableLine((("muted", fit_cells(more, width)),)))
+        lines.append((("muted", fit_cells(more, width)),))
     return lines[:height]
 
 
@@ -164,19 +154,15 @@ class CallTable(Widget):
         lines: list[Text] = []
         if self.title:
             name, dot, rest = self.title.partition("·")
-            line = Text().append(name, self.get_component_rich_style("call-table--strong"))
-            lines.append(
-                line.append(dot + rest, self.get_component_rich_style("call-table--muted"))
-            )
+            title = (("strong", name), ("muted", dot + rest))
+            lines.append(styled_line(self, "call-table", title))
         room = height - len(lines) - bool(self.footer)
-        for row in layout_rows(self.rows, width, room, self._widths):
-            line = Text()
-            for component, piece in row.parts:
-                style = f"call-table--{component}"
-                line.append(piece, self.get_component_rich_style(style) if component else None)
-            lines.append(line)
+        lines += [
+            styled_line(self, "call-table", parts)
+            for parts in layout_rows(self.rows, width, room, self._widths)
+        ]
         if self.footer:
-            lines.append(Text(self.footer, self.get_component_rich_style("call-table--muted")))
+            lines.append(styled_line(self, "call-table", (("muted", self.footer),)))
         for line in lines:
             line.truncate(width, overflow="ellipsis")
         return Text("\n", no_wrap=True, overflow="crop", end="").join(lines)
@@ -237,4 +223,4 @@ def _line(
         elif column == _NOTE:
             own = "muted"
         parts.append((own, fit_cells(text, cell_width, right=right)))
-    return TableLine(tuple(parts))
+    return tuple(parts)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
 
 ELLIPSIS = "…"
 
@@ -55,3 +62,18 @@ def eighth_blocks(fraction: float, width: int) -> str:
     eighths = 8 * width if fraction >= 1 else min(8 * width - 1, int(fraction * 8 * width))
     full, rest = divmod(max(1, eighths), 8)
     return "█" * full + (_EIGHTHS[rest - 1] if rest else "")
+
+
+def styled_line(widget: Widget, prefix: str, pieces: Iterable[tuple[str, str]]) -> Text:
+    """Return one line of text.
+
+    Args:
+        widget: has the component classes.
+        prefix: of the names of these classes.
+        pieces: component, empty for plain text, and text.
+    """
+    line = Text(no_wrap=True, overflow="crop", end="")
+    for component, text in pieces:
+        style = widget.get_component_rich_style(f"{prefix}--{component}") if component else None
+        line.append(text, style)
+    return line

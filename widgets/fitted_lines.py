@@ -8,8 +8,8 @@ from rich.text import Text
 from textual.geometry import Size
 from textual.widget import Widget
 
-Line = tuple[tuple[str, str], ...]
-"""Pieces of a line: a component's name, empty for plain text, and the text."""
+from widgets.cell_drawing import styled_line
+from widgets.figure_layout import Line
 
 COMPONENTS = ("strong", "muted", "faint", "bar", "accent")
 
@@ -58,11 +58,8 @@ class FittedLines(Widget):
 
     def render(self) -> Text:
         """Draw the lines."""
-        lines = []
-        for pieces in self._lay_out(self.content_size.width):
-            line = Text()
-            for component, piece in pieces:
-                style = f"fitted-lines--{component}"
-                line.append(piece, self.get_component_rich_style(style) if component else None)
-            lines.append(line)
+        lines = [
+            styled_line(self, "fitted-lines", pieces)
+            for pieces in self._lay_out(self.content_size.width)
+        ]
         return Text("\n", no_wrap=True, overflow="crop", end="").join(lines)

@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from widgets.cell_drawing import ELLIPSIS
+from widgets.cell_drawing import ELLIPSIS, styled_line
 
 SEPARATOR = " · "
 
@@ -98,8 +98,5 @@ class StatsLine(Widget):
 
     def render(self) -> Text:
         """Draw the figures that fit."""
-        text = Text(no_wrap=True, overflow="crop", end="")
-        for component, piece in line_parts(self.figures, self.content_size.width):
-            style = f"figure-line--{component}"
-            text.append(piece, self.get_component_rich_style(style) if component else None)
-        return text
+        parts = line_parts(self.figures, self.content_size.width)
+        return styled_line(self, "figure-line", parts)

@@ -28,9 +28,7 @@ from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
-from widgets.bar_row import BarRow, row_parts
-from widgets.lazy_rows import LazyRows, keys_of
-from widgets.row_cursor import RowCursor
+from widgets.bar_table import BarRow, LazyRows, RowCursor, keys_of, row_parts
 
 WHOLE = Size(10, 4096, is_whole=True)
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(

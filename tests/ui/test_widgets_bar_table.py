@@ -8,9 +8,15 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.bar_row import column_widths, header_line, row_parts
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.row_cursor import RowCursor
+from widgets.bar_table import (
+    BarRow,
+    BarTable,
+    Column,
+    RowCursor,
+    column_widths,
+    header_line,
+    row_parts,
+)
 
 COLUMNS = (
     Column("entries", 9, right=True),

@@ -12,7 +12,7 @@ from widgets.daemon_thread import in_daemon_thread
 NEVER_ANSWERED = """
 import asyncio, sys, threading
 from widgets.daemon_thread import in_daemon_thread
-from widgets.directory_completion import DirectorySuggester
+from widgets.path_input import DirectorySuggester
 
 def ask(_=None):
     threading.Event().wait()

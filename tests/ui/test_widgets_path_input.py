@@ -12,8 +12,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Button
 
-from widgets.directory_completion import DirectorySuggester, complete_directory
-from widgets.path_input import PathInput
+from widgets.path_input import DirectorySuggester, PathInput, complete_directory
 
 
 @pytest.fixture

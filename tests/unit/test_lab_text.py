@@ -1,6 +1,10 @@
 """A run on a terminal, line by line."""
 
+import plotext  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from tests.unit.lab_results import (
     HOSTILE,
@@ -10,24 +14,22 @@ from tests.unit.lab_results import (
     results_of,
     showing,
 )
-from tui_fs.cli.lab_text import curves_as_text, exhibits_as_text, run_as_text
+from tui_fs.cli.lab import exhibits_as_text, run_as_text
 from tui_fs.lab.exhibits import Bar, Bars, Curves, Exhibit, Flame, Flames, Line, Point, Row, Table
-from tui_fs.lab.view_model import PUBLISHED_LABEL, exhibits_of
+from tui_fs.lab.plot import draw_curves
+from tui_fs.lab.view_model import exhibits_of
+
+CLAIMS, CALLS = 0, 4
+XS = (10.0, 1_000.0, 100_000.0)
 
 
-def _text(*exhibits: Exhibit, width: int = 80) -> str:
-    return exhibits_as_text(exhibits, width)
+def lines_of(*exhibits: Exhibit, width: int = 80) -> list[str]:
+    return exhibits_as_text(exhibits, width).split("\n")
 
 
 def test_claims_carry_their_verdicts() -> None:
-    # given
     exhibits = exhibits_of(full_experiment(), full_results(), "/nonexistent")
-
-    # when
-    text = _text(exhibits[0])
-
-    # then
-    assert text.split("\n") == [
+    assert lines_of(exhibits[CLAIMS]) == [
         "Claims   ✓ 1   ✗ 1   – 1",
         "✓ holds here: rm makes one call a file.",
         "    published: 1,000 unlinkat",
@@ -42,154 +44,103 @@ def test_claims_carry_their_verdicts() -> None:
 
 
 def test_a_whole_run_fits_the_width() -> None:
-    # given
     experiment, results = full_experiment(), full_results()
     exhibits = exhibits_of(experiment, results, "/nonexistent")
-
-    # when
     text = run_as_text(experiment, results, exhibits, "by-hand-1", 80)
-
-    # then
-    assert max(len(line) for line in text.split("\n")) <= 80
+    assert max(map(cell_len, text.split("\n"))) <= 80
     assert "- A note." in text
     assert text.endswith("Run by-hand-1: done after 12 s")
 
 
-def test_a_table_that_is_too_wide_is_told_in_blocks() -> None:
-    # given
-    rows = (Row(("rm", "1", "2", "3")), Row(("toybox", "", "", ""), "not installed"))
-
-    # when
-    text = _text(Table("t", ("", "a" * 12, "b" * 12, "c" * 12), rows, "a remark"), width=36)
-
-    # then
-    assert text.split("\n") == [
-        "t",
-        "        aaaaaaaaaaaa  bbbbbbbbbbbb",
-        "rm                 1             2",
-        "toybox  (not installed)",
-        "",
-        "        cccccccccccc",
-        "rm                 3",
-        "toybox",
-        "a remark",
-    ]
+def test_a_table_has_its_title_above_and_its_remark_below() -> None:
+    rows = (Row(("rm", "1")), Row(("toybox", ""), "not installed"))
+    assert lines_of(Table("t", ("", "aaaa"), rows, "a remark")) == [
+        "t", "        aaaa", "rm         1", "toybox", "  not installed", "a remark",
+    ]  # fmt: skip
 
 
-def test_a_block_has_no_published_row_without_a_figure() -> None:
-    # given
-    rows = (Row(("rm", "1", "2")), Row((PUBLISHED_LABEL, "3", "")))
-
-    # when
-    text = _text(Table("t", ("", "a" * 20, "b" * 20), rows), width=36)
-
-    # then
-    assert text.count("published") == 1
-    assert text.split("\n")[-1].split() == ["rm", "2"]
+def test_calls_are_side_by_side() -> None:
+    calls = exhibits_of(full_experiment(), full_results(), "/nonexistent")[CALLS]
+    _, names, _, first, *rest = lines_of(calls, width=80)
+    assert names.split("│")[1].strip() == "rm, 1,000 files"
+    assert names.split("│")[2].strip() == "rsync, 1,000 files"
+    assert first.split()[0] == "unlinkat"
+    assert any(line.startswith("lstat") for line in rest)
 
 
-def test_calls_stand_side_by_side_where_there_is_room() -> None:
-    # given
-    calls = exhibits_of(full_experiment(), full_results(), "/nonexistent")[4]
-
-    # when
-    wide, narrow = _text(calls, width=130).split("\n"), _text(calls, width=80).split("\n")
-
-    # then
-    assert wide[1].split("    ")[0] == "rm, 1,000 files" and wide[1].endswith("rsync, 1,000 files")
-    assert wide[3].split()[0] == "unlinkat" and "lstat" in wide[3]
-    assert "rsync, 1,000 files" in narrow
-
-
-def test_bars_are_drawn_in_eighths_with_the_published_ones_below() -> None:
-    # given
-    bars = (
-        Bar("rm", 4.0, 4.0, 4.0, "4.00 s", 2.0, "2.00 s"),
-        Bar("rsync", 1.0, 0.5, 1.5, "1.00 s"),
-    )
-
-    # when
-    title, rm, published, rsync = _text(Bars("Time", "seconds", bars, False)).split("\n")
-
-    # then
-    assert title == "Time"
-    assert rm.startswith("rm     █") and rm.endswith(" 4.00 s")
-    assert published.strip().startswith("░") and published.endswith(" 2.00 s published")
-    assert rsync.endswith(" 1.00 s (500 ms–1.50 s)")
-    assert published.count("░") == pytest.approx(rm.count("█") / 2, abs=1)
-    assert rsync.count("█") == pytest.approx(rm.count("█") / 4, abs=1)
-
-
-def test_logarithmic_bars_say_so() -> None:
-    # given
-    bars = tuple(Bar("b", one, one, one, "x") for one in (1.0, 10.0, 100.0))
-
-    # when
-    title, *lines = _text(Bars("Time", "seconds", bars, True)).split("\n")
-
-    # then
-    assert title == "Time (logarithmic)"
+@pytest.mark.parametrize("is_log", [True, False])
+def test_bars_are_as_long_as_their_figures_say(is_log: bool) -> None:
+    bars = tuple(Bar("b", n, n, n, "x") for n in (1.0, 10.0, 100.0))
+    title, *lines, _ = lines_of(Bars("Time", "seconds", bars, is_log))
+    assert title == ("Time (logarithmic)" if is_log else "Time")
     short, middle, long = (line.count("█") for line in lines)
-    assert 0 < short < middle < long
-    assert middle - short == pytest.approx(long - middle, abs=1)
+    assert middle - short == pytest.approx((long - middle) if is_log else long / 10, abs=1.5)
 
 
-def _curves(*, is_log: bool = True) -> Curves:
+def curves(*, is_log: bool = True, spread: float = 1.0) -> Curves:
     lines = tuple(
-        Line(name, tuple(Point(x, x * by, x * by, x * by) for x in (10.0, 1_000.0, 100_000.0)))
+        Line(
+            name, tuple(Point(x, x * by, x * by / spread, x * by * spread) for x in (10, 1e3, 1e5))
+        )
         for name, by in (("rm", 1e-5), ("rsync", 5e-5))
     )
     return Curves("Growth", "files", "seconds", lines, is_log, is_log)
 
 
 @pytest.mark.parametrize("is_log", [True, False])
-def test_curves_are_drawn_without_colours(is_log: bool) -> None:
-    # when
-    text = curves_as_text(_curves(is_log=is_log), 80)
-
-    # then
+def test_curves_have_a_sign_for_every_point_a_key_and_no_colour(is_log: bool) -> None:
+    lines = lines_of(curves(is_log=is_log))
+    text = "\n".join(lines)
     assert "\x1b" not in text
-    assert max(len(line) for line in text.split("\n")) <= 80
+    assert max(map(cell_len, lines)) <= 80
     assert text.count("●") > 1 and text.count("▲") > 1  # the key has one of each
     assert ("files, logarithmic" in text) is is_log
     assert "● rm   ▲ rsync" in text
 
 
-def test_a_drawing_does_not_remember_the_one_before() -> None:
-    # given
-    alone = curves_as_text(_curves(), 80)
+def test_the_spread_of_a_point_is_a_vertical_line() -> None:
+    lines = plotext.uncolorize(draw_curves(curves(spread=20.0), 60, 20)).split("\n")
+    column = next(line.rindex("●") for line in lines if "●" in line)
+    at_its_x = [line[column] for line in lines if len(line) > column]
+    assert sum("\u2800" < cell <= "\u28ff" for cell in at_its_x) >= 3
 
-    # when
-    curves_as_text(Curves("o", "x", "y", (Line("o", (Point(1, 1, 1, 1),)),), False, False), 40)
 
-    # then
-    assert curves_as_text(_curves(), 80) == alone
+def test_a_drawing_is_independent_of_the_one_before() -> None:
+    alone = draw_curves(curves(), 80, 20)
+    draw_curves(Curves("o", "x", "y", (Line("o", (Point(1, 1, 1, 1),)),), False, False), 40, 9)
+    assert draw_curves(curves(), 80, 20) == alone
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e7)), max_size=6),
+    st.integers(20, 130),
+    st.integers(9, 40),
+    st.booleans(),
+)
+def test_a_plot_never_leaves_its_place(
+    points: list[tuple[float, float]], width: int, height: int, is_log: bool
+) -> None:
+    line = Line("漢字 [red]rm[/red]", tuple(Point(x, y, y / 2, 2 * y) for x, y in sorted(points)))
+    text = draw_curves(Curves("", "files", "seconds", (line,), is_log, is_log), width, height)
+    drawn = plotext.uncolorize(text).split("\n")
+    assert len(drawn) <= height
+    assert max(map(cell_len, drawn)) <= width
 
 
 def test_flames_are_indented_and_cut() -> None:
-    # given
     rows = (Flame("main", 10.0, 100.0, 0), Flame("x" * 100, 90.0, 90.0, 1))
-
-    # when
-    lines = _text(Flames("Where", rows, "10 samples"), width=40).split("\n")
-
-    # then
-    assert lines[2] == "100.0 %   10 %  main"
-    assert lines[3].startswith(" 90.0 %   90 %    xxx") and len(lines[3]) == 40
-    assert lines[4] == "10 samples"
+    title, _, main, callee, remark = lines_of(Flames("Where", rows, "10 samples"), width=60)
+    assert (title, remark) == ("Where", "10 samples")
+    assert main.split() == ["100.0", "%", "10.0", "%", "█" * 16, "main"]
+    assert callee.endswith("▍     xxxxxxxxxxxxxxxxxxxxx…") and len(callee) <= 60
 
 
 def test_nothing_moves_the_cursor() -> None:
-    # given
     results = results_of([plan("rm", HOSTILE)], notes=(HOSTILE,), experiment=HOSTILE)
     exhibits: tuple[Exhibit, ...] = (
         Table(HOSTILE, ("", "x"), (Row((HOSTILE, "1"), HOSTILE),), HOSTILE),
         Flames("f", (Flame(HOSTILE, 1, 1, 0),), HOSTILE),
         Bars("b", "u", (Bar(HOSTILE, 1, 1, 1, "1"),), False),
     )
-
-    # when
     text = run_as_text(showing(source=HOSTILE), results, exhibits, HOSTILE, 80)
-
-    # then
     assert text.replace("\n", "").isprintable()

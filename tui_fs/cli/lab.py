@@ -4,14 +4,16 @@ import argparse
 import os
 import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import assert_never
+
+import plotext  # type: ignore[import-untyped]
 
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.exit_codes import CANCELLED_BY_INT, CANCELLED_BY_TERM, DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts
-from tui_fs.cli.lab_json import comparison_as_json, run_as_json
-from tui_fs.cli.lab_text import exhibits_as_text, run_as_text
 from tui_fs.cli.output import (
     SCHEMA,
     StatusLine,
@@ -21,20 +23,44 @@ from tui_fs.cli.output import (
     print_json,
     print_text,
 )
-from tui_fs.lab.diff import compared, comparison_exhibits
-from tui_fs.lab.experiment import Experiment, Scale
+from tui_fs.lab.diff import StepPair, compared, comparison_exhibits
+from tui_fs.lab.exhibits import (
+    Bars,
+    Calls,
+    Claims,
+    Curves,
+    Exhibit,
+    Flames,
+    Judged,
+    Table,
+)
+from tui_fs.lab.experiment import Claim, Experiment, Scale, Verdict
 from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
+from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.registry import experiment, experiments
-from tui_fs.lab.results import Ending, Progressed, Results, fold_one
+from tui_fs.lab.results import Ending, Measured, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
 from tui_fs.lab.start import LabRun
 from tui_fs.lab.view_model import exhibits_of
+from tui_fs.model.codec import Json, encode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, shell_quoted
+from tui_fs.model.units import bytes_iec, counted, duration
+from tui_fs.screens.lab.drawing import (
+    bar_lines,
+    bar_title,
+    flame_lines,
+    pair_lines,
+    pair_remarks,
+)
 from tui_fs.survey.export_file import new_file, refuse_taken
+from widgets.figure_layout import Line, layout_table
 
 _WIDTH_WITHOUT_TERMINAL = 100
+_MAX_PLOT, _PLOT_HEIGHT = 110, 23
+_LEAST_WIDTH = 40
+_SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}
 
 
 def run_list(parsed: argparse.Namespace) -> int:
@@ -230,3 +256,156 @@ def _write_report(
 
 def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+
+
+def run_as_text(
+    experiment: Experiment,
+    results: Results,
+    exhibits: Iterable[Exhibit],
+    run_id: str,
+    width: int,
+) -> str:
+    """Return a run in lines of at most `width` characters, long words excepted."""
+    began, ended = results.began, results.ended
+    machine = began.machine
+    begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(began.started_at))
+    facts = [f"{began.scale} scale", begun, machine.kernel, machine.processor]
+    facts.append(
+        f"{counted(machine.processors, 'processor', 'processors')}, "
+        f"{bytes_iec(machine.memory_bytes)}"
+    )
+    head = [experiment.title, _wrapped(experiment.question, width)]
+    if experiment.source:
+        head.append(_wrapped(f"After: {experiment.source}", width))
+    head.append(_wrapped("; ".join(facts), width))
+    parts = ["\n".join(head), exhibits_as_text(exhibits, width)]
+    if results.notes:
+        notes = (_wrapped(one, width, "- ", "  ") for one in results.notes)
+        parts.append("\n".join(["Notes", *notes]))
+    took = "" if ended is None else f" after {duration(ended.elapsed_s)}"
+    ending = "still going on, or killed" if ended is None else f"{ended.ending}{took}"
+    if ended is not None and ended.ending is not Ending.DONE and ended.why:
+        ending += f": {safe(ended.why)}"
+    parts.append(f"Run {safe(run_id)}: {ending}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def exhibits_as_text(exhibits: Iterable[Exhibit], width: int) -> str:
+    """Return exhibits, an empty line between them."""
+    return "\n\n".join(_exhibit(one, width) for one in exhibits)
+
+
+def _exhibit(exhibit: Exhibit, width: int) -> str:
+    match exhibit:
+        case Claims():
+            return _claims(exhibit, width)
+        case Table():
+            lines = layout_table(exhibit.columns, exhibit.rows, width)
+            return _titled(exhibit.title, _plain(lines), exhibit.remark, width)
+        case Bars():
+            lines = bar_lines(exhibit, width)
+            return _titled(bar_title(exhibit), _plain(lines), exhibit.remark, width)
+        case Curves():
+            drawn = plotext.uncolorize(draw_curves(exhibit, min(width, _MAX_PLOT), _PLOT_HEIGHT))
+            return _titled(exhibit.title, drawn, "", width)
+        case Calls():
+            pairs = [exhibit.tables[at : at + 2] for at in range(0, len(exhibit.tables), 2)]
+            texts = [f"{_plain(pair_lines(pair, width))}\n{pair_remarks(pair)}" for pair in pairs]
+            return _titled(exhibit.title, "\n\n".join(texts), "", width)
+        case Flames():
+            lines = flame_lines(exhibit, width)
+            return _titled(exhibit.title, _plain(lines), exhibit.remark, width)
+        case _:
+            assert_never(exhibit)
+
+
+def _plain(lines: Sequence[Line]) -> str:
+    return "\n".join(safe("".join(text for _, text in line)).rstrip() for line in lines)
+
+
+def _titled(title: str, body: str, remark: str, width: int) -> str:
+    parts = [safe(title), body, _wrapped(remark, width) if remark else ""]
+    return "\n".join(part for part in parts if part)
+
+
+def _claims(claims: Claims, width: int) -> str:
+    verdicts = [one.verdict for one in claims.claims]
+    counts = (f"{sign} {verdicts.count(verdict)}" for verdict, sign in _SIGNS.items())
+    return "\n".join(
+        ["   ".join(["Claims", *counts]), *(_claim(one, width) for one in claims.claims)]
+    )
+
+
+def _claim(one: Judged, width: int) -> str:
+    lines = [_wrapped(f"{_SIGNS[one.verdict]} {one.verdict}: {one.text}", width, "", "  ")]
+    for name, value in (("published", one.published), ("here", one.here), ("why", one.why)):
+        if value:
+            lines.append(_wrapped(value, width, f"    {name + ':':<11}", " " * 15))
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int, first: str = "", others: str = "") -> str:
+    return textwrap.fill(
+        safe(text),
+        max(width, _LEAST_WIDTH),
+        initial_indent=first,
+        subsequent_indent=others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def run_as_json(experiment: Experiment, results: Results, run_id: str) -> dict[str, Json]:
+    """Return a run as one JSON object; `ending` is null while it has none."""
+    began, ended = results.began, results.ended
+    return {
+        "schema": SCHEMA,
+        "experiment": experiment.name,
+        "scale": began.scale,
+        "run": run_id,
+        "started_at": began.started_at,
+        "directory": began.directory,
+        "target": began.target,
+        "machine": encode(began.machine),
+        "claims": [_claim_as_json(claim, results) for claim in experiment.claims],
+        "steps": [_step_as_json(one) for one in results.measured.values()],
+        "notes": list(results.notes),
+        "ending": None if ended is None else ended.ending.value,
+        "why": "" if ended is None else ended.why,
+        "elapsed_s": None if ended is None else ended.elapsed_s,
+    }
+
+
+def comparison_as_json(
+    first: Results, names: tuple[str, str], steps: tuple[StepPair, ...]
+) -> dict[str, Json]:
+    """Return two runs side by side; of the calls only those that differ."""
+    return {
+        "schema": SCHEMA,
+        "experiment": first.began.experiment,
+        "runs": list(names),
+        "steps": [
+            {
+                "key": one.key,
+                "title": one.title,
+                "medians": {measure.value: encode(pair) for measure, pair in one.medians.items()},
+                "calls": {name: list(pair) for name, pair in one.calls.items()},
+            }
+            for one in steps
+        ],
+    }
+
+
+def _claim_as_json(claim: Claim, results: Results) -> dict[str, Json]:
+    return {"text": claim.text, "published": claim.published, **encode(claim.judged(results))}
+
+
+def _step_as_json(measured: Measured) -> dict[str, Json]:
+    return {
+        **encode(measured.plan),
+        "why_not": measured.why_not,
+        "runs": [encode(one) for one in measured.runs],
+        "calls": {name: encode(one) for name, one in measured.calls.items()},
+        "source": None if measured.source is None else measured.source.value,
+        "left": None if measured.left is None else encode(measured.left),
+    }

@@ -21,8 +21,7 @@ from tui_fs.screens.survey_client import SurveyClient
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.lazy_rows import LazyRows
+from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 
 class SideScreen(BaseScreen):

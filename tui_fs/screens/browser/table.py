@@ -13,8 +13,7 @@ from tui_fs.screens.base import age
 from tui_fs.screens.browser.details import SEVERITY_SIGNS
 from tui_fs.screens.selection import Size
 from tui_fs.survey.findings.registry import FINDING_TYPES
-from widgets.bar_table import BarRow, BarTable, Column
-from widgets.lazy_rows import LazyRows
+from widgets.bar_table import BarRow, BarTable, Column, LazyRows
 
 MAX_ROWS = 20_000
 """Nobody scrolls further; sorting 100,000 takes a third of a second."""

@@ -4,7 +4,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar, assert_never
 
@@ -31,12 +30,12 @@ from tui_fs.lab.exhibits import (
     Table,
 )
 from tui_fs.lab.experiment import Experiment, Verdict
-from tui_fs.lab.figures import safe, shown_tick
+from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
+from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
 from tui_fs.lab.view_model import exhibits_of
-from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, duration
@@ -48,12 +47,15 @@ from tui_fs.screens.base import (
     Settings,
     muted,
 )
-from widgets.cell_drawing import eighth_blocks, fit_cells
-from widgets.curve_plot import CurvePlot, Plot
-from widgets.fitted_lines import FittedLines, Line
-from widgets.span_bars import layout_bars
-from widgets.stats_table import layout_table
-from widgets.table_pair import layout_pair
+from tui_fs.screens.lab.drawing import (
+    bar_lines,
+    bar_title,
+    flame_lines,
+    pair_lines,
+    pair_remarks,
+)
+from widgets.figure_layout import Line, layout_table
+from widgets.fitted_lines import FittedLines
 
 VERDICT_SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "○"}
 VERDICT_CLASSES = {
@@ -62,12 +64,6 @@ VERDICT_CLASSES = {
     Verdict.UNTESTED: "untested",
 }
 
-_SHORT_CALL_COLUMNS = ("call", "calls", "err.", "time", "publ.", "err.")
-"""Calls, errors, share of the time, calls and errors as published."""
-_CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "errors")
-_GIVEN_UP = (5, 3, 2, 4)
-_WIDE_CELLS = 110
-_FLAME_BAR = 16
 _NAMES = {
     Claims: "claims",
     Table: "tables",
@@ -156,63 +152,6 @@ def claim_text(claim: Judged) -> Group:
     return Group(Text(claim.text, "bold"), grid)
 
 
-def plot_of(curves: Curves) -> Plot:
-    """Return curves as they are drawn."""
-    return Plot(
-        curves.lines,
-        curves.x_title,
-        curves.y_title,
-        curves.has_log_x,
-        curves.has_log_y,
-        partial(shown_tick, curves.y_title),
-    )
-
-
-def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool) -> list[Line]:
-    """Draw the tables of one or two steps side by side.
-
-    Args:
-        has_choice: other steps can be chosen; the titles name the keys.
-    """
-    columns = _SHORT_CALL_COLUMNS if width < _WIDE_CELLS else _CALL_COLUMNS
-    if has_choice:
-        titles = [f"< {pair[0].title} >", *(f"[ {one.title} ]" for one in pair[1:])]
-        pair = [replace(one, title=title) for one, title in zip(pair, titles, strict=True)]
-    strong = {*REMOVING_CALLS, "total"}
-    return layout_pair(pair, columns, width, given_up=_GIVEN_UP, strong=strong)
-
-
-def pair_remarks(pair: Sequence[CallsOf]) -> Text:
-    """Return who has counted, and of what the published figures are."""
-    text = Text(style="dim")
-    remarks: dict[str, list[str]] = {one.remark: [] for one in pair}
-    for one in pair:
-        remarks[one.remark].append(one.title)
-    for remark, titles in remarks.items():
-        text.append(f"\n{remark}" if len(titles) == len(pair) else f"\n{titles[0]}: {remark}")
-    text.append("\nerr.: calls with an error; publ.: as published.")
-    return text
-
-
-def flame_lines(flames: Flames, width: int) -> list[Line]:
-    """Draw functions, indented by their depth, with the share of the time in them."""
-    lines: list[Line] = []
-    if flames.rows:
-        head = f"{'total':>7}  {'own':>7}  {'':{_FLAME_BAR}}  function"
-        lines.append((("muted", fit_cells(head, width)),))
-    for row in flames.rows:
-        bar = fit_cells(eighth_blocks(row.total_percent / 100, _FLAME_BAR), _FLAME_BAR)
-        name = "  " * row.depth + row.function
-        lines.append(
-            (
-                ("", f"{row.total_percent:>5.1f} %  {row.own_percent:>5.1f} %  "),
-                ("bar", bar),
-                ("", "  " + fit_cells(name, max(1, width - 2 * 9 - _FLAME_BAR - 2))),
-            )
-        )
-    return lines
-
-
 def machine_text(results: Results, folder: str) -> Group:
     """Return what the run was measured on, and the exact commands."""
     began, machine, ended = results.began, results.began.machine, results.ended
@@ -260,6 +199,19 @@ def _steps(results: Results) -> Text:
 
 _REPORT = "report.html"
 _PAGES = 9
+
+
+class CurvePlot(Widget):
+    """Curves in the size of the widget."""
+
+    def __init__(self, curves: Curves) -> None:
+        super().__init__()
+        self._curves = curves
+
+    def render(self) -> Text:
+        """Draw the curves."""
+        width, height = self.content_size
+        return Text.from_ansi(draw_curves(self._curves, width, height), no_wrap=True)
 
 
 class ResultRead(Message):
@@ -402,13 +354,10 @@ class LabResultScreen(BaseScreen):
                     lay_out = partial(layout_table, exhibit.columns, exhibit.rows)
                     yield from _titled(exhibit.title, FittedLines(lay_out), exhibit.remark)
                 case Bars():
-                    lay_out = partial(layout_bars, exhibit.bars, is_log=exhibit.is_log)
-                    title = exhibit.title + (" · bars of logarithms" if exhibit.is_log else "")
-                    yield from _titled(title, FittedLines(lay_out), exhibit.remark)
+                    lay_out = partial(bar_lines, exhibit)
+                    yield from _titled(bar_title(exhibit), FittedLines(lay_out), exhibit.remark)
                 case Curves():
-                    plot = CurvePlot()
-                    plot.plot = plot_of(exhibit)
-                    yield from _titled(exhibit.title, plot)
+                    yield from _titled(exhibit.title, CurvePlot(exhibit))
                 case Flames():
                     lay_out = partial(flame_lines, exhibit)
                     yield from _titled(exhibit.title, FittedLines(lay_out), exhibit.remark)
@@ -443,7 +392,7 @@ class LabResultScreen(BaseScreen):
 
     def _show_pair(self) -> None:
         self.query_one("#pair", FittedLines).lay_out_by(self._pair_lines)
-        self.query_one("#pair-remarks", Static).update(pair_remarks(self._pair()))
+        self.query_one("#pair-remarks", Static).update(muted(f"\n{pair_remarks(self._pair())}"))
 
     def action_choose(self, side: int, direction: int) -> None:
         """Put another table at a side of the page of system calls."""

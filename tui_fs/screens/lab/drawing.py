@@ -1,0 +1,77 @@
+"""Bars, system calls and flames of a run, drawn the same on screens and command line.
+
+Nothing here loads textual.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tui_fs.lab.axis import bars_axis
+from tui_fs.lab.exhibits import Bars, CallsOf, Flames
+from tui_fs.model.calls import REMOVING_CALLS
+from widgets.cell_drawing import eighth_blocks, fit_cells
+from widgets.figure_layout import Line, layout_bars, layout_pair
+
+_SHORT_CALL_COLUMNS = ("call", "calls", "err.", "time", "publ.", "err.")
+"""Calls, errors, share of the time, calls and errors as published."""
+_CALL_COLUMNS = ("call", "calls", "errors", "time", "published", "errors")
+_DROPPED_FIRST = (5, 3, 2, 4)
+_WIDE_CELLS = 110
+_FLAME_BAR = 16
+
+
+def bar_title(bars: Bars) -> str:
+    """Return the title, which names a logarithmic scale."""
+    return f"{bars.title} (logarithmic)" if bars.is_log else bars.title
+
+
+def bar_lines(bars: Bars, width: int) -> list[Line]:
+    """Draw bars with their spans and the published figures."""
+    values = [value for bar in bars.bars for value in (bar.least, bar.median, bar.most)]
+    values += [bar.published for bar in bars.bars if bar.published is not None]
+    return layout_bars(bars.bars, width, bars_axis(values, is_log=bars.is_log).position)
+
+
+def pair_lines(pair: Sequence[CallsOf], width: int, *, has_choice: bool = False) -> list[Line]:
+    """Draw the tables of one or two steps side by side.
+
+    Args:
+        has_choice: other steps can be chosen; the titles name the keys.
+    """
+    columns = _SHORT_CALL_COLUMNS if width < _WIDE_CELLS else _CALL_COLUMNS
+    if has_choice:
+        titles = [f"< {pair[0].title} >", *(f"[ {table.title} ]" for table in pair[1:])]
+        pair = [replace(table, title=title) for table, title in zip(pair, titles, strict=True)]
+    strong = {*REMOVING_CALLS, "total"}
+    return layout_pair(pair, columns, width, given_up=_DROPPED_FIRST, strong=strong)
+
+
+def pair_remarks(pair: Sequence[CallsOf]) -> str:
+    """Return who has counted, and of what the published figures are."""
+    titles: dict[str, list[str]] = {}
+    for table in pair:
+        titles.setdefault(table.remark, []).append(table.title)
+    lines = [
+        remark if len(titles[remark]) == len(pair) else f"{titles[remark][0]}: {remark}"
+        for remark in titles
+    ]
+    return "\n".join([*lines, "err.: calls with an error; publ.: as published."])
+
+
+def flame_lines(flames: Flames, width: int) -> list[Line]:
+    """Draw functions, indented by their depth, with the share of the time in them."""
+    lines: list[Line] = []
+    if flames.rows:
+        head = f"{'total':>7}  {'own':>7}  {'':{_FLAME_BAR}}  function"
+        lines.append((("muted", fit_cells(head, width)),))
+    for row in flames.rows:
+        bar = fit_cells(eighth_blocks(row.total_percent / 100, _FLAME_BAR), _FLAME_BAR)
+        name = "  " * row.depth + row.function
+        lines.append(
+            (
+                ("", f"{row.total_percent:>5.1f} %  {row.own_percent:>5.1f} %  "),
+                ("bar", bar),
+                ("", "  " + fit_cells(name, max(1, width - 2 * 9 - _FLAME_BAR - 2))),
+            )
+        )
+    return lines
