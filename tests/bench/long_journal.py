@@ -87,7 +87,7 @@ def write_job(folder: JobFolder, failures: int) -> int:
     deleted = snapshot.removed.entries
     end = replace(finished(outcome), failed=snapshot.failed, deleted_entries=deleted)
     note(replace(end, at_s=HOURS * 3600.0))
-    write_json(folder.report, report_of(snapshot, JobState(outcome.value), errors))
+    write_json(folder.report, report_of(snapshot, JobState(outcome.value), errors).to_json())
     return samples
 
 

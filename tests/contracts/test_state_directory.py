@@ -301,9 +301,8 @@ def test_a_job_survives_a_state_directory_that_is_full_for_seconds(
 
 _IMPATIENT = """
 import sys
-from tui_fs.job import journal
-from tui_fs.job import supervisor
-journal.PATIENCE_S = journal.LAST_PATIENCE_S = supervisor.REPORT_PATIENCE_S = 1.0
+from tui_fs.job import journal, record, supervisor
+journal.PATIENCE_S = journal.LAST_PATIENCE_S = record.REPORT_PATIENCE_S = 1.0
 supervisor.main()
 """
 

@@ -67,7 +67,8 @@ def report_for(events: list[Event]) -> dict[str, Any]:
         snapshot = fold(snapshot, event)
         status(snapshot, snapshot.state or JobState.RUNNING)
     state = snapshot.state if snapshot.state and not snapshot.state.is_live else JobState.DIED
-    return report_of(snapshot, state, [one for one in events if isinstance(one, EntryFailed)])
+    errors = [event for event in events if isinstance(event, EntryFailed)]
+    return report_of(snapshot, state, errors).to_json()
 
 
 def assert_can_be_shown(report: dict[str, Any]) -> None:

@@ -266,7 +266,7 @@ def record(events: Sequence[Event], *, job_id: str = "7f3a01") -> JobFolder:
     if snapshot.finished is not None or snapshot.refused is not None:
         errors = [event for event in events if isinstance(event, EntryFailed)]
         state = snapshot.state or JobState.DIED
-        write_json(folder.report, report_of(snapshot, state, errors))
+        write_json(folder.report, report_of(snapshot, state, errors).to_json())
     return folder
 
 

@@ -17,7 +17,7 @@ def test_a_crash_is_reported_as_one_with_its_log() -> None:
     CrashMark(folder).leave(KeyError("missing"))
     view = JobView(folder)
     view.poll()
-    report = view.report()
+    report = view.report().to_json()
     assert report["outcome"] == "died"
     explanation = str(report["explanation"])
     assert explanation.startswith("tui-fs itself failed: KeyError: 'missing'; see ")
@@ -32,7 +32,7 @@ def test_a_killed_supervisor_is_reported_as_killed(has_mark_file: bool) -> None:
         CrashMark(folder)
     view = JobView(folder)
     view.poll()
-    assert "The supervisor was killed" in str(view.report()["explanation"])
+    assert "The supervisor was killed" in str(view.report().to_json()["explanation"])
 
 
 def test_a_limit_is_named_in_the_mark(tmp_path: Path) -> None:

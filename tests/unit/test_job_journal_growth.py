@@ -230,7 +230,7 @@ def test_a_view_keeps_a_bounded_number_of_failed_entries(monkeypatch: pytest.Mon
     failed = [EntryFailed(1.0, PathStr(f"/t/{number}"), "remove", 1) for number in range(10)]
     view = JobView(job(*RUNNING, *failed, finished(Outcome.PARTIAL)))
     view.poll()
-    report = view.report()
+    report = view.report().to_json()
     assert (report["failed"], len(report["errors"])) == (10, 3)
 
 

@@ -154,7 +154,7 @@ def report(*events: Event, state: JobState = JobState.DONE) -> dict[str, Any]:
     """Give the report after these events."""
     snapshot = reduce(fold, events, Snapshot())
     errors = [event for event in events if isinstance(event, EntryFailed)]
-    return report_of(snapshot, state, errors)
+    return report_of(snapshot, state, errors).to_json()
 
 
 @pytest.mark.parametrize("stands", [Paused(2.0, 2.0, True), Throttled(2.0, "io", 50.0)])

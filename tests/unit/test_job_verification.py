@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.verification import look
+from tui_fs.job.verification import verify
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr
@@ -34,7 +34,7 @@ def test_what_could_not_be_counted_is_left(
     monkeypatch.setattr(SurveyRunner, "run", failing)
     held = os.open(target, os.O_PATH | os.O_DIRECTORY)
     try:
-        aftermath = look(died, [held])
+        aftermath = verify(died, [held])
     finally:
         os.close(held)
     assert aftermath.left == (str(target),)
@@ -56,7 +56,7 @@ def test_a_place_too_deep_to_be_told_is_said(
 
     monkeypatch.setattr(os, "readlink", too_long)
     try:
-        aftermath = look(moved, [held])
+        aftermath = verify(moved, [held])
     finally:
         os.close(held)
     assert aftermath.left == (str(target),)
@@ -81,7 +81,7 @@ def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
         told.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
         told.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))
         try:
-            aftermath = look(whole, [held])
+            aftermath = verify(whole, [held])
         finally:
             os.close(held)
     assert aftermath.left == (str(target),)
@@ -101,7 +101,7 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
     with monkeypatch.context() as told:
         told.setattr(os, "fstat", failing)
         try:
-            aftermath = look(there, [held])
+            aftermath = verify(there, [held])
         finally:
             os.close(held)
     assert aftermath.left == (str(target),)
@@ -129,7 +129,7 @@ def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed
         served.setattr(os, "fstat", stale)
         served.setattr("tui_fs.job.verification.cached_links", lambda _: links)
         try:
-            aftermath = look(plan_of_it, [held])
+            aftermath = verify(plan_of_it, [held])
         finally:
             os.close(held)
     # It is done only if the kernel itself has taken its last link

@@ -92,13 +92,13 @@ def test_a_job_is_starting_while_its_starter_lives() -> None:
 def test_a_job_that_never_began_has_deleted_nothing() -> None:
     view = JobView(job())
     view.poll()
-    assert "nothing was deleted" in str(view.report()["explanation"])
+    assert "nothing was deleted" in str(view.report().to_json()["explanation"])
     # And with the error that ended the supervisor, if it left one
     folder = job(job_id="bbbbbb")
     CrashMark(folder).leave(OSError(errno.EIO, "Input/output error"))
     view = JobView(folder)
     view.poll()
-    explanation = str(view.report()["explanation"])
+    explanation = str(view.report().to_json()["explanation"])
     assert "tui-fs itself failed: Input/output error" in explanation
     assert "nothing was deleted" in explanation
 
@@ -112,7 +112,7 @@ def test_after_a_restart_a_missing_journal_does_not_prove_that_nothing_was_delet
     view = JobView(folder)
     view.poll()
     assert view.state is JobState.DIED
-    assert "nothing was deleted" not in str(view.report()["explanation"])
+    assert "nothing was deleted" not in str(view.report().to_json()["explanation"])
 
 
 @pytest.mark.parametrize("offset_s", [-1e9, 1e9])
@@ -151,7 +151,7 @@ def test_a_job_that_died_reports_what_its_journal_gives() -> None:
     failed = EntryFailed(2.0, PathStr("/t/\udcff"), "remove", 1)
     view = JobView(job(*RUNNING, failed, sampled(2, 300)))
     view.poll()
-    report = view.report()
+    report = view.report().to_json()
     assert (report["outcome"], report["counts_are"]) == ("died", "at least")
     assert report["deleted_files"] == 300
     assert report["errors"][0]["path_b64"] == "L3Qv/w=="
@@ -194,7 +194,7 @@ def test_a_job_that_died_is_resumed_only_if_something_is_left(
         writer.write(event)
     view = JobView(folder)
     view.poll()
-    explanation = str(view.report()["explanation"])
+    explanation = str(view.report().to_json()["explanation"])
     assert ("tui-fs resume abc goes on" in explanation) is is_there
     assert ("there is nothing to resume" in explanation) is not is_there
 
@@ -208,7 +208,7 @@ def test_the_end_in_the_reserve_ends_a_job() -> None:
     view.poll()
     assert view.state is JobState.DONE
     assert [one.state for one in summaries()[0]] == [JobState.DONE]
-    explanation = str(view.report()["explanation"])
+    explanation = str(view.report().to_json()["explanation"])
     assert "journal could not be written to the end (No space left on device)" in explanation
     assert exit_code_of_job(view.state, view.snapshot) == 1
 

@@ -91,7 +91,7 @@ def follow(
         stands = "has not ended yet" if interrupting_cancels else "goes on"
         note(f"tui-fs: job {folder.job_id} {stands}; tui-fs attach {folder.job_id}")
         return interrupts.exit_code
-    report = view.report()
+    report = view.report().to_json()
     try:
         if as_json:
             print_json_line(report)

@@ -37,18 +37,18 @@ from tui_fs.tracing.source import CallSource
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """What stands ready.
+class PreparedJob:
+    """What a job needs to run; nothing is touched yet.
 
     Attributes:
-        held: an open descriptor of each target.
-        output: reads what the tools say.
+        target_fds: an open descriptor of each target.
+        output: parses what the tools print.
     """
 
     source: CallSource
-    staged: tuple[StagedStep, ...]
+    steps: tuple[StagedStep, ...]
     launcher: Launcher
-    held: tuple[int, ...]
+    target_fds: tuple[int, ...]
     output: ToolOutput
 
 
@@ -75,7 +75,7 @@ def check_ranks(nice: int, io_priority: IoPriority) -> None:
         )
 
 
-def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
+def prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
     """Check everything again, and prepare the tools and their counters.
 
     Args:
@@ -88,21 +88,21 @@ def prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     try:
         return _prepare(plan, empty_directory, own_nice)
     except (OSError, MemoryError) as error:
-        raise why_unprepared(error) from error
+        raise preparation_error(error) from error
     except (RuntimeError, ImportError) as error:
         if not is_limit(error):
             raise
-        raise why_unprepared(error) from error
+        raise preparation_error(error) from error
 
 
-def why_unprepared(error: BaseException) -> TuiFsError:
-    """Return why a job cannot begin."""
+def preparation_error(error: BaseException) -> TuiFsError:
+    """Return the error for a job that cannot begin."""
     cause, advice = cause_of(error)
     kind = Missing if is_limit(error) else TuiFsError
     return kind(f"The job cannot be prepared: {cause}. Nothing was deleted.", advice)
 
 
-def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
+def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
     strategy = strategy_named(plan.strategy)
     check_plan(plan)
     check_path_race(strategy, plan.options, plan.paths, plan.writable_by_others)
@@ -122,11 +122,11 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> Prepared:
     for parent, _ in pinned:
         os.close(parent)  # the launcher has its own
     source.prepare(launcher.pid)
-    held = tuple(descriptor for _, descriptor in pinned)
-    return Prepared(source, staged, launcher, held, ToolOutput(strategy, plan.paths[0]))
+    target_fds = tuple(target_fd for _, target_fd in pinned)
+    return PreparedJob(source, staged, launcher, target_fds, ToolOutput(strategy, plan.paths[0]))
 
 
-def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -> JobStarted:
+def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: float) -> JobStarted:
     """Return the event that begins the journal."""
     predicted = plan.predicted
     return JobStarted(
@@ -137,14 +137,14 @@ def job_started(plan: Plan, ready: Prepared, space: Space | None, at_s: float) -
         targets=plan.paths,
         strategy=plan.strategy,
         keep_root=plan.options.keep_root,
-        command=flatten(tuple(one.step for one in ready.staged)),
+        command=flatten(tuple(one.step for one in prepared.steps)),
         expected=plan.expected,
         predicted_calls=predicted.syscalls if predicted else {},
         predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
         if predicted
         else None,
-        source=ready.source.kind,
-        source_note=ready.source.note,
+        source=prepared.source.kind,
+        source_note=prepared.source.note,
         space=space,
         pace=plan.options.pace,
         boot_id=boot_id(),

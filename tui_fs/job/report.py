@@ -2,20 +2,158 @@
 
 import errno
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tui_fs.linux.host import boot_id
-from tui_fs.model.codec import Json, argv_fields, encode, path_fields
+from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.codec import Json, encode
 from tui_fs.model.errors import meaning
-from tui_fs.model.events import (
-    EntryFailed,
-)
+from tui_fs.model.events import EntryFailed, JobStarted
+from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.paths import PathStr
+from tui_fs.model.plan import Expected
 from tui_fs.model.snapshot import Snapshot, not_standing
-from tui_fs.model.space import Space
+from tui_fs.model.space import Discrepancy, Space
+from tui_fs.model.strategy import Argv, StrategyName
 from tui_fs.model.target import target_fields
 
 SCHEMA = 1
 _WALL_DECIMALS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """What has become of a target; None where that is not known, as of a job that died.
+
+    Attributes:
+        done: all of it that was to be deleted is gone.
+    """
+
+    gone: bool | None
+    done: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """What was started: the plan as far as a report repeats it."""
+
+    id: str
+    targets: tuple[PathStr, ...]
+    states: tuple[TargetState, ...]
+    strategy: StrategyName
+    keep_root: bool
+    is_filtered: bool
+    command: tuple[Argv, ...]
+    started_at: float
+    expected: Expected
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the fields of a report."""
+        fields: dict[str, Json] = encode(self)
+        states = fields.pop("states")
+        for name in ("targets", "targets_b64"):
+            fields.pop(name, None)
+        return {"id": fields.pop("id"), **target_fields(self.targets, states), **fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a job was refused."""
+
+    rule: str
+    sentence: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What was predicted; None where nothing was."""
+
+    seconds_low: float | None = None
+    seconds: float | None = None
+    seconds_high: float | None = None
+    syscalls: dict[str, int] = field(default_factory=dict)
+    other_calls: int | None = None
+    peak_memory_bytes: int | None = None
+    processes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """All failures of one operation with one error."""
+
+    operation: str
+    errno: int
+    meaning: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedEntry:
+    """An entry that could not be deleted."""
+
+    path: PathStr
+    operation: str
+    errno: int
+    errno_name: str
+    meaning: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The report of an ended job. Numbers are None where nothing has counted them.
+
+    Attributes:
+        started: None if the job ended before it had started.
+        counts_are: how files and directories were counted, in words.
+        elapsed_s: age of the job at its end.
+        strategy_wall_s: time in which its tools ran, pauses included.
+    """
+
+    outcome: Outcome
+    explanation: str
+    record_problem: str
+    started: StartedJob | None
+    refusal: Refusal | None
+    deleted_files: int | None
+    deleted_directories: int | None
+    deleted_entries: int | None
+    counts_are: str
+    surviving_entries: int | None
+    failed: int
+    elapsed_s: float
+    strategy_wall_s: float
+    held_back_s: float
+    paused_s: float
+    cpu_user_s: float
+    cpu_system_s: float
+    peak_memory_bytes: int | None
+    syscalls: dict[str, CallCount]
+    trace_source: TraceSource | None
+    trace_note: str | None
+    missing_figures: tuple[MissingFigure, ...]
+    freed_bytes: int | None
+    freed_inodes: int | None
+    space_before: Space | None
+    space_after: Space | None
+    space_causes: tuple[Discrepancy, ...]
+    predicted: Predicted
+    error_groups: tuple[ErrorGroup, ...]
+    errors: tuple[FailedEntry, ...]
+    tool_lines: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object; what was not started or refused has no such fields."""
+        fields: dict[str, Json] = encode(self)
+        del fields["started"]
+        refusal = fields.pop("refusal")
+        report: dict[str, Json] = {"schema": SCHEMA, "type": "report"}
+        report |= {name: fields.pop(name) for name in ("outcome", "explanation", "record_problem")}
+        report |= self.started.to_json() if self.started is not None else {}
+        report |= {"refusal": refusal} if refusal is not None else {}
+        return report | fields
 
 
 def report_of(
@@ -26,8 +164,8 @@ def report_of(
     *,
     is_gone: bool = False,
     is_unbegun: bool = False,
-) -> dict[str, Json]:
-    """Return the report as a JSON object.
+) -> Report:
+    """Return the report of a job.
 
     Args:
         state: an ended state; `died` where the journal has no end.
@@ -38,100 +176,95 @@ def report_of(
     """
     if snapshot.finished is None:
         snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
-    started, finished = snapshot.started, snapshot.finished
+    started, finished, refused = snapshot.started, snapshot.finished, snapshot.refused
+    removed, usage = snapshot.removed, snapshot.usage
     before = started.space if started else None
     after = finished.space if finished else snapshot.space
     freed_bytes, freed_inodes = _freed(before, after)
-    report: dict[str, Json] = {
-        "schema": SCHEMA,
-        "type": "report",
-        "outcome": Outcome(state.value).value,
-        "explanation": _explanation(snapshot, state, crash, is_gone, is_unbegun),
-        "record_problem": snapshot.record_problem,
-    }
-    if started is not None:
-        report |= {
-            "id": started.job_id,
-            **target_fields(started.targets, _states(snapshot)),
-            "strategy": started.strategy,
-            "keep_root": started.keep_root,
-            "is_filtered": started.is_filtered,
-            **argv_fields("command", started.command),
-            "started_at": started.started_at,
-            "expected": encode(started.expected),
-        }
-    if snapshot.refused is not None:
-        report["refusal"] = {
-            "rule": snapshot.refused.rule,
-            "sentence": snapshot.refused.sentence,
-            "advice": snapshot.refused.advice,
-        }
-    removed, usage = snapshot.removed, snapshot.usage
     user_s, system_s = snapshot.finished_user_s, snapshot.finished_system_s
     if (finished is None or snapshot.is_cut_off) and usage is not None:
         user_s, system_s = usage.cpu_s - usage.system_s, usage.system_s
-    seconds = started.predicted_seconds if started else None
-    report |= {
-        "deleted_files": finished.deleted_files if finished else _files_at_least(snapshot),
-        "deleted_directories": finished.deleted_directories
-        if finished
-        else (removed.directories or 0 if removed else 0),
-        "deleted_entries": removed.entries if removed else None,
-        "counts_are": "exact"
-        if finished and finished.split_is_exact
-        else "by difference"
-        if finished
-        else "at least",
-        "surviving_entries": finished.surviving_entries if finished else None,
-        "failed": snapshot.failed,
-        "elapsed_s": round(snapshot.at_s, 3),
-        "strategy_wall_s": round(snapshot.elapsed_s, _WALL_DECIMALS),
-        "held_back_s": round(snapshot.held_s, 3),
-        "paused_s": round(snapshot.paused_s, 3),
-        "cpu_user_s": round(user_s, 3),
-        "cpu_system_s": round(system_s, 3),
-        "peak_memory_bytes": snapshot.peak_memory_bytes or None,  # None: no process was seen
-        "syscalls": encode(snapshot.calls),
-        "trace_source": started.source.value if started else None,
-        "trace_note": started.source_note if started else None,
-        "missing_figures": encode(started.missing_figures) if started else [],
-        "freed_bytes": freed_bytes,
-        "freed_inodes": freed_inodes,
-        "space_before": encode(before),
-        "space_after": encode(after),
-        "space_causes": encode(finished.space_causes) if finished else [],
-        "predicted": {
-            "seconds_low": seconds[0] if seconds else None,
-            "seconds": seconds[1] if seconds else None,
-            "seconds_high": seconds[2] if seconds else None,
-            "syscalls": dict(started.predicted_calls) if started else {},
-            "other_calls": started.predicted_other_calls if started else None,
-            "peak_memory_bytes": started.predicted_peak_memory_bytes if started else None,
-            "processes": started.predicted_processes if started else None,
-        },
-        "error_groups": [
-            {
-                "operation": group.operation,
-                "errno": group.error,
-                "meaning": meaning(group.error),
-                "number": group.number,
-            }
+    if finished is not None:
+        files, directories = finished.deleted_files, finished.deleted_directories
+        counts_are = "exact" if finished.split_is_exact else "by difference"
+    else:
+        directories = removed.directories or 0 if removed else 0
+        files = removed.entries - directories if removed else 0
+        counts_are = "at least"
+    return Report(
+        outcome=Outcome(state.value),
+        explanation=_explanation(snapshot, state, crash, is_gone, is_unbegun),
+        record_problem=snapshot.record_problem,
+        started=_started_job(snapshot, started) if started else None,
+        refusal=Refusal(refused.rule, refused.sentence, refused.advice) if refused else None,
+        deleted_files=files,
+        deleted_directories=directories,
+        deleted_entries=removed.entries if removed else None,
+        counts_are=counts_are,
+        surviving_entries=finished.surviving_entries if finished else None,
+        failed=snapshot.failed,
+        elapsed_s=round(snapshot.at_s, 3),
+        strategy_wall_s=round(snapshot.elapsed_s, _WALL_DECIMALS),
+        held_back_s=round(snapshot.held_s, 3),
+        paused_s=round(snapshot.paused_s, 3),
+        cpu_user_s=round(user_s, 3),
+        cpu_system_s=round(system_s, 3),
+        peak_memory_bytes=snapshot.peak_memory_bytes or None,  # 0: no process was seen
+        syscalls=dict(snapshot.calls),
+        trace_source=started.source if started else None,
+        trace_note=started.source_note if started else None,
+        missing_figures=started.missing_figures if started else (),
+        freed_bytes=freed_bytes,
+        freed_inodes=freed_inodes,
+        space_before=before,
+        space_after=after,
+        space_causes=finished.space_causes if finished else (),
+        predicted=_predicted(started) if started else Predicted(),
+        error_groups=tuple(
+            ErrorGroup(group.operation, group.error, meaning(group.error), group.number)
             for group in snapshot.failures
-        ],
-        "errors": [
-            {
-                **path_fields("path", error.path),
-                "operation": error.operation,
-                "errno": error.error,
-                "errno_name": errno.errorcode.get(error.error, ""),
-                "meaning": meaning(error.error),
-                "cause": error.cause,
-            }
-            for error in errors
-        ],
-        "tool_lines": list(snapshot.tool_lines),
-    }
-    return report
+        ),
+        errors=tuple(map(_failed_entry, errors)),
+        tool_lines=tuple(snapshot.tool_lines),
+    )
+
+
+def _started_job(snapshot: Snapshot, started: JobStarted) -> StartedJob:
+    return StartedJob(
+        id=started.job_id,
+        targets=started.targets,
+        states=_states(snapshot, started),
+        strategy=started.strategy,
+        keep_root=started.keep_root,
+        is_filtered=started.is_filtered,
+        command=started.command,
+        started_at=started.started_at,
+        expected=started.expected,
+    )
+
+
+def _predicted(started: JobStarted) -> Predicted:
+    low, expected, high = started.predicted_seconds or (None, None, None)
+    return Predicted(
+        seconds_low=low,
+        seconds=expected,
+        seconds_high=high,
+        syscalls=dict(started.predicted_calls),
+        other_calls=started.predicted_other_calls,
+        peak_memory_bytes=started.predicted_peak_memory_bytes,
+        processes=started.predicted_processes,
+    )
+
+
+def _failed_entry(failed: EntryFailed) -> FailedEntry:
+    return FailedEntry(
+        path=failed.path,
+        operation=failed.operation,
+        errno=failed.error,
+        errno_name=errno.errorcode.get(failed.error, ""),
+        meaning=meaning(failed.error),
+        cause=failed.cause,
+    )
 
 
 def _explanation(
@@ -167,30 +300,20 @@ def _record_note(snapshot: Snapshot) -> str:
     )
 
 
-def _states(snapshot: Snapshot) -> list[dict[str, bool | None]]:
-    """Return of each target whether it is gone, and whether all is that was to be deleted of it.
-
-    None means that it is not known, as of a job that died.
-    """
-    started, finished = snapshot.started, snapshot.finished
-    assert started is not None
+def _states(snapshot: Snapshot, started: JobStarted) -> tuple[TargetState, ...]:
+    finished = snapshot.finished
     if finished is None:
-        state = None if snapshot.refused is None else False
-        return [{"gone": state, "done": state} for _ in started.targets]
+        is_done = False if snapshot.refused is not None else None
+        return (TargetState(is_done, is_done),) * len(started.targets)
     left, unknown = frozenset(finished.left), frozenset(finished.unknown)
     vanished = frozenset(finished.vanished)
     stays = started.keep_root or started.is_filtered
-    states: list[dict[str, bool | None]] = []
-    for path in started.targets:
-        is_done = None if path in unknown else path not in left
-        is_gone = path in vanished if stays and is_done is not None else is_done
-        states.append({"gone": is_gone, "done": is_done})
-    return states
 
+    def state_of(path: PathStr) -> TargetState:
+        done = None if path in unknown else path not in left
+        return TargetState(path in vanished if stays and done is not None else done, done)
 
-def _files_at_least(snapshot: Snapshot) -> int | None:
-    removed = snapshot.removed
-    return removed.entries - (removed.directories or 0) if removed else 0
+    return tuple(map(state_of, started.targets))
 
 
 def _freed(before: Space | None, after: Space | None) -> tuple[int | None, int | None]:

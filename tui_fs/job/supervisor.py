@@ -15,25 +15,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from tui_fs.job.audit import AuditedEnd, audit_line, send_to_syslog
 from tui_fs.job.conflicts import register_or_refuse
 from tui_fs.job.control import ControlServer
 from tui_fs.job.crash import CrashMark
 from tui_fs.job.freed_space import SpaceWatch
 from tui_fs.job.job_outcome import outcome_of_job
-from tui_fs.job.journal import BufferedJournal, EndReserve, JournalWriter
 from tui_fs.job.launcher import StepEnd
 from tui_fs.job.lock import SupervisorLock
-from tui_fs.job.preparation import Prepared, job_started, prepare, why_unprepared
-from tui_fs.job.report import report_of
+from tui_fs.job.preparation import PreparedJob, job_started, preparation_error, prepare
+from tui_fs.job.record import JobRecord
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
 from tui_fs.job.start import notify_ready, wait_for_go
-from tui_fs.job.store import JobFolder, load_plan, write_json
+from tui_fs.job.store import JobFolder, load_plan
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.throttle import Throttle
 from tui_fs.job.tool_output import ToolPipes
-from tui_fs.job.verification import Verification, look
-from tui_fs.linux.entry_causes import cause_of_failure
+from tui_fs.job.verification import verify
 from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
 from tui_fs.linux.mounts import MountWatch
@@ -43,50 +40,73 @@ from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, Missing, Refused, TuiFsError
 from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.events import (
-    Audited,
     CancelRequested,
-    EntryFailed,
     Event,
     JobFinished,
-    JobRefused,
     Paused,
-    RecordIncomplete,
     Resumed,
     Sampled,
     StepFinished,
     StepStarted,
     ToolSaid,
 )
-from tui_fs.model.outcome import JobState, Outcome
+from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
-from tui_fs.model.snapshot import Snapshot, fold
-from tui_fs.tracing.source import CallSource
+from tui_fs.model.snapshot import Snapshot
 
 _Result = TypeVar("_Result")
 
 PATIENCE_S = 10.0
 """How long what is needed to go on is tried again: checks of the targets, new processes."""
 RETRY_EVERY_S = 0.25
-REPORT_PATIENCE_S = 10.0
+
+
+class TerminationFlag:
+    """Remembers a SIGTERM instead of dying of it."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        signal.signal(signal.SIGTERM, self._set)
+
+    def _set(self, *_: object) -> None:
+        self.is_set = True
 
 
 class Supervisor:
-    """One run of one plan."""
+    """Runs the steps of a prepared job, and takes commands meanwhile.
 
-    def __init__(self, folder: JobFolder, plan: Plan) -> None:
-        self._folder = folder
+    Args:
+        own_nice: niceness of this process.
+        memory: given up when memory runs short.
+
+    Raises:
+        OSError, MemoryError: what it watches cannot be opened.
+    """
+
+    def __init__(
+        self,
+        folder: JobFolder,
+        plan: Plan,
+        prepared: PreparedJob,
+        record: JobRecord,
+        own_nice: int,
+        termination: TerminationFlag,
+        memory: MemoryReserve,
+    ) -> None:
         self._plan = plan
-        self._began = time.monotonic()
-        self._record = BufferedJournal(JournalWriter(folder.journal), EndReserve(folder.end))
-        self._snapshot = Snapshot()
-        self._errors: list[EntryFailed] = []
+        self._record = record
+        self._termination = termination
+        self._memory = memory
+        self._log = folder.log
+        self._launcher, self._source = prepared.launcher, prepared.source
+        self._steps = prepared.steps
+        self._target_fds = prepared.target_fds
+        self._output = prepared.output
+        self._selector = selectors.DefaultSelector()
         self._schedule = SampleSchedule()
         self._sampled: Sampled | None = None
-        self._selector = selectors.DefaultSelector()
-        self._is_cancelled = self._is_terminated = False
-        signal.signal(signal.SIGTERM, self._note_terminated)
-        self._memory = MemoryReserve()
+        self._is_cancelled = False
         self._unchecked_since: float | None = None
         self._next_check_s = 0.0
         self._has_uncounted = False
@@ -94,108 +114,63 @@ class Supervisor:
         self._step_began: float | None = None
         self._ends: list[StepEnd] = []
         self._has_begun = False
-        self._own_nice = rank_above_the_tools()
+        note, now_s = record.note, record.now_s
+        self._server = ControlServer(folder, self._obey, self._selector, self._answer_sample)
+        self._targets = TargetWatch(plan, self._steps, self._target_fds)
+        mounts = MountWatch()
+        self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
+        pipes = self._launcher.out, self._launcher.err
+        self._pipes = ToolPipes(*pipes, self._output, self._selector, note, now_s)
+        # the directory that holds a target is on its file system: no target is a mount point
+        places = {target.pin.device: os.path.dirname(target.path) for target in plan.targets}
+        watched = one_of_each(places.values())
+        self._sampler = Sampler(self._source, self._output, watched, self._launcher.pid)
+        self._throttle = Throttle(
+            self._launcher,
+            plan.options.pace,
+            own_nice,
+            places,
+            note,
+            now_s,
+            counts=self._source.kind is not TraceSource.OFF,
+        )
+        self._space_watch = SpaceWatch(plan, places, watched)
+        self._started = job_started(plan, prepared, self._sampler.space, now_s())
 
-    def run(self, forbidden: TuiFsError | None = None) -> None:
-        """Run the plan from the last check to the report.
-
-        Args:
-            forbidden: why it may not run at all.
-        """
+    def run(self) -> None:
+        """Run the job from its first event to its report."""
         try:
-            if forbidden is not None:
-                raise forbidden
-            ready = prepare(self._plan, self._folder.empty_directory, self._own_nice)
-        except TuiFsError as why:
-            self._refuse(why)
-            notify_ready()
-            return
-        try:
-            server = self._watch(ready)
-        except (OSError, MemoryError) as error:
-            ready.launcher.close()
-            self._refuse(why_unprepared(error))
-            notify_ready()
-            return
-        self._note_start(ready)
-        if self._record.is_behind:
+            self._record.begin(self._started)
+        except OSError:
             self._launcher.close()
-            raise OSError(f"the journal could not be begun: {self._record.problem}")
+            raise
         notify_ready()
         problem: TuiFsError | None = None
         if not wait_for_go():
             problem = Refused("Whoever started the job was gone before it began.", rule="abandoned")
-        for number in range(len(self._staged)):
+        for number in range(len(self._steps)):
             problem = problem or self._run_step(number)
             if problem is not None or self._is_cancelled:
                 break
         if problem is not None and not self._has_begun:
             self._launcher.close()
-            self._refuse(problem)
+            self._record.refuse(problem)
         else:
-            self._finish(ready.source, problem)
-        server.close()
-
-    def _watch(self, ready: Prepared) -> ControlServer:
-        """Begin to watch what the tools, the targets and their file systems do, and commands."""
-        source, launcher = ready.source, ready.launcher
-        self._launcher, self._source, self._staged = launcher, source, ready.staged
-        self._output, self._held = ready.output, ready.held
-        server = ControlServer(self._folder, self._obey, self._selector, self._answer_sample)
-        self._targets = TargetWatch(self._plan, ready.staged, ready.held)
-        mounts = MountWatch()
-        self._selector.register(mounts, selectors.EVENT_READ, lambda: self._mounts_changed(mounts))
-        pipes = launcher.out, launcher.err
-        self._pipes = ToolPipes(*pipes, self._output, self._selector, self._note, self._now)
-        # the directory that holds a target is on its file system: no target is a mount point
-        places = {one.pin.device: os.path.dirname(one.path) for one in self._plan.targets}
-        watched = one_of_each(places.values())
-        self._sampler = Sampler(source, self._output, watched, launcher.pid)
-        self._pacing = Throttle(
-            launcher,
-            self._plan.options.pace,
-            self._own_nice,
-            places,
-            self._note,
-            self._now,
-            counts=source.kind is not TraceSource.OFF,
-        )
-        self._space_watch = SpaceWatch(self._plan, places, watched)
-        return server
-
-    def learn(self) -> None:
-        """Let the next estimate know how long it took."""
-        if self._wall_s < SHORTEST_TELLING_S:
-            return  # without loading what learns, which takes longer than such a job
-        try:
-            from tui_fs.job.calibration.store import learn
-
-            learn(self._plan, self._snapshot)
-        except (OSError, MemoryError, ImportError, TuiFsError) as why:
-            print(f"The job's time could not be kept: {why}", file=sys.stderr)  # in its log
-
-    def _refuse(self, why: TuiFsError) -> None:
-        rule = why.rule if isinstance(why, Refused) else type(why).__name__.lower()
-        self._audit(AuditedEnd(Outcome.REFUSED, 0, 0, None, self._now()))
-        self._end(JobRefused(self._now(), rule, why.sentence, why.advice))
-
-    def _note_start(self, ready: Prepared) -> None:
-        self._note(job_started(self._plan, ready, self._sampler.space, self._now()))
-        self._audit(None)
-        self._record.sync()
+            self._finish(problem)
+        self._server.close()
 
     def _run_step(self, number: int) -> TuiFsError | None:
         """Run one step to its end; return what forbids it and all that follow, or nothing."""
         waiting_since = time.monotonic()
         try:
-            while self._pacing.is_paused and not self._is_cancelled:
+            while self._throttle.is_paused and not self._is_cancelled:
                 self._wait(SAMPLE_EVERY_S)
         except ConnectionError:
             return self._why_launcher_ended()
         self._wall_s += time.monotonic() - waiting_since if number else 0.0
         if self._is_cancelled:
             return None
-        step = self._staged[number]
+        step = self._steps[number]
         try:
             pids = self._when_possible(lambda: self._launcher.fork_step(number))
             for pid in pids or ():
@@ -221,15 +196,15 @@ class Supervisor:
         self._output.step_begins(self._plan.paths[step.targets[0]])
         next_sample = time.monotonic() + SAMPLE_EVERY_S
         try:
-            self._pacing.step_begins()
+            self._throttle.step_begins()
             self._launcher.release()
             while len(self._ends) <= number:
-                look_again_s = self._pacing.look(self._sampler.removed)
+                look_again_s = self._throttle.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
                     self._cancel_if(self._targets.why_exchanged(number))
                     self._measure()
-                    if not self._pacing.is_paused and self._schedule.is_due(self._now()):
+                    if not self._throttle.is_paused and self._schedule.is_due(self._now()):
                         self._record_sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, ConnectionError):
@@ -282,7 +257,7 @@ class Supervisor:
 
     def _why_launcher_ended(self) -> TuiFsError:
         if self._launcher.has_failed():
-            log = displayable(self._folder.log)
+            log = displayable(self._log)
             return TuiFsError(
                 "tui-fs itself failed: the process that runs the tools ended with an error, and "
                 f"the tools with it; see {log}."
@@ -294,10 +269,10 @@ class Supervisor:
         is_check_due = self._targets.has_doubts and self._unchecked_since is None
         for key, _ in self._selector.select(0 if is_check_due else timeout_s):
             key.data()
-        self._look_at_doubts()
-        if self._pacing.pace.rate_per_s and not self._can_keep_rate():
+        self._check_doubtful_targets()
+        if self._throttle.pace.rate_per_s and not self._can_keep_rate():
             self._cancel("what counted was killed, and no rate can be kept without it")
-        if self._is_terminated:
+        if self._termination.is_set:
             self._cancel("the supervisor was told to end")
         if self._record.is_lost:
             self._cancel(f"the journal could not be written: {self._record.problem}")
@@ -306,7 +281,7 @@ class Supervisor:
         is_counted = self._source.is_whole and not self._has_uncounted
         return is_counted or self._launcher.takes_commands
 
-    def _look_at_doubts(self) -> None:
+    def _check_doubtful_targets(self) -> None:
         """Check doubtful targets; while that is impossible the tools are stopped, at last ended."""
         now_s = time.monotonic()
         if self._unchecked_since is not None and now_s < self._next_check_s:
@@ -317,7 +292,7 @@ class Supervisor:
             self._next_check_s = now_s + RETRY_EVERY_S
             if self._unchecked_since is None:
                 self._unchecked_since = now_s
-                self._pacing.hold_for_check()
+                self._throttle.hold_for_check()
                 text = f"tui-fs: the tools are stopped until the targets can be checked: {why}."
                 self._note(ToolSaid(self._now(), text))
             elif now_s - self._unchecked_since > PATIENCE_S:
@@ -326,15 +301,12 @@ class Supervisor:
             return
         if self._unchecked_since is not None and not self._targets.has_doubts:
             self._unchecked_since = None
-            self._pacing.check_made()
-
-    def _note_terminated(self, *_: object) -> None:
-        self._is_terminated = True
+            self._throttle.check_made()
 
     def _mounts_changed(self, mounts: MountWatch) -> None:
         """Doubt whether the tools would go on into something that was mounted."""
         mounts.seen()
-        if self._pacing.is_paused:
+        if self._throttle.is_paused:
             return  # nothing goes on now, and resuming checks again
         self._targets.mounts_changed(len(self._ends))
 
@@ -352,20 +324,20 @@ class Supervisor:
                 return self._pause()
             case "resume":
                 return self._resume()
-        return self._pacing.change(command)
+        return self._throttle.change(command)
 
     def _pause(self) -> str | None:
-        if self._pacing.is_paused:
+        if self._throttle.is_paused:
             return "The job is paused already."
         asked_at_s = self._now()
-        all_stopped = self._pacing.pause()
+        all_stopped = self._throttle.pause()
         self._pipes.read_output()  # what it has told before it stood
         self._sample()
         self._note(Paused(self._now(), asked_at_s, all_stopped))
         return None
 
     def _resume(self) -> str | None:
-        if not self._pacing.is_paused:
+        if not self._throttle.is_paused:
             return "The job is not paused."
         try:
             self._targets.check_ahead(len(self._ends))
@@ -373,7 +345,7 @@ class Supervisor:
             return f"The targets cannot be checked now: {why}. The job stays paused; try again."
         except TuiFsError as why:
             return f"{why} The job stays paused; cancel it."
-        self._pacing.resume()
+        self._throttle.resume()
         self._note(Resumed(self._now()))
         return None
 
@@ -394,7 +366,7 @@ class Supervisor:
 
     def _measure(self) -> Sampled:
         sampled = self._sampler.whole_sample(self._now(), self._strategy_s())
-        self._sampled = self._held_counted(sampled)
+        self._sampled = self._with_held_s(sampled)
         return self._sampled
 
     def _record_sample(self) -> None:
@@ -409,114 +381,109 @@ class Supervisor:
         sampled = self._sampled
         if sampled is None or self._now() - sampled.at_s > SAMPLE_EVERY_S:
             sampled = self._measure()  # paused between two steps
-        hold = self._pacing.hold
+        hold = self._throttle.hold
         # A view ignores a sample that is older than the last event of the journal.
         sampled = replace(sampled, at_s=self._now())
         failures = self._output.pending_failures(sampled.at_s)
         return (sampled, *failures) if hold is None else (hold, sampled, *failures)
 
-    def _held_counted(self, sampled: Sampled) -> Sampled:
-        return replace(sampled, held_s=round(self._pacing.held_s, 3))
+    def _with_held_s(self, sampled: Sampled) -> Sampled:
+        return replace(sampled, held_s=round(self._throttle.held_s, 3))
 
     def _strategy_s(self) -> float:
         began = self._step_began
         return self._wall_s + (time.monotonic() - began if began is not None else 0.0)
 
-    def _finish(self, source: CallSource, problem: TuiFsError | None) -> None:
-        self._launcher.close()  # first: what is looked at must not change any more
+    def _finish(self, problem: TuiFsError | None) -> None:
+        self._launcher.close()  # first: what is verified must not change any more
         self._pipes.read_all()
         self._memory.check()
-        aftermath: Verification = look(self._plan, self._held)
-        for held in self._held:
-            os.close(held)
+        verification = verify(self._plan, self._target_fds)
+        for target_fd in self._target_fds:
+            os.close(target_fd)
         for place in self._sampler.places:
             measured(partial(settle, place))
-        if source.kind in (TraceSource.STRACE, TraceSource.BPF):
-            source.close()  # these tell their last counts when they end
+        if self._source.kind in (TraceSource.STRACE, TraceSource.BPF):
+            self._source.close()  # these print their last counts when they end
         for event in self._output.counted_failures(self._now()):
             self._note(event)
-        self._note(self._held_counted(self._sampler.last_sample(self._now(), self._wall_s)))
-        what = self._plan, self._snapshot, aftermath, str(problem or "")
-        is_counted = source.is_whole and not self._has_uncounted and self._sampler.has_last_counts
-        ending = outcome_of_job(*what, is_counted=is_counted)
-        left = aftermath.survivors.entries if aftermath.survivors else None
-        deleted = _sum(ending.deleted_files, ending.deleted_directories)
-        failed, removed = self._snapshot.failed, self._snapshot.removed
+        self._note(self._with_held_s(self._sampler.last_sample(self._now(), self._wall_s)))
+        snapshot, after = self._record.snapshot, self._sampler.space
+        is_counted = (
+            self._source.is_whole and not self._has_uncounted and self._sampler.has_last_counts
+        )
+        end = outcome_of_job(
+            self._plan, snapshot, verification, str(problem or ""), is_counted=is_counted
+        )
+        survivors = verification.survivors
+        deleted = snapshot.removed.entries if snapshot.removed else None
         causes = measured(
             lambda: self._space_watch.causes(
-                self._snapshot.started.space if self._snapshot.started else None,
-                self._sampler.space,
-                removed.entries if removed else None,
-                is_finished=ending.outcome is Outcome.DONE,
+                self._started.space, after, deleted, is_finished=end.outcome is Outcome.DONE
             )
         )
-        self._audit(AuditedEnd(ending.outcome, deleted, failed, left, self._wall_s))
-        self._end(
+        self._record.finish(
             JobFinished(
                 at_s=self._now(),
-                outcome=ending.outcome,
-                explanation=ending.explanation,
+                outcome=end.outcome,
+                explanation=end.explanation,
                 strategy_wall_s=self._wall_s,
-                deleted_files=ending.deleted_files,
-                deleted_directories=ending.deleted_directories,
-                split_is_exact=ending.split_is_exact,
-                surviving_entries=left,
-                space=self._sampler.space,
-                left=aftermath.left,
-                unknown=aftermath.unknown,
-                vanished=aftermath.vanished,
+                deleted_files=end.deleted_files,
+                deleted_directories=end.deleted_directories,
+                split_is_exact=end.split_is_exact,
+                surviving_entries=survivors.entries if survivors else None,
+                space=after,
+                left=verification.left,
+                unknown=verification.unknown,
+                vanished=verification.vanished,
                 space_causes=causes or (),
-                failed=failed,
-                deleted_entries=removed.entries if removed else None,
+                failed=snapshot.failed,
+                deleted_entries=deleted,
             )
         )
 
-    def _audit(self, end: AuditedEnd | None) -> None:
-        line = audit_line(self._plan, self._plan.requester, end)
-        self._note(Audited(self._now(), line, send_to_syslog(line) or ""))
-
-    def _end(self, event: JobFinished | JobRefused) -> None:
-        """Record the end; before it write the report, for those who wait for the end to read it."""
-        try:
-            self._write_report(fold(self._snapshot, event))
-            is_written = True
-        except OSError:
-            is_written = False  # once more when the journal has found room
-        self._note(event)
-        if not self._record.finish():
-            incomplete = RecordIncomplete(event.at_s, self._record.problem)
-            self._snapshot = fold(self._snapshot, incomplete)
-            is_written = False
-        deadline = time.monotonic() + REPORT_PATIENCE_S
-        while not is_written:
-            try:
-                self._write_report(self._snapshot)
-                is_written = True
-            except OSError as error:
-                if not is_limit(error) or time.monotonic() > deadline:
-                    raise
-                time.sleep(RETRY_EVERY_S)
-
-    def _write_report(self, ended: Snapshot) -> None:
-        report = report_of(ended, ended.state or JobState.DIED, self._errors)
-        write_json(self._folder.report, report)
-
     def _note(self, event: Event) -> None:
-        if isinstance(event, EntryFailed):
-            failed = event
-            cause = measured(lambda: cause_of_failure(failed.path, failed.error))
-            event = replace(failed, cause=cause or "")
-            self._errors.append(event)
-        self._record.write(event)
-        self._snapshot = fold(self._snapshot, event)
+        self._record.note(event)
 
     def _now(self) -> float:
-        return round(time.monotonic() - self._began, 4)
+        return self._record.now_s()
 
 
-def _sum(*numbers: int | None) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+def run_job(folder: JobFolder, plan: Plan, record: JobRecord, forbidden: TuiFsError | None) -> None:
+    """Prepare and run a plan.
+
+    Args:
+        forbidden: why it may not run at all.
+    """
+    termination, memory = TerminationFlag(), MemoryReserve()
+    own_nice = rank_above_the_tools()
+    try:
+        if forbidden is not None:
+            raise forbidden
+        prepared = prepare(plan, folder.empty_directory, own_nice)
+        try:
+            supervisor = Supervisor(folder, plan, prepared, record, own_nice, termination, memory)
+        except (OSError, MemoryError) as error:
+            prepared.launcher.close()
+            raise preparation_error(error) from error
+    except TuiFsError as error:
+        record.refuse(error)
+        notify_ready()
+        return
+    supervisor.run()
+
+
+def _learn(plan: Plan, snapshot: Snapshot) -> None:
+    """Use the time the job took for the next estimate."""
+    finished = snapshot.finished
+    if finished is None or finished.strategy_wall_s < SHORTEST_TELLING_S:
+        return  # without loading what learns, which takes longer than such a job
+    try:
+        from tui_fs.job.calibration.store import learn
+
+        learn(plan, snapshot)
+    except (OSError, MemoryError, ImportError, TuiFsError) as error:
+        print(f"The job's time could not be kept: {error}", file=sys.stderr)  # in its log
 
 
 def _prune() -> None:
@@ -529,7 +496,7 @@ def _prune() -> None:
         print(f"Old jobs could not be removed: {error}", file=sys.stderr)  # in its log
 
 
-def _enlist(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
+def _register(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, TuiFsError | None]:
     """Take the lock of the job; return why the job may not run, also if there can be no lock."""
     try:
         return register_or_refuse(folder, plan.targets)
@@ -555,12 +522,12 @@ def main() -> None:
             signal.signal(number, signal.SIG_IGN)
         os.umask(0o077)
         plan = load_plan(folder)
-        lock, forbidden = _enlist(folder, plan)
-        supervisor = Supervisor(folder, plan)
-        supervisor.run(forbidden)
+        lock, forbidden = _register(folder, plan)
+        record = JobRecord(folder, plan)
+        run_job(folder, plan, record, forbidden)
         if lock is not None:
             lock.release()
-        supervisor.learn()
+        _learn(plan, record.snapshot)
         _prune()
         status = 0
     except BaseException as error:  # noqa: BLE001  a bug is logged, and below nothing may run on

@@ -52,7 +52,7 @@ class Verification:
         return not self.left
 
 
-def look(
+def verify(
     plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.monotonic
 ) -> Verification:
     """Return what is left of the plan's targets.

@@ -9,12 +9,12 @@ from tui_fs.job.control import sample
 from tui_fs.job.crash import read_crash
 from tui_fs.job.journal import JournalReader, read_reserve
 from tui_fs.job.lock import has_starter, has_supervisor
-from tui_fs.job.report import report_of
+from tui_fs.job.report import Report, report_of
 from tui_fs.job.store import JobFolder, origin_of, read_plan
 from tui_fs.job.tool_output import PATHS_KEPT
 from tui_fs.linux.host import current_host
 from tui_fs.linux.timeouts import call_within
-from tui_fs.model.codec import Json, decode
+from tui_fs.model.codec import decode
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, Sampled, Throttled
 from tui_fs.model.host import Locality, locality_of
@@ -114,7 +114,7 @@ class JobView:
         """Whether nothing more will come, or cannot be awaited on this host."""
         return self._is_over
 
-    def report(self) -> dict[str, Json]:
+    def report(self) -> Report:
         """Return the report that the journal gives; report.json is a copy for other programs.
 
         Raises:

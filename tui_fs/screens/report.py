@@ -237,7 +237,7 @@ class ReportScreen(BaseScreen):
         try:
             view = JobView(self._folder)
             view.poll()
-            report = view.report()
+            report = view.report().to_json()
         except TuiFsError as error:
             self.post_message(Failed(error))
             return
