@@ -122,7 +122,7 @@ view.poll()
 assert view.snapshot.finished is not None
 """
 _SCREEN = """
-from tui_fs.job.list import JobList
+from tui_fs.job.view import JobList
 jobs = JobList()
 assert jobs.read()[0]
 """
@@ -157,7 +157,7 @@ def main() -> None:
         measured("  tui-fs jobs", [*tui_fs, "jobs"])
         measured("  tui-fs jobs --json", [*tui_fs, "jobs", "--json"])
         measured("  jobs screen, first list", [sys.executable, "-c", _SCREEN])
-        measured("  python, no list", [sys.executable, "-c", "import tui_fs.job.list"])
+        measured("  python, no list", [sys.executable, "-c", "import tui_fs.job.view"])
         measured("  tui-fs jobs --prune", [*tui_fs, "jobs", "--prune"])
 
 

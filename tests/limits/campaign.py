@@ -11,8 +11,7 @@ from pathlib import Path
 from tests.conftest import Cli, Json
 from tests.limits.limits import limited
 from tests.trees import flat
-from tui_fs.job.crash import read_crash
-from tui_fs.job.store import JobFolder
+from tui_fs.job.journal import read_crash
 
 RATE_PER_S = 1_000
 JOB_S = 3.0
@@ -109,7 +108,7 @@ def _faults(cli: Cli, job: str, target: Path, hit: Hit) -> tuple[str, ...]:
     deleted = report["deleted_files"], report["deleted_directories"]
     if deleted != (FILES, 0 if hit.keeps_root else 1):
         faults.append(f"reported as deleted: {deleted}")
-    crash = read_crash(JobFolder(str(cli.jobs_directory / job)))
+    crash = read_crash(str(cli.jobs_directory / job / "crash"))
     if crash:
         faults.append(f"the supervisor failed: {crash}")
     return tuple(faults)

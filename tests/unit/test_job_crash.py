@@ -7,14 +7,14 @@ import pytest
 
 from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING
-from tui_fs.job.crash import CrashMark, read_crash
+from tui_fs.job.journal import CrashMark, read_crash
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 
 
 def test_a_crash_is_reported_as_one_with_its_log() -> None:
     folder = job(*RUNNING)
-    CrashMark(folder).leave(KeyError("missing"))
+    CrashMark(folder.crash).leave(KeyError("missing"))
     view = JobView(folder)
     view.poll()
     report = view.report().to_json()
@@ -29,7 +29,7 @@ def test_a_crash_is_reported_as_one_with_its_log() -> None:
 def test_a_killed_supervisor_is_reported_as_killed(has_mark_file: bool) -> None:
     folder = job(*RUNNING)
     if has_mark_file:
-        CrashMark(folder)
+        CrashMark(folder.crash)
     view = JobView(folder)
     view.poll()
     assert "The supervisor was killed" in str(view.report().to_json()["explanation"])
@@ -37,5 +37,5 @@ def test_a_killed_supervisor_is_reported_as_killed(has_mark_file: bool) -> None:
 
 def test_a_limit_is_named_in_the_mark(tmp_path: Path) -> None:
     folder = JobFolder(str(tmp_path))
-    CrashMark(folder).leave(OSError(errno.EMFILE, "Too many open files"))
-    assert read_crash(folder) == "the limit of open files of a process is reached (EMFILE)"
+    CrashMark(folder.crash).leave(OSError(errno.EMFILE, "Too many open files"))
+    assert read_crash(folder.crash) == "the limit of open files of a process is reached (EMFILE)"

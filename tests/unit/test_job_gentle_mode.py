@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_fs.job.gentle_mode import (
+from tui_fs.job.throttle import (
     ASKING_S,
     HOLD_S,
     LONGEST_TRUST_S,
@@ -118,8 +118,8 @@ def test_asking_takes_a_short_time(disk: Disk) -> None:
 
 
 def test_without_pressure_the_load_of_the_disk_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui_fs.job.gentle_mode.PressureMeter.percent", lambda _: None)
-    monkeypatch.setattr("tui_fs.job.gentle_mode.DiskLoad.percent", lambda _: 42.0)
+    monkeypatch.setattr("tui_fs.job.throttle.PressureMeter.percent", lambda _: None)
+    monkeypatch.setattr("tui_fs.job.throttle.DiskLoad.percent", lambda _: 42.0)
     assert disk_pressure([0])() == 42.0
-    monkeypatch.setattr("tui_fs.job.gentle_mode.PressureMeter.percent", lambda _: 7.0)
+    monkeypatch.setattr("tui_fs.job.throttle.PressureMeter.percent", lambda _: 7.0)
     assert disk_pressure([0, 1])() == 7.0

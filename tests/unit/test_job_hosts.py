@@ -15,10 +15,10 @@ from tui_fs.cli.jobs import run_attach, run_control, run_list
 from tui_fs.cli.maintenance import run_aside
 from tui_fs.job import retention
 from tui_fs.job.aside_store import Action, AsideState, keep, new_record, records
-from tui_fs.job.aside_undo import undo
 from tui_fs.job.conflicts import check_conflicts
-from tui_fs.job.list import summaries
+from tui_fs.job.maintenance import undo
 from tui_fs.job.store import JobFolder, load_plan, read_json, write_json
+from tui_fs.job.view import summaries
 from tui_fs.linux.host import current_host
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.codec import encode

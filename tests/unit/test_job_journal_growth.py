@@ -15,13 +15,11 @@ from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
 from tui_fs.job import journal, throttle, tool_output
-from tui_fs.job.gentle_mode import Pressure
 from tui_fs.job.journal import JournalReader, JournalWriter, last_event
-from tui_fs.job.list import JobList, summaries
 from tui_fs.job.sampling import RECORDED_AGE_SHARE, SAMPLE_EVERY_S, SampleSchedule
-from tui_fs.job.throttle import Throttle
+from tui_fs.job.throttle import Pressure, Throttle
 from tui_fs.job.tool_output import ToolOutput
-from tui_fs.job.view import JobView
+from tui_fs.job.view import JobList, JobView, summaries
 from tui_fs.model.events import (
     EntryFailed,
     Event,
@@ -256,7 +254,7 @@ def test_the_list_does_not_read_the_whole_journal_of_an_ended_job(
 ) -> None:
     end = replace(finished(Outcome.PARTIAL), failed=7, deleted_entries=12)
     job(*RUNNING, sampled(1, 12), end)
-    monkeypatch.setattr("tui_fs.job.list.JobView", None)
+    monkeypatch.setattr("tui_fs.job.view.JobView", None)
     (summary,) = summaries()[0]
     assert (summary.state, summary.failed, summary.deleted_entries) == (JobState.PARTIAL, 7, 12)
 

@@ -11,9 +11,8 @@ import pytest
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
 from tui_fs.cli.report import report_as_text
-from tui_fs.job.job_outcome import JobOutcome, outcome_of_job
+from tui_fs.job.outcome import JobOutcome, Verification, outcome_of_job
 from tui_fs.job.report import report_of
-from tui_fs.job.verification import Verification
 from tui_fs.model.calls import CallCount, Removed, TraceSource
 from tui_fs.model.events import (
     CancelRequested,

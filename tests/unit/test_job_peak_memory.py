@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
-from tui_fs.job import peak_memory
-from tui_fs.job.peak_memory import FORKED_EXTRA_BYTES, LAST_LOOK_S, PeakMemory
+from tui_fs.job.launcher import FORKED_EXTRA_BYTES, LAST_LOOK_S, PeakMemory
 
 MIB = 1 << 20
 FORKED = 18 * MIB
@@ -16,17 +13,9 @@ class Clock:
 
     now = 100.0
 
-    def monotonic(self) -> float:
-        """Tell the time."""
+    def __call__(self) -> float:
+        """Return the time."""
         return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Take the place of the clock."""
-    clock = Clock()
-    monkeypatch.setattr(peak_memory, "time", clock)
-    return clock
 
 
 def process(
@@ -53,8 +42,9 @@ def looked(peak: PeakMemory, clock: Clock) -> None:
     peak.look()
 
 
-def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path, clock: Clock) -> None:
-    peak = PeakMemory([7], FORKED, str(tmp_path))
+def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path) -> None:
+    clock = Clock()
+    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()
     process(tmp_path, 7, 200)
     looked(peak, clock)
@@ -65,8 +55,9 @@ def test_a_tool_is_counted_from_its_second_look_on(tmp_path: Path, clock: Clock)
     assert peak.bytes == 3_000 * 1024
 
 
-def test_what_has_not_executed_is_the_interpreter(tmp_path: Path, clock: Clock) -> None:
-    peak = PeakMemory([7], FORKED, str(tmp_path))
+def test_what_has_not_executed_is_the_interpreter(tmp_path: Path) -> None:
+    clock = Clock()
+    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()
     process(tmp_path, 7, 18_000, executed=False)
     for _ in range(5):
@@ -74,8 +65,9 @@ def test_what_has_not_executed_is_the_interpreter(tmp_path: Path, clock: Clock) 
     assert peak.bytes == 0
 
 
-def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path, clock: Clock) -> None:
-    peak = PeakMemory([7], FORKED, str(tmp_path))
+def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path) -> None:
+    clock = Clock()
+    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()
     process(tmp_path, 7, 3_000)
     looked(peak, clock)
@@ -83,8 +75,9 @@ def test_above_the_interpreter_ru_maxrss_is_exact(tmp_path: Path, clock: Clock) 
     assert peak.bytes == 80 * MIB
 
 
-def test_children_count_and_strangers_do_not(tmp_path: Path, clock: Clock) -> None:
-    peak = PeakMemory([7], FORKED, str(tmp_path))
+def test_children_count_and_strangers_do_not(tmp_path: Path) -> None:
+    clock = Clock()
+    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     peak.released()
     process(tmp_path, 7, 1_000, children="8 9 ")
     process(tmp_path, 8, 5_000, parent=7)
@@ -94,8 +87,9 @@ def test_children_count_and_strangers_do_not(tmp_path: Path, clock: Clock) -> No
     assert peak.bytes == 5_000 * 1024
 
 
-def test_looks_become_rarer_and_end(tmp_path: Path, clock: Clock) -> None:
-    peak = PeakMemory([7], FORKED, str(tmp_path))
+def test_looks_become_rarer_and_end(tmp_path: Path) -> None:
+    clock = Clock()
+    peak = PeakMemory([7], FORKED, str(tmp_path), clock)
     assert peak.wait_s() is None
     peak.released()
     process(tmp_path, 7, 1_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.resume import remainder_of
+from tui_fs.job.planning import remainder_of
 from tui_fs.linux.pins import take_pin
 from tui_fs.linux.statx import FileStatx
 from tui_fs.model.errors import BadInput, Refused

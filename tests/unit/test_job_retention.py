@@ -14,9 +14,9 @@ from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING, finished
 from tui_fs.cli.jobs import run_list
 from tui_fs.job import retention
-from tui_fs.job.list import summaries
 from tui_fs.job.retention import prune
 from tui_fs.job.store import JobFolder, all_jobs, jobs_directory, read_json, write_json
+from tui_fs.job.view import summaries
 from tui_fs.linux.host import boottime_s
 from tui_fs.model.codec import encode
 from tui_fs.model.events import Event, JobRefused, Paused

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.verification import verify
+from tui_fs.job.outcome import verify
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import PathStr
@@ -127,7 +127,7 @@ def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed
 
     with monkeypatch.context() as served:
         served.setattr(os, "fstat", stale)
-        served.setattr("tui_fs.job.verification.cached_links", lambda _: links)
+        served.setattr("tui_fs.job.outcome.cached_links", lambda _: links)
         try:
             aftermath = verify(plan_of_it, [held])
         finally:

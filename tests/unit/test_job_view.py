@@ -11,12 +11,10 @@ from tests.unit.test_job_lock import held
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
 from tui_fs.cli.exit_codes import exit_code_of_job
-from tui_fs.job.crash import CrashMark
-from tui_fs.job.journal import EndReserve, JournalWriter
-from tui_fs.job.list import summaries
+from tui_fs.job.journal import CrashMark, EndReserve, JournalWriter
 from tui_fs.job.lock import StarterLock
 from tui_fs.job.store import JobFolder, create
-from tui_fs.job.view import JobView
+from tui_fs.job.view import JobView, summaries
 from tui_fs.linux.host import current_host
 from tui_fs.model.errors import BadInput
 from tui_fs.model.events import EntryFailed, Event, JobRefused, Paused, RecordIncomplete
@@ -95,7 +93,7 @@ def test_a_job_that_never_began_has_deleted_nothing() -> None:
     assert "nothing was deleted" in str(view.report().to_json()["explanation"])
     # And with the error that ended the supervisor, if it left one
     folder = job(job_id="bbbbbb")
-    CrashMark(folder).leave(OSError(errno.EIO, "Input/output error"))
+    CrashMark(folder.crash).leave(OSError(errno.EIO, "Input/output error"))
     view = JobView(folder)
     view.poll()
     explanation = str(view.report().to_json()["explanation"])

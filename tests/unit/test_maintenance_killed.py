@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tui_fs.job.aside_store import Action, AsideState, find, records
-from tui_fs.job.aside_undo import undo
-from tui_fs.job.maintenance import look, put_aside, recreate_directory
+from tui_fs.job.maintenance import look, put_aside, recreate_directory, undo
 from tui_fs.maintenance import renames
 from tui_fs.model.errors import BadInput, Refused
 

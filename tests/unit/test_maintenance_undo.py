@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.job import aside_store, aside_undo
+from tui_fs.job import aside_store, maintenance
 from tui_fs.job.aside_store import AsideRecord, AsideState, find, records
-from tui_fs.job.aside_undo import undo
-from tui_fs.job.maintenance import look, put_aside, recreate_directory
+from tui_fs.job.maintenance import look, put_aside, recreate_directory, undo
 from tui_fs.job.store import read_json
 from tui_fs.model.errors import BadInput, Refused
 
@@ -80,7 +79,7 @@ def test_another_directory_under_its_name_is_not_put_back(
     record = put_aside(look(str(spool), to_recreate=False), with_twin=False).record
     Path(record.aside).rename(spool.parent / "elsewhere")
     Path(record.aside).mkdir()
-    monkeypatch.setattr(aside_undo, "standing_in", lambda *_: AsideState.ASIDE)
+    monkeypatch.setattr(maintenance, "standing_in", lambda *_: AsideState.ASIDE)
 
     with pytest.raises(Refused, match="not the directory that was set aside"):
         undo(record.id)

@@ -12,7 +12,6 @@ from tui_fs.cli.estimate import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json, print_text
-from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.path_safety import directories_named_from, keep_open
 from tui_fs.job.permission import (
     PLAIN_WORD,
@@ -22,11 +21,11 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate
-from tui_fs.job.resume import remainder_of
+from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate, remainder_of
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
+from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import displayable

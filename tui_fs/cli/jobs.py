@@ -6,11 +6,10 @@ from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
 from tui_fs.job.control import send
-from tui_fs.job.list import JobSummary, summaries
 from tui_fs.job.permission import check_command
 from tui_fs.job.retention import prune
 from tui_fs.job.store import find
-from tui_fs.job.view import JobView
+from tui_fs.job.view import JobSummary, JobView, summaries
 from tui_fs.model.codec import path_fields
 from tui_fs.model.command import read_command
 from tui_fs.model.errors import BadInput, JobFailed

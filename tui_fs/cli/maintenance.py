@@ -16,8 +16,15 @@ from tui_fs.job.aside_store import (
     records,
     undo_command,
 )
-from tui_fs.job.aside_undo import refuse_other_host, undo
-from tui_fs.job.maintenance import Prospect, look, put_aside, recreate_directory, refuse_occupied
+from tui_fs.job.maintenance import (
+    Prospect,
+    look,
+    put_aside,
+    recreate_directory,
+    refuse_occupied,
+    refuse_other_host,
+    undo,
+)
 from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.linux.missing_figures import missing_figures

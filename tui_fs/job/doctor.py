@@ -4,8 +4,8 @@ import locale
 import os
 from dataclasses import dataclass
 
-from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.store import jobs_directory
+from tui_fs.linux.logind import ends_at_logout
 from tui_fs.linux.missing_figures import missing_figures
 from tui_fs.linux.permissions import Capability, missing_capabilities, user_namespace
 from tui_fs.linux.tools import ENGINE, HOW_TO_GET_THE_ENGINE, find_tool, why_rejected

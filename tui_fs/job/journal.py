@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import BinaryIO
 
-from tui_fs.linux.limits import measured
+from tui_fs.linux.limits import cause_of, measured
 from tui_fs.linux.resolve_path import open_regular
 from tui_fs.model.codec import Json, why_no_json
-from tui_fs.model.errors import BadInput
+from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.events import (
     EntryFailed,
     Event,
@@ -26,7 +26,7 @@ from tui_fs.model.events import (
     event_from_json,
     event_to_json,
 )
-from tui_fs.model.paths import displayable
+from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.plan import Plan
 
 READ_AT_ONCE_BYTES = 256 << 10
@@ -377,3 +377,42 @@ def create_reserve(path: str, plan: Plan) -> None:
         _write_at_start(descriptor, bytes(size))
     finally:
         os.close(descriptor)
+
+
+_MARK_BYTES = 512
+
+
+class CrashMark:
+    """A file in which a supervisor writes the error of its own that ends it.
+
+    It is filled with blanks before it is needed: at a crash there may be no room or descriptor.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = -1
+        with contextlib.suppress(OSError):  # then a crash is not told from a kill, but logged
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o600)
+            os.pwrite(self._descriptor, b" " * _MARK_BYTES, 0)
+
+    def leave(self, error: BaseException) -> None:
+        """Write down what has ended this process."""
+        sentence = _sentence(error).encode("utf-8", "replace")[: _MARK_BYTES - 1]
+        with contextlib.suppress(OSError):  # the log has it too
+            os.pwrite(self._descriptor, sentence + b"\n", 0)
+
+
+def read_crash(path: str) -> str:
+    """Return what ended the supervisor of a job, in words; empty if it left no mark."""
+    try:
+        with open_regular(path) as file:
+            mark = file.read(_MARK_BYTES)
+    except OSError:
+        return ""
+    return harmless(mark.decode("utf-8", "replace").partition("\n")[0].strip())
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError | MemoryError | TuiFsError):
+        return cause_of(error)[0].rstrip(".")
+    return f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": .")

@@ -19,13 +19,12 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tui_fs.job.peak_memory import PeakMemory
 from tui_fs.linux.limits import cause_of
-from tui_fs.linux.memory import faults_of
+from tui_fs.linux.memory import children_of, faults_of, has_executed, peak_bytes_of
 from tui_fs.linux.priority import rank_group, rank_process
 from tui_fs.linux.processes import (
     continue_when_parent_ends,
@@ -620,3 +619,76 @@ def _wait(launcher: Launcher, pipes: dict[int, bytearray], goes_on: Callable[[],
         if launcher.fileno() in ready and not any(pipe in ready for pipe in pipes):
             return
         goes_on()
+
+
+FIRST_LOOK_S = 0.001
+LAST_LOOK_S = 0.05
+"""A tool is looked at after a thousandth of a second, and then after ever longer times. What the
+first look finds is not counted: the tool may still be loading its libraries."""
+
+FORKED_EXTRA_BYTES = 1 << 20
+"""What a fork of the interpreter may touch before it executes its tool."""
+
+
+class PeakMemory:
+    """The largest process among the tools of one step, from what the kernel records of each.
+
+    ru_maxrss is not enough: exec(2) hands the old program's high-water mark on (fs/exec.c,
+    setmax_mm_hiwater_rss), so every tool begins with that of the forked interpreter. Below it only
+    VmHWM shows the peak, and only while the process lives: a process that ends within
+    milliseconds is not seen.
+
+    Args:
+        pids: processes that are forked from this one and not waited for; they have not yet
+            executed their tools.
+        forked_bytes: the peak of the process they were forked from, at that moment.
+    """
+
+    def __init__(
+        self,
+        pids: Iterable[int],
+        forked_bytes: int,
+        proc: str = "/proc",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._pids = dict.fromkeys(pids, False)
+        self._inherited_bytes = forked_bytes + FORKED_EXTRA_BYTES
+        self._proc = proc
+        self._pause_s = FIRST_LOOK_S
+        self._next_look: float | None = None
+        self.bytes = 0
+        """The largest so far; 0 if none was seen."""
+
+    def released(self) -> None:
+        """Begin to look: the processes are about to execute their tools."""
+        self._next_look = self._clock() + FIRST_LOOK_S
+
+    def wait_s(self) -> float | None:
+        """Return how long to wait until the next `look`, None if nothing is to be looked at."""
+        if self._next_look is None or not self._pids:
+            return None
+        return max(0.0, self._next_look - self._clock())
+
+    def look(self) -> None:
+        """Look at what runs, if it is time; nothing that was waited for is looked at."""
+        now = self._clock()
+        if self._next_look is None or now < self._next_look:
+            return
+        for pid, was_seen in self._pids.items():
+            if not was_seen:
+                self._pids[pid] = has_executed(pid, self._proc)
+                continue
+            seen = [peak_bytes_of(pid, self._proc)]
+            seen += [
+                peak_bytes_of(child, self._proc, pid) for child in children_of(pid, self._proc)
+            ]
+            self.bytes = max(self.bytes, *seen)
+        self._pause_s = min(2 * self._pause_s, LAST_LOOK_S)
+        self._next_look = now + self._pause_s
+
+    def ended(self, pid: int, ru_maxrss_bytes: int) -> None:
+        """Take what wait4(2) tells of a process, its own children included."""
+        self._pids.pop(pid, None)
+        if ru_maxrss_bytes > self._inherited_bytes:
+            self.bytes = max(self.bytes, ru_maxrss_bytes)

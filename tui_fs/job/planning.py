@@ -12,6 +12,7 @@ from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
 from tui_fs.estimate.space import metadata_bytes_max
 from tui_fs.job.calibration.store import load_calibration
+from tui_fs.job.outcome import without_roots
 from tui_fs.job.path_safety import (
     check_path_race,
     directories_named_from,
@@ -19,8 +20,8 @@ from tui_fs.job.path_safety import (
     stage,
     why_too_many_steps,
 )
+from tui_fs.job.permission import check_targets
 from tui_fs.job.store import new_job_id, state_directory
-from tui_fs.job.verification import without_roots
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.linux.host import current_caller
 from tui_fs.linux.memory import memory_room
@@ -36,7 +37,7 @@ from tui_fs.model.plan import Expected, Plan
 from tui_fs.model.quick_estimate import QuickEstimate
 from tui_fs.model.strategy import Guarantees, Options, StrategyName, flatten
 from tui_fs.model.survey import Survey
-from tui_fs.model.target import Pin, Target
+from tui_fs.model.target import Pin, Target, in_words
 from tui_fs.model.units import counted
 from tui_fs.strategies.registry import (
     RACE_SAFE,
@@ -308,3 +309,76 @@ def _empty_directory(job_id: str | None) -> str:
     if job_id is None:
         return _EMPTY_SHOWN
     return os.path.join(state_directory(), "jobs", job_id, "empty")
+
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What a job has left that died.
+
+    Attributes:
+        targets: those that are still there.
+        gone: a sentence about the others, in whose places other directories may stand; empty
+            if there are none.
+    """
+
+    targets: tuple[Target, ...]
+    gone: str = ""
+
+
+def remainder_of(plan: Plan) -> Remainder:
+    """Return the pinned targets that a job has left that died.
+
+    The mount has another number after a restart of the machine, and the device may have; the
+    inode stays. But file systems give inodes again, and another disk at the same place begins with
+    the same ones, so a directory that was not made in the same moment is another one; where file
+    systems do not tell when that was, nobody knows.
+
+    Raises:
+        BadInput: nothing is left, or it cannot be looked at.
+        Refused: other directories stand in the place of all, or a rule forbids one.
+    """
+    before = {target.path: target for target in plan.targets}
+    left = [path for path in plan.paths if os.path.lexists(path)]
+    if not left:
+        is_gone = "is" if len(before) == 1 else "are"
+        raise BadInput(f"{in_words(plan.paths)} {is_gone} gone: nothing is left to delete.")
+    targets = check_targets(left)
+    same = tuple(
+        target
+        for path, target in zip(left, targets, strict=True)
+        if target.path == path and _is_same(target, before[path], plan)
+    )
+    if not same:
+        raise Refused(
+            f"{in_words(left)} is not what job {plan.job_id} was to delete.",
+            "Look at it, and delete it in a job of its own if it shall go.",
+            rule="changed",
+        )
+    gone = [path for path in plan.paths if path not in {target.path for target in same}]
+    return Remainder(same, _gone(gone, len(before)) if gone else "")
+
+
+def _is_same(target: Target, before: Target, plan: Plan) -> bool:
+    """Return whether it is the directory of the job; Refused where that cannot be known."""
+    if target.pin.inode != before.pin.inode:
+        return False
+    if target.pin.birth_ns is None or before.pin.birth_ns is None:
+        raise Refused(
+            f"The file system of {displayable(target.path)} does not record when a directory was "
+            f"created, so this may be another directory than the one job {plan.job_id} began to "
+            "delete.",
+            "Check its content, and delete it in a new job.",
+            rule="changed",
+        )
+    return target.pin.is_same_later(before.pin)
+
+
+def _gone(gone: list[PathStr], number: int) -> str:
+    shown = ", ".join(displayable(path) for path in gone[:_SHOWN])
+    more = f" and {len(gone) - _SHOWN:,} more" if len(gone) > _SHOWN else ""
+    verb = "is" if len(gone) == 1 else "are"
+    directories = counted(number, "directory", "directories")
+    return f"{len(gone):,} of {directories} {verb} gone or another one by now: {shown}{more}."

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import IO
 
-from tui_fs.job.crash import read_crash
+from tui_fs.job.journal import read_crash
 from tui_fs.job.lock import StarterLock
 from tui_fs.job.store import JobFolder, create
 from tui_fs.linux.limits import cause_of
@@ -85,7 +85,7 @@ def _start_in(
             starter.kill()
             has_ended = is_readable(ready, 0)
             unmarked = _FAILED if starter.wait() > 0 else _KILLED if has_ended else _SILENT
-            cause = read_crash(folder) or unmarked
+            cause = read_crash(folder.crash) or unmarked
             raise JobFailed(
                 f"The supervisor did not start, and nothing was deleted: {cause}.",
                 f"Its log is {displayable(folder.log)}.",

@@ -17,11 +17,11 @@ from typing import TypeVar
 
 from tui_fs.job.conflicts import register_or_refuse
 from tui_fs.job.control import ControlServer
-from tui_fs.job.crash import CrashMark
 from tui_fs.job.freed_space import SpaceWatch
-from tui_fs.job.job_outcome import outcome_of_job
+from tui_fs.job.journal import CrashMark
 from tui_fs.job.launcher import StepEnd
 from tui_fs.job.lock import SupervisorLock
+from tui_fs.job.outcome import outcome_of_job, verify
 from tui_fs.job.preparation import PreparedJob, job_started, preparation_error, prepare
 from tui_fs.job.record import JobRecord
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
@@ -30,7 +30,6 @@ from tui_fs.job.store import JobFolder, load_plan
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.throttle import Throttle
 from tui_fs.job.tool_output import ToolPipes
-from tui_fs.job.verification import verify
 from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
 from tui_fs.linux.mounts import MountWatch
@@ -514,7 +513,7 @@ def main() -> None:
     """Detach and run the job of the folder given as first argument."""
     folder = JobFolder(sys.argv[1])
     status = 1
-    mark = CrashMark(folder)
+    mark = CrashMark(folder.crash)
     try:
         if os.fork():
             os._exit(0)  # the starter waits for this one only; the job belongs to nobody

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from tui_fs.job.outcome import is_deleted
 from tui_fs.job.path_safety import StagedStep
 from tui_fs.job.permission import RepeatedChecks, check_again_all
-from tui_fs.job.verification import is_deleted
 from tui_fs.linux.limits import cause_of, is_limit, measured
 from tui_fs.linux.mounts import mount_of, read_mounts
 from tui_fs.linux.timeouts import call_within

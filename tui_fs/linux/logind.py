@@ -5,6 +5,8 @@ import re
 import stat
 from collections.abc import Iterator
 
+from tui_fs.linux.host import current_caller
+
 _DIRECTORIES = ("usr/lib/systemd", "usr/local/lib/systemd", "run/systemd", "etc/systemd")
 """The later ones are more important: their files replace those of the same name."""
 
@@ -126,3 +128,18 @@ def _lines(path: str) -> Iterator[bytes]:
 
 def _words(value: str) -> list[str]:
     return [word.strip("\"'") for word in value.split()]
+
+
+def ends_at_logout() -> str | None:
+    """Return why logging out would end a job, and what prevents that; None if it goes on."""
+    if not in_session_scope():
+        return None
+    requester = current_caller()
+    file = kills_at_logout(requester.login_user or requester.user)
+    if file is None:
+        return None
+    own = "" if requester.uid == 0 else " --user"
+    return (
+        f"Logging out would end the job, because {file} has logind kill what a session leaves. "
+        f"Start it as systemd-run{own} --scope tui-fs to prevent that."
+    )

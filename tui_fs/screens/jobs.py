@@ -8,9 +8,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.worker import get_current_worker
 
-from tui_fs.job.list import JobList, JobSummary
 from tui_fs.job.store import find
-from tui_fs.job.view import elsewhere
+from tui_fs.job.view import JobList, JobSummary, elsewhere
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable

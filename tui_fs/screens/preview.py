@@ -26,8 +26,14 @@ from tui_fs.job.permission import (
     why_type_name,
     word_to_type,
 )
-from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate, make_plan
-from tui_fs.job.resume import Remainder, remainder_of
+from tui_fs.job.planning import (
+    Forecast,
+    Remainder,
+    forecast,
+    forecast_by_estimate,
+    make_plan,
+    remainder_of,
+)
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.model.calls import OTHER_CALLS_LABEL, REMOVING_CALLS, TraceSource, about_text

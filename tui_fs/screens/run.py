@@ -12,10 +12,10 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from tui_fs.job.control import send
-from tui_fs.job.logout import ends_at_logout
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
+from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.calls import REMOVING_CALLS, CallLine, call_lines
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
