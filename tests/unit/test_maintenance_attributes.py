@@ -13,8 +13,8 @@ import pytest
 from tests.needs import needs_root
 from tests.unit.test_maintenance_exchange import ROOM, Arena, nothing
 from tests.unit.test_maintenance_writers import Writers
-from tui_fs.maintenance.aside import put_twin_in_place
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
+from tui_fs.maintenance.exchange import put_twin_in_place
 from tui_fs.model.errors import Refused
 
 _NODUMP, _NOATIME = 0x40, 0x80  # linux/fs.h

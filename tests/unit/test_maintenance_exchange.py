@@ -13,9 +13,18 @@ import pytest
 
 from tests.filesystems import mount_tmpfs, unmount_below
 from tests.needs import needs_root
-from tui_fs.maintenance.aside import put_aside, put_twin_in_place
-from tui_fs.maintenance.recreate import Recreated, ReplacementDir, finish_room, recreate
-from tui_fs.maintenance.renames import DirEntryRef, cut_name, exchange, exchange_checked, rename_new
+from tui_fs.maintenance.exchange import (
+    DirEntryRef,
+    Recreated,
+    ReplacementDir,
+    cut_name,
+    exchange_checked,
+    finish_room,
+    put_aside,
+    put_twin_in_place,
+    recreate,
+    rename_new,
+)
 from tui_fs.model.errors import Refused
 from tui_fs.model.target import Pin
 
@@ -111,7 +120,7 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
     def storm() -> None:
         while not is_over.is_set():
             with contextlib.suppress(OSError):
-                exchange(here.spot("spool"), here.spot("decoy"))
+                exchange_names(here.spot("spool"), here.spot("decoy"))
 
     thread = threading.Thread(target=storm)
     thread.start()
@@ -199,7 +208,7 @@ def test_what_came_into_a_twin_that_is_taken_back_is_moved(
         (here.path / "late").touch()
         raise Refused("changed", rule="changed")
 
-    monkeypatch.setattr("tui_fs.maintenance.aside.refuse_changed", changed)
+    monkeypatch.setattr("tui_fs.maintenance.exchange.refuse_changed", changed)
 
     with pytest.raises(Refused):
         put_twin_in_place(here.spot(), here.old, here.spot(".aside"), here.spot(ROOM), nothing)
@@ -222,7 +231,7 @@ def test_a_file_system_without_exchange_is_told(
 
         syscall = renameat2
 
-    monkeypatch.setattr("tui_fs.maintenance.renames._LIBC", Libc)
+    monkeypatch.setattr("tui_fs.maintenance.exchange._LIBC", Libc)
 
     with pytest.raises(Refused, match="cannot exchange two names") as refused:
         here.recreate()

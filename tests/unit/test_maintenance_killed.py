@@ -10,7 +10,7 @@ import pytest
 
 from tui_fs.job.aside_store import Action, AsideState, find, records
 from tui_fs.job.maintenance import look, put_aside, recreate_directory, undo
-from tui_fs.maintenance import renames
+from tui_fs.maintenance import exchange
 from tui_fs.model.errors import BadInput, Refused
 
 STEPS = (
@@ -57,16 +57,16 @@ def _count_steps(last: int, late_in: Path | None) -> None:
 
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    honest = counted(renames._renameat2)
+    honest = counted(exchange._renameat2)
 
     def rename(
-        source: renames.DirEntryRef, goal: renames.DirEntryRef, flag: int, what: str
+        source: exchange.DirEntryRef, goal: exchange.DirEntryRef, flag: int, what: str
     ) -> None:
-        if flag == renames._EXCHANGE and late_in is not None:
+        if flag == exchange._EXCHANGE and late_in is not None:
             (late_in / LATE).touch()
         honest(source, goal, flag, what)
 
-    renames._renameat2 = rename
+    exchange._renameat2 = rename
 
 
 @pytest.fixture

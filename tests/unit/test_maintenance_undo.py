@@ -155,7 +155,7 @@ def test_where_it_stands_is_asked_of_the_open_directory(
         ((record, _),) = aside_store.records()[0]
         return record.room
 
-    monkeypatch.setattr("tui_fs.maintenance.recreate.recreate", fail)
+    monkeypatch.setattr("tui_fs.maintenance.exchange.recreate", fail)
 
     with pytest.raises(Refused, match="goes on with it"):
         recreate_directory(prospect, accept_occupants=False)

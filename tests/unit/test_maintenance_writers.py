@@ -14,9 +14,9 @@ import pytest
 
 from tests.conftest import DEADLINE_S, wait_until
 from tests.unit.test_maintenance_exchange import Arena, arena, here
-from tui_fs.maintenance import recreate as recreate_module
-from tui_fs.maintenance.recreate import DEADLINE_S as DRAIN_DEADLINE_S
-from tui_fs.maintenance.recreate import Drained, ReplacementDir, remove_drained
+from tui_fs.maintenance import exchange as exchange_module
+from tui_fs.maintenance.exchange import DEADLINE_S as DRAIN_DEADLINE_S
+from tui_fs.maintenance.exchange import Drained, ReplacementDir, remove_drained
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 
@@ -112,7 +112,7 @@ def test_a_writer_who_is_always_faster_loses_nothing(
     arena: Arena, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given several who write by descriptor, all is there, whichever directory stands there."""
-    monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.1)
+    monkeypatch.setattr(exchange_module, "DEADLINE_S", 0.1)
     writers = Writers(arena, tmp_path, *["descriptor"] * 3, "path", most=3_000)
     try:
         arena.recreate(writers.start)
@@ -208,7 +208,7 @@ def write_before_each_rmdir(
 
 def test_a_writer_without_end_is_left_alone(here: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given somebody who is always faster, the old directory is back, with every entry."""
-    monkeypatch.setattr(recreate_module, "DEADLINE_S", 0.05)
+    monkeypatch.setattr(exchange_module, "DEADLINE_S", 0.05)
     written = write_before_each_rmdir(here, monkeypatch)
     with pytest.raises(OSError, match="not empty"):
         here.recreate()

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
 from tui_fs.linux.host import current_host
 from tui_fs.linux.pins import open_directory, pin_of
-from tui_fs.maintenance import aside
-from tui_fs.maintenance.renames import DirEntryRef, cut_name, entry_ref
+from tui_fs.maintenance import exchange
+from tui_fs.maintenance.exchange import DirEntryRef, cut_name, entry_ref
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.host import Host, Locality, locality_of
@@ -287,7 +287,7 @@ def opened_above(record: AsideRecord) -> Iterator[int]:
     try:
         held = open_directory(directory)
         try:
-            descriptor = aside.reopened(held)
+            descriptor = exchange.reopened(held)
         finally:
             os.close(held)
     except OSError as error:

@@ -38,19 +38,20 @@ from tui_fs.linux.external_uses import ExternalUses
 from tui_fs.linux.host import current_caller
 from tui_fs.linux.mounts import has_lower_layers, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of
-from tui_fs.maintenance import aside, recreate
-from tui_fs.maintenance.open_users import OpenUsers, find_open_users
-from tui_fs.maintenance.recreate import (
+from tui_fs.maintenance import exchange
+from tui_fs.maintenance.exchange import (
     INSIDE,
     Drained,
     ReplacementDir,
+    entry_ref,
     finish,
     finish_room,
+    identity_of,
     open_directory_at,
     remove_drained,
     remove_if_empty,
 )
-from tui_fs.maintenance.renames import entry_ref, identity_of
+from tui_fs.maintenance.open_users import OpenUsers, find_open_users
 from tui_fs.model.codec import shown_path
 from tui_fs.model.errors import BadInput, JobFailed, Refused, TuiFsError
 from tui_fs.model.outcome import JobState
@@ -136,9 +137,9 @@ def opened(target: Target) -> Iterator[tuple[int, int]]:
             pair = open_pinned(target)
             for descriptor in pair:
                 stack.callback(os.close, descriptor)
-            parent = aside.reopened(pair[0])
+            parent = exchange.reopened(pair[0])
             stack.callback(os.close, parent)
-            held = aside.reopened(pair[1])
+            held = exchange.reopened(pair[1])
             stack.callback(os.close, held)
         yield parent, held
 
@@ -264,7 +265,7 @@ class RecreatedDirectory:
         warning: a sentence about what failed afterwards; empty if nothing did.
     """
 
-    done: recreate.Recreated
+    done: exchange.Recreated
     was_logged: bool
     warning: str
 
@@ -283,12 +284,12 @@ def look(path: str, *, to_recreate: bool, pin: Pin | None = None) -> Prospect:
         raise _replaced(target.path)
     _refuse_unfinished(target.path)
     with opened(target) as (parent, held):
-        recreate.refuse_locked(parent)
-        recreate.refuse_locked(held)
+        exchange.refuse_locked(parent)
+        exchange.refuse_locked(held)
         if to_recreate:
-            recreate.refuse_full(held)
+            exchange.refuse_full(held)
         found = find_open_users(target.path, identity_of(held))
-        return Prospect(target, recreate.index_bytes(held), found)
+        return Prospect(target, exchange.index_bytes(held), found)
 
 
 def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> RecreatedDirectory:
@@ -306,7 +307,7 @@ def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> Recreat
             find_open_users(record.path, identity_of(act.held)), are_accepted=accept_occupants
         )
         place, room = entry_ref(act.parent, record.path), entry_ref(act.parent, record.room)
-        done = recreate.recreate(place, act.held, room, act.note_twin)
+        done = exchange.recreate(place, act.held, room, act.note_twin)
         sync(act.parent)
     return RecreatedDirectory(done, act.was_logged, act.warning)
 
@@ -322,9 +323,9 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
         place, goal = entry_ref(act.parent, record.path), entry_ref(act.parent, record.aside)
         if with_twin:
             room = entry_ref(act.parent, record.room)
-            aside.put_twin_in_place(place, act.held, goal, room, act.note_twin)
+            exchange.put_twin_in_place(place, act.held, goal, room, act.note_twin)
         else:
-            aside.put_aside(place, act.held, goal)
+            exchange.put_aside(place, act.held, goal)
         sync(act.parent)
     return RenamedAside(act.record, prospect.occupants, act.was_logged)
 
@@ -554,7 +555,7 @@ def _put_back(record: AsideRecord) -> Drained:
         here = place.identity()
         if here is None:
             try:
-                aside.put_back(place, held, there)
+                exchange.put_back(place, held, there)
             except FileExistsError as error:
                 raise _occupied_place(record) from error
             return Drained()
@@ -563,8 +564,8 @@ def _put_back(record: AsideRecord) -> Drained:
         with open_directory_at(place) as twin:
             refuse_used(record.path)
             refuse_occupied(find_open_users(record.path, here), to_undo=True)
-            aside.refuse_changed_twin(twin, held)
-            aside.exchange_back(place, held, there, twin)
+            exchange.refuse_changed_twin(twin, held)
+            exchange.exchange_back(place, held, there, twin)
             with reporting_errors("The directory that took its place cannot be removed"):
                 return remove_drained(there, twin, held)
 
