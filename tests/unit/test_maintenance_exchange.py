@@ -19,6 +19,7 @@ from tui_fs.maintenance.exchange import (
     ReplacementDir,
     cut_name,
     exchange_checked,
+    exchange_names,
     finish_room,
     put_aside,
     put_twin_in_place,

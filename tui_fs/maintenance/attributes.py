@@ -1,4 +1,4 @@
-"""What a directory is besides its entries: owner, mode, access lists, attributes, flags, times."""
+"""Attributes of a directory besides its entries: what recreate copies, and what it refuses."""
 
 import errno
 import fcntl
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import displayable
 
-# linux/fs.h; the argument of the first two is an int in spite of the long in their numbers.
-_GETFLAGS, _SETFLAGS = 0x80086601, 0x40086602
-_FSGETXATTR, _FSSETXATTR = 0x801C581F, 0x401C5820
+# linux/fs.h; the argument of the first is an int in spite of the long in its number.
+_GETFLAGS, _FSGETXATTR = 0x80086601, 0x801C581F
 _FLAGS = struct.Struct("=I4x")
 _FSXATTR = struct.Struct("=IIIII8x")  # flags, extent size, extents, project, copy extent size
 
@@ -23,17 +22,8 @@ _FSXATTR = struct.Struct("=IIIII8x")  # flags, extent size, extents, project, co
 _KEPT_BY_KERNEL = 0x100 | 0x200 | 0x1000 | 0x40000 | 0x80000 | 0x200000 | 0x10000000
 _KEPT_BY_KERNEL_X = 0x2 | 0x80000000
 
+_FLAGS_LABEL = "inode flags"
 _HAS_NONE = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-
-
-@dataclass(frozen=True, slots=True)
-class Extended:
-    """What FS_IOC_FSGETXATTR tells; sizes in bytes."""
-
-    flags: int
-    extent_size_bytes: int
-    project: int
-    copy_extent_size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +34,9 @@ class Attributes:
         mode: the permission bits with setgid and sticky.
         extended: all extended attributes that this user may see, access lists among them
             (``trusted.*`` only root sees).
-        flags, more: None where the file system has none.
+        flags: of FS_IOC_GETFLAGS; None where the file system has none.
+        further_flags: of FS_IOC_FSGETXATTR: flags, extent size, project, copy extent size; None
+            likewise.
     """
 
     uid: int
@@ -52,7 +44,7 @@ class Attributes:
     mode: int
     extended: dict[str, bytes]
     flags: int | None
-    more: Extended | None
+    further_flags: tuple[int, ...] | None
     accessed_ns: int
     modified_ns: int
 
@@ -70,17 +62,20 @@ def read_attributes(descriptor: int) -> Attributes:
         mode=stat.S_IMODE(status.st_mode),
         extended={name: os.getxattr(descriptor, name) for name in _names(descriptor)},
         flags=_read_flags(descriptor),
-        more=_read_more(descriptor),
+        further_flags=_read_further_flags(descriptor),
         accessed_ns=status.st_atime_ns,
         modified_ns=status.st_mtime_ns,
     )
 
 
 def give(descriptor: int, wanted: Attributes) -> None:
-    """Give a new directory these attributes, and see that it has them.
+    """Give a new directory these attributes, and check that it has them.
+
+    Inode flags and the quota project are not copied, only compared: a new directory has those it
+    inherits.
 
     Raises:
-        Refused: one of them cannot be given; its name is told (rule "attribute").
+        Refused: one of them cannot be given; the sentence names it (rule "attribute").
     """
     # The owner comes first, as a change of it may clear the setgid bit; the mode after the
     # access list, which sets its middle bits; the times last.
@@ -93,10 +88,16 @@ def give(descriptor: int, wanted: Attributes) -> None:
         if inherited.get(name) != value:
             _try(name, lambda n=name, v=value: os.setxattr(descriptor, n, v))  # type: ignore[misc]
     _try("mode", lambda: os.chmod(descriptor, wanted.mode))
-    _try("inode flags", lambda: _write_flags(descriptor, wanted))
     times = (wanted.accessed_ns, wanted.modified_ns)
     _try("times", lambda: os.utime(descriptor, ns=times))
     lacking = differences(read_attributes(descriptor), wanted)
+    if lacking and lacking[0].startswith(_FLAGS_LABEL):
+        raise Refused(
+            "It has inode flags or a quota project that a new directory does not get here.",
+            "Nothing was changed. See lsattr -pd; take them off with chattr, and set them again "
+            "afterwards.",
+            rule="attribute",
+        )
     if lacking:
         raise _cannot_copy(lacking[0], "the file system gave it another one")
 
@@ -107,8 +108,8 @@ def differences(one: Attributes, other: Attributes) -> tuple[str, ...]:
         ("owner", one.uid, other.uid),
         ("group", one.gid, other.gid),
         ("mode", one.mode, other.mode),
-        ("inode flags", one.flags, other.flags),
-        ("inode flags or project", one.more, other.more),
+        (_FLAGS_LABEL, one.flags, other.flags),
+        (f"{_FLAGS_LABEL} or project", one.further_flags, other.further_flags),
     ]
     pairs += [
         (name, one.extended.get(name), other.extended.get(name))
@@ -155,33 +156,9 @@ def _read_flags(descriptor: int) -> int | None:
     return None if answer is None else answer[0] & ~_KEPT_BY_KERNEL
 
 
-def _read_more(descriptor: int) -> Extended | None:
+def _read_further_flags(descriptor: int) -> tuple[int, ...] | None:
     answer = _ask(descriptor, _FSGETXATTR, _FSXATTR)
     if answer is None:
         return None
     flags, extent_size_bytes, _, project, copy_extent_size_bytes = answer
-    return Extended(flags & ~_KEPT_BY_KERNEL_X, extent_size_bytes, project, copy_extent_size_bytes)
-
-
-def _write_flags(descriptor: int, wanted: Attributes) -> None:
-    present = _ask(descriptor, _GETFLAGS, _FLAGS)
-    if present is not None and wanted.flags not in (None, present[0] & ~_KEPT_BY_KERNEL):
-        assert wanted.flags is not None
-        flags = present[0] & _KEPT_BY_KERNEL | wanted.flags
-        fcntl.ioctl(descriptor, _SETFLAGS, _FLAGS.pack(flags))
-    if wanted.more is None or _read_more(descriptor) == wanted.more:
-        return
-    there = _ask(descriptor, _FSGETXATTR, _FSXATTR)
-    assert there is not None  # the file system has just answered for the other directory
-    more = wanted.more
-    fcntl.ioctl(
-        descriptor,
-        _FSSETXATTR,
-        _FSXATTR.pack(
-            there[0] & _KEPT_BY_KERNEL_X | more.flags,
-            more.extent_size_bytes,
-            there[2],
-            more.project,
-            more.copy_extent_size_bytes,
-        ),
-    )
+    return flags & ~_KEPT_BY_KERNEL_X, extent_size_bytes, project, copy_extent_size_bytes
