@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.deleting import staged
 from tests.needs import needs_root, needs_tool
 from tests.unit.survey_trees import surveyed
-from tui_fs.estimate.fitted_calls import installed_versions
+from tui_fs.estimate.estimator import installed_versions
 from tui_fs.estimate.preflight import RunConditions, check_preflight
 from tui_fs.linux.tools import find_engine
 from tui_fs.model.strategy import Options, StrategyName

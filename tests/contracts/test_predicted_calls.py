@@ -12,23 +12,16 @@ from tests.contracts.deleting import Deleted, delete
 from tests.filesystems import kind_of
 from tests.needs import lacks, needs_kernel_counters, needs_tool
 from tests.trees import chain, flat, many_directories
-from tui_fs.estimate.fitted_calls import (
-    CalibrationTree,
-    CountedRun,
-    calibration_shapes,
-    fit,
+from tui_fs.estimate.estimator import (
     installed_versions,
     is_measured,
-    predicted_with,
 )
 from tui_fs.linux.tools import find_engine
 from tui_fs.model.calls import REMOVING_CALLS, TELLING_CALLS
-from tui_fs.model.strategy import Options, Pace, StrategyName
+from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.strategies.prediction import RMDIR_CALLS, Work, apply
 from tui_fs.strategies.registry import STRATEGIES
 
-# What threads say to each other comes as chance has it.
-ALONE = Pace(threads=1)
 NEAR_SHARE, NEAR_CALLS = 0.03, 20
 ABOUT = 2.0
 """Start-up, memory and closes are a magnitude."""
@@ -190,40 +183,3 @@ def test_a_small_tool_is_not_as_large_as_the_interpreter_that_forked_it(tmpfs: P
     deleted = delete(tmpfs / "target", StrategyName("rm"), Options(), tmpfs / "empty")
     # The peak is that of rm, and not of the Python process that became it
     assert 1_000_000 < deleted.peak_memory_bytes < 5_000_000
-
-
-def build(tree: CalibrationTree, root: Path) -> None:
-    """Make a tree for calibration."""
-    root.mkdir()
-    for directory in tree.directories:
-        (root / directory).mkdir()
-    for file in tree.files:
-        (root / file).touch()
-
-
-@pytest.mark.parametrize("keep_root", [False, True])
-def test_counting_tiny_trees_is_as_good_as_a_formula(
-    tmpfs: Path, strategy: str, keep_root: bool
-) -> None:
-    name, target, empty = StrategyName(strategy), tmpfs / "target", tmpfs / "empty"
-    empty.mkdir()
-    samples: list[CountedRun] = []
-    for tree in calibration_shapes():
-        build(tree, target)
-        options = Options(keep_root=keep_root, batch_size=tree.batch_size, pace=ALONE)
-        deleted = delete(target, name, options, empty)
-        samples.append(CountedRun(Work(deleted.survey, options), deleted.calls))
-        if keep_root:
-            target.rmdir()
-    table = fit(STRATEGIES[name], samples)
-    for shape in ("wide", "chain", "random", "empty directories"):
-        SHAPES[shape](target)
-        options = Options(keep_root=keep_root, batch_size=100, pace=ALONE)
-        deleted = delete(target, name, options, empty)
-        if keep_root:
-            target.rmdir()
-        found = predicted_with(table, STRATEGIES[name], Work(deleted.survey, options))
-        told, counted = found.calls, deleted.calls
-        for removing in REMOVING_CALLS:
-            assert told.get(removing, 0) == counted.get(removing, 0), (shape, removing)
-        assert of_the_tools(name, differing(told, counted)) == {}, shape

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.test_strategies_prediction import EMPTY, TEN_TIMES_100
-from tui_fs.estimate.calibration import CountedCalls, LearnedFactor
+from tui_fs.estimate.calibration import LearnedFactor
 from tui_fs.estimate.estimator import Candidate, EstimateInputs, estimate_all
-from tui_fs.estimate.fitted_calls import versions_used
 from tui_fs.estimate.recommendation import advice, recommended
 from tui_fs.estimate.time import predicted_seconds, typical
 from tui_fs.model.calls import TraceSource
@@ -52,17 +51,6 @@ def test_each_candidate_is_estimated_in_order() -> None:
     found = estimates()
     assert list(found) == list(CANDIDATES)
     assert found[StrategyName("xargs")].command == (("find",), ("xargs",))
-
-
-def test_calls_that_were_counted_with_the_tools_here_are_taken() -> None:
-    strategy = STRATEGIES[StrategyName("find")]
-    counted = CountedCalls(
-        versions_used(strategy, {}), {"openat": {"start": 10.0, "directories": 3.0}}
-    )
-    calibration = replace(typical("ext4"), counted={"find": counted})
-    one = estimates(basis=replace(UNMEASURED, calibration=calibration))[StrategyName("find")]
-    assert one.calls_rest_on == "small trees deleted under counters with the tools here"
-    assert one.syscalls["openat"] == 10 + 3 * TEN_TIMES_100.totals.directories
 
 
 def test_much_memory_has_a_reason() -> None:

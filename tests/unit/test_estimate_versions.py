@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui_fs.estimate import fitted_calls
-from tui_fs.estimate.fitted_calls import installed_versions, is_measured, versions_used
+from tui_fs.estimate import estimator
+from tui_fs.estimate.estimator import installed_versions, is_measured
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import StrategyName
 from tui_fs.strategies.registry import STRATEGIES
@@ -48,7 +48,6 @@ def test_another_version_breaks_the_strategies_that_use_it(
 def test_a_missing_tool_breaks_them_too() -> None:
     versions = {name: line for name, line in AS_MEASURED.items() if name != "rsync"}
     assert not is_measured(STRATEGIES[StrategyName("rsync")], versions)
-    assert versions_used(STRATEGIES[StrategyName("rsync")], versions)["rsync"] == ""
 
 
 def test_what_is_installed_has_first_lines() -> None:
@@ -61,5 +60,5 @@ def test_a_tool_that_cannot_be_started_now_has_no_version(monkeypatch: pytest.Mo
     def refused(name: str) -> None:
         raise Missing(f"{name} --version could not be started: EAGAIN.", "Raise ulimit -u.")
 
-    monkeypatch.setattr(fitted_calls, "find_tool", refused)
+    monkeypatch.setattr(estimator, "find_tool", refused)
     assert installed_versions() == {}

@@ -72,19 +72,6 @@ class LearnedFactor:
 
 
 @dataclass(frozen=True, slots=True)
-class CountedCalls:
-    """What a strategy's tools call, counted because they are of versions without a formula.
-
-    Attributes:
-        versions: of the tools and the C library it was counted with.
-        shares: see `tui_fs.estimate.fitted_calls`.
-    """
-
-    versions: dict[str, str]
-    shares: dict[str, dict[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
 class Calibration:
     """What deleting costs on one file system.
 
@@ -104,7 +91,6 @@ class Calibration:
             that was not measured.
         noise: by which factor times of the same lay apart; a busy machine's is large.
         is_whole: there was time to measure everything.
-        counted: by strategy, where the formulas do not hold.
         experience: by strategy, of jobs that were predicted with these prices.
     """
 
@@ -122,7 +108,6 @@ class Calibration:
     cold_directory_s: float | None = None
     noise: float = 1.0
     is_whole: bool = True
-    counted: dict[str, CountedCalls] = field(default_factory=dict)
     experience: dict[str, LearnedFactor] = field(default_factory=dict)
 
 

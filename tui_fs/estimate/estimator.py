@@ -1,19 +1,22 @@
 """The estimates of all strategies side by side, and the one to recommend."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tui_fs.estimate.calibration import Calibration
-from tui_fs.estimate.fitted_calls import is_measured, predicted_with, versions_used
 from tui_fs.estimate.preflight import RunConditions, check_preflight
 from tui_fs.estimate.recommendation import advice
 from tui_fs.estimate.time import learned_factor, predicted_seconds
+from tui_fs.linux.tools import find_tool
 from tui_fs.model.calls import TraceSource
+from tui_fs.model.errors import Missing
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.strategy import Argv, Options, StrategyName
 from tui_fs.model.survey import Survey
-from tui_fs.strategies.prediction import RMDIR_CALLS, CallCounts, Work, about_bytes, apply
+from tui_fs.strategies.base import Strategy
+from tui_fs.strategies.prediction import RMDIR_CALLS, Work, about_bytes, apply
 from tui_fs.strategies.registry import STRATEGIES
 
 MUCH_MEMORY_BYTES = 16 << 20
@@ -113,7 +116,7 @@ def _estimate(
     notes = found.notes
     if not guarantees.race_safe:
         notes = (*notes, "not safe where somebody else can write in the tree")
-    calls, calls_rest_on = _calls(work, inputs, name)
+    calls = strategy.predicted_calls(work)
     seconds = predicted_seconds(
         strategy,
         work,
@@ -130,7 +133,7 @@ def _estimate(
         seconds_high=seconds.high,
         syscalls=calls.calls,
         other_calls=calls.other,
-        calls_rest_on=calls_rest_on,
+        calls_rest_on=_calls_basis(strategy, work, inputs.place.versions or {}),
         processes=strategy.processes(work),
         peak_memory_bytes=peak_bytes,
         feasible=not hindrances,
@@ -146,15 +149,34 @@ def _estimate(
     )
 
 
-def _calls(work: Work, inputs: EstimateInputs, name: StrategyName) -> tuple[CallCounts, str]:
-    """Return the predicted calls, and what they rest on."""
-    strategy, versions = STRATEGIES[name], inputs.place.versions or {}
-    by_table = strategy.predicted_calls(work)
+def _calls_basis(strategy: Strategy, work: Work, versions: Mapping[str, str]) -> str:
     if is_measured(strategy, versions) or work.survey.matched is not None:
-        return by_table, "what was measured with the installed versions"
-    counted = inputs.calibration.counted.get(name)
-    is_known = counted is not None and counted.versions == versions_used(strategy, versions)
-    if counted is None or not is_known or work.options.keep_root:
-        return by_table, "what was measured with other versions of the tools: opens may be off"
-    fitted = predicted_with(counted.shares, strategy, work)
-    return fitted, "small trees deleted under counters with the tools here"
+        return "what was measured with the installed versions"
+    return "what was measured with other versions of the tools: opens may be off"
+
+
+def is_measured(strategy: Strategy, versions: Mapping[str, str]) -> bool:
+    """Return whether the strategy's table of calls was measured with these versions of its tools.
+
+    Args:
+        versions: of each tool the first line of its ``--version``; see `installed_versions`.
+    """
+    return all(
+        _begins_with(versions.get(tool, ""), measured)
+        for tool, measured in strategy.measured_with.items()
+    )
+
+
+def installed_versions() -> dict[str, str]:
+    """Return what is installed here; what is missing, or cannot be started now, has no version."""
+    versions: dict[str, str] = {}
+    for name in {tool for strategy in STRATEGIES.values() for tool in strategy.measured_with}:
+        with contextlib.suppress(Missing):  # no table is used for it, and the strategy says why
+            if (tool := find_tool(name)) is not None:
+                versions[name] = tool.version
+    return versions
+
+
+def _begins_with(version: str, measured: str) -> bool:
+    """Return whether a version is the measured one or a correction of it: 9.1.4, but not 9.10."""
+    return version.startswith(measured) and not version[len(measured) : len(measured) + 1].isdigit()

@@ -6,8 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tui_fs.estimate.estimator import Candidate, EstimateInputs, estimate_all, with_rmdir
-from tui_fs.estimate.fitted_calls import installed_versions
+from tui_fs.estimate.estimator import (
+    Candidate,
+    EstimateInputs,
+    estimate_all,
+    installed_versions,
+    with_rmdir,
+)
 from tui_fs.estimate.preflight import RunConditions
 from tui_fs.estimate.recommendation import recommended
 from tui_fs.estimate.space import metadata_bytes_max

@@ -136,16 +136,12 @@ class Strategy(ABC):
         """Return the counts that its calls depend on."""
         return features(work, self.child_processes(work))
 
-    def predicted_calls(self, work: Work, table: CallTable | None = None) -> CallCounts:
-        """Return the calls of all processes together; with filters removals only.
-
-        Args:
-            table: what was measured with other versions of its tools.
-        """
+    def predicted_calls(self, work: Work) -> CallCounts:
+        """Return the calls of all processes together; with filters removals only."""
         matched = work.survey.matched
         if matched is not None:
             return CallCounts({"unlinkat": matched.entries}, None)
-        return apply(table or self.call_table(work.options), self.features(work))
+        return apply(self.call_table(work.options), self.features(work))
 
     def child_processes(self, work: Work) -> int:
         """Return how many processes its own processes start."""

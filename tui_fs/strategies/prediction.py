@@ -1,8 +1,7 @@
 """What a strategy will call, from a table of coefficients and the counts of a survey.
 
 A tool calls so much to start, for each directory, for each process and so on: calls are a sum over
-features of the tree. The tables of the strategies hold the coefficients that were measured;
-`tui_fs.estimate.fitted_calls` finds them for other versions of the tools.
+features of the tree. The tables of the strategies hold the coefficients that were measured.
 """
 
 import math

@@ -8,43 +8,46 @@ either leaves nothing behind; what killing both leaves is removed by the next me
 import contextlib
 import fcntl
 import json
+import math
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tui_fs.estimate.calibration import Calibration, fit
+from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, Sample, Shape, fit
 from tui_fs.estimate.time import typical
-from tui_fs.job.calibration.fixtures import SmallTrees
 from tui_fs.job.conflicts import alone, check_conflicts
+from tui_fs.job.launcher import run_steps
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.store import made_private, state_directory
-from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, file_system_of
+from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, drop_caches, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
-from tui_fs.linux.pins import take_pin
+from tui_fs.linux.pins import pin_of, take_pin
 from tui_fs.linux.processes import set_child_subreaper
 from tui_fs.linux.timeouts import is_readable
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import encode
 from tui_fs.model.errors import Refused, TuiFsError
 from tui_fs.model.paths import PathStr, displayable
-from tui_fs.model.target import Target
+from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import bytes_iec, count, counted
 from tui_fs.safety.policy import read_policy
-from tui_fs.strategies.registry import STRATEGIES
+from tui_fs.strategies.base import ComparesPins
+from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
 from tui_fs.tracing.perf import allow_more_descriptors
+from tui_fs.tracing.select_source import likely_source, open_source
 
 LIMIT_S = 8.0
 """After so long no further tree is timed."""
 COLD_LIMIT_S = 10.0
-COUNTING_LIMIT_S = 15.0
-"""And after so long none is counted."""
-_KILL_AFTER_S = LIMIT_S + COLD_LIMIT_S + COUNTING_LIMIT_S + 9.0
+_KILL_AFTER_S = LIMIT_S + COLD_LIMIT_S + 9.0
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.001
 _LEAST_AVAILABLE_BYTES = 512 << 20
@@ -96,18 +99,14 @@ def _measure(
         return time.monotonic() < deadline and os.getppid() == parent
 
     foreign = foreign_mount_on_way(scratch.path, read_mounts())
-    trees = SmallTrees(
-        scratch.descriptor, scratch.path, goes_on, is_exchangeable=foreign is not None
-    )
+    trees = SmallTrees(scratch.descriptor, goes_on, is_exchangeable=foreign is not None)
     samples = list(trees.samples())
     is_whole = trees.is_whole
     if is_cold:
         deadline += COLD_LIMIT_S
         samples += trees.cold_samples()
-    deadline += COUNTING_LIMIT_S
     kind = filesystem.kind
-    found = fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
-    return replace(found, counted=trees.counted())
+    return fit(samples, typical(kind), time.time(), os.uname().release, is_whole=is_whole)
 
 
 def _measure_in_child(
@@ -222,6 +221,249 @@ def main() -> None:
     except (OSError, TuiFsError) as error:
         told = _problem(error)
     print(json.dumps(told))
+
+
+_MOST_FILES, _FEWEST_FILES = 5_000, 100
+"""They take 20 to 60 ms: with fewer, a moment in which something else has the processor decides,
+and more take seconds to make (docs/decisions/0016)."""
+_BUILDING_S = 0.1
+"""On a slow file system the trees are as small as can be made in this time."""
+_ROUNDS = 3
+_NAMES_OF_AN_INODE = 4
+_BESIDE = 16
+"""Directories enough that every thread has its own to the end."""
+_LARGE_BYTES = 32 << 20
+_ORDINARY = Options(batch_size=_MOST_FILES)
+"""One process of xargs: the price of several, which is noisy, is no part of that of a name."""
+_ONE_BY_ONE = Options(batch_size=1)
+_LEVELS = 250
+_SHORTER = Options(batch_size=200)
+"""Paths of 250 levels are too long for more at once."""
+_TREE = "tree"
+_OTHER = "other"
+_EMPTY = "empty"
+_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """A tree to measure: directories below it, files in each (or in it), names of each inode.
+
+    Attributes:
+        is_chain: each of the directories is in the one before, and the files are in the last.
+    """
+
+    directories: int = 0
+    files: int = 0
+    names: int = 1
+    file_bytes: int = 0
+    is_chain: bool = False
+
+    @property
+    def all_files(self) -> int:
+        return self.files * (1 if self.is_chain else max(1, self.directories))
+
+
+class SmallTrees:
+    """Makes trees in a scratch directory and deletes them with the real tools.
+
+    Args:
+        goes_on: asked before each tree.
+        is_exchangeable: another machine or program answers for what is in the directory, and could
+            exchange it. Tools that work by path are left out then, because they could be led
+            outside.
+
+    Attributes:
+        is_whole: no tree was left out because it did not go on.
+    """
+
+    def __init__(
+        self,
+        directory: int,
+        goes_on: Callable[[], bool],
+        *,
+        is_exchangeable: bool = False,
+    ) -> None:
+        self.is_whole = True
+        self._directory = directory
+        self._goes_on = goes_on
+        self._is_exchangeable = is_exchangeable
+        self._counts = likely_source(None) is TraceSource.PERF and not is_exchangeable
+        os.mkdir(_EMPTY, 0o700, dir_fd=directory)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what was measured, the most telling first, three times where the time permits.
+
+        Processes under counters once, and last: the kernel takes two seconds to give them up.
+        """
+        size, rm, xargs = self._size(), REFERENCE, BATCHED
+        few = _Contents(0, max(_FEWEST_FILES, size // 100))
+        for strategy in STRATEGIES:
+            list(self._run(strategy, Shape.EMPTY, _Contents()))  # its programs are in memory now
+        for _ in range(_ROUNDS):
+            for strategy in STRATEGIES:
+                yield from self._run(strategy, Shape.EMPTY, _Contents())
+                yield from self._run(strategy, Shape.FLAT, _Contents(0, size))
+                # directories take long to make
+                yield from self._run(strategy, Shape.FOREST, _Contents(size // 8, 1))
+                if STRATEGIES[strategy].has_threads:
+                    beside = _Contents(_BESIDE, size // _BESIDE)
+                    yield from self._run(strategy, Shape.BESIDE, beside)
+            yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
+            deep = _Contents(_LEVELS, size // 2, is_chain=True)
+            yield from self._run(xargs, Shape.DEEP, deep, _SHORTER)
+            yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
+            links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
+            yield from self._run(rm, Shape.LINKS, links)
+            yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
+        if self._counts:
+            counted = _Contents(0, 2 * few.files)
+            yield from self._run(xargs, Shape.COUNTED, counted, _ONE_BY_ONE)
+
+    def cold_samples(self) -> Iterator[Sample]:
+        """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
+        for _ in range(2):
+            flat, forest = _Contents(0, _MOST_FILES), _Contents(_MOST_FILES // 8, 1)
+            yield from self._run(REFERENCE, Shape.COLD_FLAT, flat)
+            yield from self._run(REFERENCE, Shape.COLD_FOREST, forest)
+
+    def _size(self) -> int:
+        _, reasons = tools_of(STRATEGIES[REFERENCE])
+        if reasons:
+            raise TuiFsError(f"{REFERENCE} cannot run here: {reasons[0]}.")
+        began = time.perf_counter()
+        self._build(_Contents(0, _FEWEST_FILES))
+        each_s = (time.perf_counter() - began) / _FEWEST_FILES
+        self._delete(REFERENCE, _TREE)
+        return max(_FEWEST_FILES, min(_MOST_FILES, int(_BUILDING_S / each_s)))
+
+    def _run(
+        self,
+        strategy: StrategyName,
+        shape: Shape,
+        contents: _Contents,
+        options: Options = _ORDINARY,
+    ) -> Iterator[Sample]:
+        """Delete a tree, newly made of `contents`; nothing where the strategy cannot run."""
+        chosen = STRATEGIES[strategy]
+        if self._is_exchangeable and not chosen.guarantees.race_safe:
+            return
+        _, reasons = tools_of(chosen)
+        if reasons:
+            return
+        if not self._goes_on():
+            self.is_whole = False
+            return
+        allocated = self._build(contents)
+        if shape in (Shape.COLD_FLAT, Shape.COLD_FOREST):
+            drop_caches(self._directory)
+            os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
+            self._delete(strategy, _OTHER)  # its programs are in memory again
+        seconds = self._delete(strategy, _TREE, options, is_counted=shape is Shape.COUNTED)
+        files = contents.all_files
+        names = files * contents.names
+        yield Sample(
+            strategy,
+            shape,
+            seconds,
+            names=names,
+            directories=contents.directories,
+            inodes=files,
+            allocated_bytes=allocated,
+            batches=math.ceil(names / options.batch_size) if strategy == BATCHED else 0,
+            levels=contents.directories if contents.is_chain else 0,
+        )
+
+    def _build(self, contents: _Contents) -> int:
+        """Make a tree; return the bytes its files occupy."""
+        os.mkdir(_TREE, 0o700, dir_fd=self._directory)
+        top = os.open(_TREE, _READ, dir_fd=self._directory)
+        try:
+            if not contents.directories:
+                return _fill(top, contents)
+            if contents.is_chain:
+                return _fill_chain(top, contents)
+            allocated = 0
+            for number in range(contents.directories):
+                os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
+                one = os.open(f"directory-{number:06}", _READ, dir_fd=top)
+                try:
+                    allocated += _fill(one, contents)
+                finally:
+                    os.close(one)
+            return allocated
+        finally:
+            os.close(top)
+
+    def _delete(
+        self,
+        strategy: StrategyName,
+        tree: str,
+        options: Options = _ORDINARY,
+        *,
+        is_counted: bool = False,
+    ) -> float:
+        """Return the seconds from the release of the tools to their end.
+
+        The trees are named by their bare names, which lead only into the directory that is open.
+        """
+        chosen = STRATEGIES[strategy]
+        tools, _ = tools_of(chosen)
+        steps = chosen.steps((tree,), options, tools, _EMPTY)
+        if isinstance(chosen, ComparesPins):
+            steps = chosen.pinned(steps, [_pin_of(tree, self._directory)])
+        processes = sum(len(step) for step in steps)
+        source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, processes)
+        ended = run_steps(steps, self._directory, source)
+        if _exists(tree, self._directory):
+            raise TuiFsError(f"{strategy} could not delete a scratch tree.")
+        return sum(step.wall_s for step in ended.steps)
+
+
+def _pin_of(name: str, directory: int) -> Pin:
+    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+    try:
+        return pin_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _fill_chain(top: int, contents: _Contents) -> int:
+    directory = os.dup(top)
+    try:
+        for _ in range(contents.directories):
+            os.mkdir("d", 0o700, dir_fd=directory)
+            below = os.open("d", _READ, dir_fd=directory)
+            os.close(directory)
+            directory = below
+        return _fill(directory, contents)
+    finally:
+        os.close(directory)
+
+
+def _fill(directory: int, contents: _Contents) -> int:
+    allocated = 0
+    for number in range(contents.files):
+        name = f"file-{number:06}"
+        descriptor = os.open(name, _NEW, 0o600, dir_fd=directory)
+        try:
+            if contents.file_bytes:
+                os.posix_fallocate(descriptor, 0, contents.file_bytes)
+                allocated += os.fstat(descriptor).st_blocks * 512
+        finally:
+            os.close(descriptor)
+        for other in range(1, contents.names):
+            os.link(name, f"{name}-{other}", src_dir_fd=directory, dst_dir_fd=directory)
+    return allocated
+
+
+def _exists(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

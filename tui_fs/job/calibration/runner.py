@@ -9,21 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tui_fs.estimate.calibration import Calibration
-from tui_fs.estimate.fitted_calls import installed_versions, is_measured, versions_used
 from tui_fs.job.calibration.store import keep, load_calibration
 from tui_fs.linux.filesystem import file_system_of
-from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
 from tui_fs.linux.timeouts import is_readable
-from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
-from tui_fs.strategies.registry import STRATEGIES, tools_of
-from tui_fs.tracing.select_source import likely_source
 
 MEASURED_FROM_ENTRIES = 20_000
 """What is deleted in a quarter of a second is not worth measuring for several."""
 
-_GIVE_UP_AFTER_S = 50.0
+_GIVE_UP_AFTER_S = 35.0
 """Later than the process that measures gives up by itself."""
 _ENDS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.1
@@ -39,25 +34,7 @@ def needs_measuring(target: str, entries: int, *, is_cold: bool = False) -> bool
         return False
     known = load_calibration(file_system_of(target))
     is_missing = is_cold and known.calibration.cold_name_s is None
-    if not known.is_fresh or is_missing:
-        return True
-    # Where others decide who may write, nothing is counted.
-    is_foreign = foreign_mount_on_way(target, read_mounts()) is not None
-    return not is_foreign and _is_uncounted(known.calibration)
-
-
-def _is_uncounted(calibration: Calibration) -> bool:
-    """Tell whether a tool was changed, or added, that no formula is known for."""
-    if likely_source(None) is not TraceSource.PERF:
-        return False
-    versions = installed_versions()
-    for name, strategy in STRATEGIES.items():
-        if is_measured(strategy, versions) or tools_of(strategy)[1]:
-            continue
-        counted = calibration.counted.get(name)
-        if counted is None or counted.versions != versions_used(strategy, versions):
-            return True
-    return False
+    return not known.is_fresh or is_missing
 
 
 def measure(

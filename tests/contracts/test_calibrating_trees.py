@@ -1,4 +1,4 @@
-"""Tools of versions without a table of calls: their calls are counted on tiny trees."""
+"""The small trees whose deletion is timed for a calibration."""
 
 import math
 import os
@@ -7,40 +7,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.needs import needs_root
-from tests.unit.test_estimate_fitted_calls import OTHER
 from tui_fs.estimate.calibration import Shape
-from tui_fs.estimate.fitted_calls import predicted_with
-from tui_fs.job.calibration import fixtures
-from tui_fs.job.calibration.fixtures import SmallTrees
+from tui_fs.job.calibration.child import SmallTrees
 from tui_fs.model.strategy import StrategyName
-from tui_fs.strategies.prediction import Work
 from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.perf import allow_more_descriptors
-
-
-def test_what_is_counted_is_what_the_tables_say(
-    tmpfs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    needs_root("counting with the kernel's counters")
-    monkeypatch.setattr(fixtures, "is_measured", lambda one, _: one.name != "rm")
-    allow_more_descriptors(2_000)
-    scratch = tmpfs / "scratch"
-    scratch.mkdir(mode=0o700)
-    descriptor = os.open(scratch, os.O_RDONLY)
-    try:
-        counted = SmallTrees(descriptor, str(scratch), lambda: True).counted()
-    finally:
-        os.close(descriptor)
-    assert set(counted) == {"rm"}
-    rm, work = STRATEGIES[StrategyName("rm")], Work(OTHER, filesystem="tmpfs")
-    told, table = predicted_with(counted["rm"].shares, rm, work), rm.predicted_calls(work)
-    assert told.calls["unlinkat"] == table.calls["unlinkat"] == OTHER.totals.entries
-    assert sum(told.calls.values()) == pytest.approx(sum(table.calls.values()), rel=0.03)
-    assert counted["rm"].versions
-    assert [path.name for path in scratch.iterdir()] == ["empty"]
 
 
 def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
@@ -48,7 +20,7 @@ def test_what_is_timed_is_found_by_the_descriptor_alone(tmp_path: Path) -> None:
     scratch.mkdir(mode=0o700)
     descriptor = os.open(scratch, os.O_RDONLY)
     try:
-        trees = SmallTrees(descriptor, str(scratch), lambda: True)
+        trees = SmallTrees(descriptor, lambda: True)
         scratch.rename(tmp_path / "moved")
         (scratch / "tree").mkdir(parents=True)
         (scratch / "tree" / "precious").touch()
@@ -74,7 +46,7 @@ def test_what_is_timed_tells_how_often_and_how_many_processes(tmpfs: Path) -> No
             levels.append(max(len(Path(at).parts) for at, *_ in os.walk(scratch / "tree")))
             return allocated
 
-    trees = Seen(descriptor, str(scratch), lambda: True)
+    trees = Seen(descriptor, lambda: True)
     try:
         samples = list(trees.samples())
     finally:
