@@ -14,7 +14,7 @@ from tests.contracts.test_policy import plan_of
 from tests.filesystems import mount_bind, unmount_below
 from tests.needs import needs_root
 from tests.trees import flat, many_directories
-from tui_fs.job.start import GO, READY
+from tui_fs.job.process import GO, READY
 from tui_fs.job.store import JobFolder, create
 from tui_fs.model.strategy import StrategyName
 

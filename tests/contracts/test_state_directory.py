@@ -20,7 +20,7 @@ from tests.filesystems import unmount_below
 from tests.namespaces import after_shell, in_mount_namespace
 from tests.needs import needs_root
 from tests.trees import flat, manifest, many_directories
-from tui_fs.job.start import GO, READY
+from tui_fs.job.process import GO, READY
 from tui_fs.job.store import create
 from tui_fs.model.strategy import Pace
 

@@ -6,20 +6,24 @@ import errno
 import gc
 import io
 import os
+import resource
 import signal
 import sys
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
+from tui_fs import __version__
 from tui_fs.cli.exit_codes import (
     CANCELLED_BY_INT,
+    DONE,
     MISSING,
     OUTPUT_LOST,
     SOME_FAILED,
     USAGE,
     exit_code_of,
 )
-from tui_fs.cli.output import OutputLost, use_real_terminal_size
+from tui_fs.cli.output import OutputLost, print_text, use_real_terminal_size
+from tui_fs.job.process import SupervisorProcess
 from tui_fs.linux.limits import is_limit, limit_sentence
 from tui_fs.linux.mounts import MOUNTINFO
 from tui_fs.model.errors import Missing, TuiFsError
@@ -31,6 +35,10 @@ _STREAMS = ("stdin", "r"), ("stdout", "w"), ("stderr", "w")
 
 _WITHOUT_PROC = "jobs.run_list"
 """The one command that reads nothing but tui-fs's own records."""
+
+_DELETE = "delete.run"
+_FEW_DESCRIPTORS = 64
+"""With a lower limit a command keeps all descriptors for itself."""
 
 _NO_CURRENT_DIRECTORY = (
     "The current directory was deleted, so a relative path has no meaning. Use an absolute path, "
@@ -96,6 +104,9 @@ def main(arguments: list[str]) -> int:
     use_real_terminal_size()
     try:
         refuse_borrowed_privileges()
+        if arguments == ["--version"]:
+            print_text(f"tui-fs {__version__}")  # without loading the parser
+            return DONE
         from tui_fs.cli.parser import parse  # there may be no memory for it
 
         parsed = parse(arguments)
@@ -178,8 +189,26 @@ def _forget_output() -> None:
 def _run(parsed: argparse.Namespace) -> int:
     """Run a command; only its own modules are loaded, because loading all takes longer than it."""
     module, _, function = parsed.run.partition(".")
-    gc.disable()  # what is loaded stays: looking through it again and again takes a sixth longer
-    loaded = import_module(f"tui_fs.cli.{module}")
-    gc.enable()
-    code: int = getattr(loaded, function)(parsed)
+    waiting = _waiting_supervisor(parsed)
+    try:
+        gc.disable()  # what is loaded stays: looking through it again takes a sixth longer
+        loaded = import_module(f"tui_fs.cli.{module}")
+        gc.enable()
+        code: int = getattr(loaded, function)(parsed)
+    finally:
+        if waiting is not None:
+            waiting.abandon()
     return code
+
+
+def _waiting_supervisor(parsed: argparse.Namespace) -> SupervisorProcess | None:
+    """Start a supervisor that loads its modules while the command checks and counts.
+
+    Only where the command asks nothing: nobody waits long for an answer then.
+    """
+    parsed.supervisor = None
+    has_room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= _FEW_DESCRIPTORS
+    if parsed.run == _DELETE and parsed.yes and not parsed.dry_run and has_room:
+        with contextlib.suppress(OSError):  # tried again, and reported, when the job starts
+            parsed.supervisor = SupervisorProcess()
+    return cast(SupervisorProcess | None, parsed.supervisor)

@@ -57,7 +57,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     refuse_uncounted_rate(parsed.strategy, options, trace)
     open_source(trace, speaks=speaks)  # says now, not in the job, that it cannot be had
     survey = count_tree([target.path for target in targets], options.filters)
-    plan = make_plan(targets, survey, parsed.strategy, options, trace)
+    plan = make_plan(targets, survey, parsed.strategy, options, trace, compares=parsed.dry_run)
     if parsed.dry_run:
         _print_plan(plan, as_json=parsed.json)
         return None
@@ -73,7 +73,9 @@ def go_on(died: Plan, parsed: argparse.Namespace) -> int:
         asks = _asks(parsed)
         open_source(died.trace, speaks=guarantees_of(died.strategy).speaks)
         survey = count_tree([target.path for target in rest.targets], died.options.filters)
-        plan = make_plan(rest.targets, survey, died.strategy, died.options, died.trace)
+        plan = make_plan(
+            rest.targets, survey, died.strategy, died.options, died.trace, compares=False
+        )
         plan = replace(plan, continues=died.job_id)
         started = _confirm_and_start(plan, parsed, asks=asks)
     return _follow(*started, parsed)
@@ -96,7 +98,7 @@ def _confirm_and_start(plan: Plan, parsed: argparse.Namespace, *, asks: bool) ->
     check_plan(plan)  # says now what the job would say
     interrupts = Interrupts()
     set_left_running(f"Job {plan.job_id} may be running. See: tui-fs jobs")
-    folder = start(plan, lambda: interrupts.received is None, watch_session)
+    folder = start(plan, lambda: interrupts.received is None, watch_session, parsed.supervisor)
     return plan, folder, interrupts
 
 

@@ -1,8 +1,12 @@
 """Outcomes and errors to exit codes, in one place."""
 
+from typing import TYPE_CHECKING
+
 from tui_fs.model.errors import BadInput, JobFailed, Missing, Refused, TuiFsError
 from tui_fs.model.outcome import JobState
-from tui_fs.model.snapshot import Snapshot
+
+if TYPE_CHECKING:  # loading it takes longer than most commands
+    from tui_fs.model.snapshot import Snapshot
 
 DONE = 0
 SOME_FAILED = 1
@@ -40,7 +44,7 @@ def exit_code_of(error: TuiFsError) -> int:
     return SOME_FAILED
 
 
-def exit_code_of_job(state: JobState, snapshot: Snapshot) -> int:
+def exit_code_of_job(state: JobState, snapshot: "Snapshot") -> int:
     """Return the exit code of a job."""
     refused_by = snapshot.refused.rule if snapshot.refused else None
     if state is JobState.DONE and snapshot.record_problem:

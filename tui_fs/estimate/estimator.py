@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tui_fs.estimate.calibration import Calibration
@@ -167,10 +167,13 @@ def is_measured(strategy: Strategy, versions: Mapping[str, str]) -> bool:
     )
 
 
-def installed_versions() -> dict[str, str]:
-    """Return what is installed here; what is missing, or cannot be started now, has no version."""
+def installed_versions(strategies: Iterable[StrategyName] = STRATEGIES) -> dict[str, str]:
+    """Return the versions of the tools that the calls of some strategies depend on.
+
+    A tool that is missing, or cannot be started now, has no version.
+    """
     versions: dict[str, str] = {}
-    for name in {tool for strategy in STRATEGIES.values() for tool in strategy.measured_with}:
+    for name in {tool for strategy in strategies for tool in STRATEGIES[strategy].measured_with}:
         with contextlib.suppress(Missing):  # no table is used for it, and the strategy says why
             if (tool := find_tool(name)) is not None:
                 versions[name] = tool.version

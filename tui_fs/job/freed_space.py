@@ -72,7 +72,7 @@ def explain_freed_space(
         deleted_entries: counted ones, None where nothing counted.
         file_system: of the targets, asked after the end.
         targets: absolute paths.
-        held_before, held_after: looks at this file system, before the start and after the end.
+        held_before, held_after: scans of this file system, before the start and after the end.
     """
     known = {(file.device, file.inode) for file in held_before.deleted}
     new = [file for file in held_after.deleted if (file.device, file.inode) not in known]
@@ -366,7 +366,9 @@ def _inodes(
 
 
 class SpaceWatch:
-    """One look at the targets' file systems before the start, another one after the end.
+    """Scans for open files on the targets' file systems before the start and after the end.
+
+    Nothing is scanned for a deletion so small that no difference could be reported.
 
     Args:
         places: for each device a directory on it that stays.
@@ -377,7 +379,13 @@ class SpaceWatch:
         self._plan = plan
         self._devices = tuple(places)
         self._watched = tuple(watched)
-        self._before = self._look()
+        expected = plan.expected
+        self._is_small = (
+            expected.complete
+            and expected.freed_bytes_max < TOLERANCE_BYTES
+            and expected.totals.entries <= TOLERANCE_INODES
+        )
+        self._before = self._scan()
 
     def causes(
         self,
@@ -393,7 +401,7 @@ class SpaceWatch:
         told of each.
         """
         is_one = len(self._watched) == 1
-        held_after = self._look()
+        held_after = self._scan()
         found: dict[Discrepancy, None] = {}  # of several file systems each tells the same holders
         for place in self._watched:
             try:
@@ -416,20 +424,22 @@ class SpaceWatch:
             found |= dict.fromkeys(causes)
         return tuple(found)
 
-    def _look(self) -> OpenFileScan:
-        """Return who holds files on any of the devices; the looks share one limit of time."""
-        looks: list[OpenFileScan] = []
+    def _scan(self) -> OpenFileScan:
+        """Return who holds files on any of the devices; the scans share one limit of time."""
+        if self._is_small:
+            return OpenFileScan()
+        scans: list[OpenFileScan] = []
         for device in self._devices:
             try:
                 limit_s = LIMIT_S / len(self._devices)
-                looks.append(scan_open_files(self._plan.paths, device, limit_s=limit_s))
+                scans.append(scan_open_files(self._plan.paths, device, limit_s=limit_s))
             except (OSError, MemoryError, BadInput):
-                looks.append(OpenFileScan(complete=False))  # no deletion is held up by that
+                scans.append(OpenFileScan(complete=False))  # no deletion is held up by that
         return OpenFileScan(
-            living=looks[0].living,
-            held=looks[0].held,
-            deleted=tuple(file for one in looks for file in one.deleted),
-            unseen_processes=max(one.unseen_processes for one in looks),
-            unnamed=max(one.unnamed for one in looks),
-            complete=all(one.complete for one in looks),
+            living=scans[0].living,
+            held=scans[0].held,
+            deleted=tuple(file for one in scans for file in one.deleted),
+            unseen_processes=max(one.unseen_processes for one in scans),
+            unnamed=max(one.unnamed for one in scans),
+            complete=all(one.complete for one in scans),
         )

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tui_fs.estimate.estimator import (
@@ -87,8 +87,9 @@ def forecast(
     job_id: str | None = None,
     note: str = "",
     is_cold: bool = False,
+    strategies: Iterable[StrategyName] = STRATEGIES,
 ) -> Forecast:
-    """Return what each strategy would cost.
+    """Return what each of the strategies would cost.
 
     Args:
         paths: the targets, which the survey has counted together.
@@ -103,7 +104,8 @@ def forecast(
     empty = _empty_directory(job_id)
     inside = directories_named_from(paths)
     keeps = options.keep_root or options.filters.active
-    for name, strategy in STRATEGIES.items():
+    for name in strategies:
+        strategy = STRATEGIES[name]
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
         staged = stage(strategy, paths, options, shown, empty, pins=pins)
@@ -132,7 +134,7 @@ def forecast(
     words = known.rests_on(note) + (", with cold caches" if is_cold else "")
     is_inside = len(inside) == len(paths)
     place = RunConditions(
-        memory_room(), installed_versions(), filesystem.is_read_only, is_inside=is_inside
+        memory_room(), installed_versions(candidates), filesystem.is_read_only, is_inside=is_inside
     )
     source = likely_source(trace)
     basis = EstimateInputs(known.calibration, known.is_of_this, words, source, place, is_cold)
@@ -201,8 +203,14 @@ def make_plan(
     strategy: StrategyName,
     options: Options,
     trace: TraceSource | None = None,
+    *,
+    compares: bool = True,
 ) -> Plan:
     """Return the plan to run.
+
+    Args:
+        compares: the advice of the prediction compares the strategy with all others, whose tools
+            are started for that.
 
     Raises:
         Missing, BadInput: the strategy cannot run here.
@@ -224,7 +232,15 @@ def make_plan(
         )
     job_id = new_job_id()
     pins = [target.pin for target in targets]
-    found = forecast(paths, survey, options, trace, pins=pins, job_id=job_id)
+    found = forecast(
+        paths,
+        survey,
+        options,
+        trace,
+        pins=pins,
+        job_id=job_id,
+        strategies=STRATEGIES if compares else (strategy,),
+    )
     estimate = found.of(strategy)
     if not estimate.feasible:
         raise BadInput(f"{strategy} cannot do this: {'; '.join(estimate.reasons)}.")

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import IO
 
 from tui_fs.job.journal import read_crash
 from tui_fs.job.lock import StarterLock
+from tui_fs.job.process import GO, READY, SupervisorProcess
 from tui_fs.job.store import JobFolder, create
 from tui_fs.linux.limits import cause_of
 from tui_fs.linux.timeouts import is_readable
@@ -22,14 +22,13 @@ _LOOK_EVERY_S = 0.05
 _SILENT = f"it was not ready within {START_TIMEOUT_S:.0f} s"
 _FAILED = "it ended with an error while it was loaded"
 _KILLED = "it was killed, perhaps because memory ran out (check with dmesg)"
-READY = b"r"
-GO = b"g"
 
 
 def start(
     plan: Plan,
     is_wanted: Callable[[], bool],
     on_session: Callable[[int], None] = lambda _: None,
+    waiting: SupervisorProcess | None = None,
 ) -> JobFolder | None:
     """Start a detached supervisor for the plan; return once it has begun or refused.
 
@@ -39,6 +38,7 @@ def start(
     Args:
         is_wanted: asked until the word is given, and once more just before that.
         on_session: called with the session (setsid(2)) in which the supervisor runs.
+        waiting: a supervisor that waits for a job; else one is started.
 
     Returns:
         None where it was not wanted any more: nothing will be deleted.
@@ -48,34 +48,20 @@ def start(
     """
     with StarterLock() as lock:
         folder = create(plan, lock.take)
-        return folder if _start_in(folder, is_wanted, on_session) else None
+        return folder if _start_in(folder, is_wanted, on_session, waiting) else None
 
 
 def _start_in(
-    folder: JobFolder, is_wanted: Callable[[], bool], on_session: Callable[[int], None]
+    folder: JobFolder,
+    is_wanted: Callable[[], bool],
+    on_session: Callable[[int], None],
+    waiting: SupervisorProcess | None,
 ) -> bool:
     """Start the supervisor of a job; return whether it was wanted until the end."""
-    try:
-        log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise JobFailed(f"{folder.log} cannot be written: {error.strerror}.") from error
-    try:
-        starter = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tui_fs.job.supervisor", folder.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            cwd="/",
-            bufsize=0,
-            start_new_session=True,
-        )
-    except OSError as error:
-        cause, advice = cause_of(error)
-        raise JobFailed(
-            f"The supervisor could not be started, and nothing was deleted: {cause}.", advice
-        ) from error
-    finally:
-        os.close(log)
+    if waiting is not None and waiting.send_folder(folder.path):
+        starter = waiting.process
+    else:
+        starter = _started(folder)
     on_session(starter.pid)
     assert starter.stdin is not None and starter.stdout is not None
     with starter.stdin as go, starter.stdout as ready:
@@ -97,6 +83,22 @@ def _start_in(
     return is_to_begin
 
 
+def _started(folder: JobFolder) -> subprocess.Popen[bytes]:
+    try:
+        log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise JobFailed(f"{folder.log} cannot be written: {error.strerror}.") from error
+    try:
+        return SupervisorProcess(folder.path, log).process
+    except OSError as error:
+        cause, advice = cause_of(error)
+        raise JobFailed(
+            f"The supervisor could not be started, and nothing was deleted: {cause}.", advice
+        ) from error
+    finally:
+        os.close(log)
+
+
 def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
     """Wait until the supervisor is ready, or has ended; tell whether it is ready."""
     deadline_s = time.monotonic() + START_TIMEOUT_S
@@ -104,15 +106,3 @@ def _wait_for(ready: IO[bytes], is_wanted: Callable[[], bool]) -> bool:
         if is_readable(ready, _LOOK_EVERY_S):
             return ready.read(1) == READY
     return False
-
-
-def notify_ready() -> None:
-    """In the supervisor: tell that the journal has its first line; nobody may be listening."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, READY)
-    os.dup2(2, 1)
-
-
-def wait_for_go() -> bool:
-    """In the supervisor: wait for the starter's word; False if it has gone without giving it."""
-    return os.read(0, 1) == GO

@@ -1,6 +1,6 @@
 """The detached process of one job: checks, starts, watches, obeys, and writes it all down.
 
-Run as ``python -m tui_fs.job.supervisor FOLDER``.
+Run as ``python -m tui_fs.job.supervisor [FOLDER]``; see `tui_fs.job.process`.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ from tui_fs.job.launcher import StepEnd
 from tui_fs.job.lock import SupervisorLock
 from tui_fs.job.outcome import outcome_of_job, verify
 from tui_fs.job.preparation import PreparedJob, job_started, preparation_error, prepare
+from tui_fs.job.process import notify_ready, receive_folder, wait_for_go
 from tui_fs.job.record import JobRecord
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
-from tui_fs.job.start import notify_ready, wait_for_go
 from tui_fs.job.store import JobFolder, load_plan
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.job.throttle import Throttle
@@ -509,12 +509,23 @@ def _register(folder: JobFolder, plan: Plan) -> tuple[SupervisorLock | None, Tui
         return None, Missing(sentence, advice) if is_limit(error) else TuiFsError(sentence, advice)
 
 
+def _open_log(path: str) -> None:
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
+
+
 def main() -> None:
-    """Detach and run the job of the folder given as first argument."""
-    folder = JobFolder(sys.argv[1])
+    """Detach and run the job of the folder that is given as an argument or sent by the starter."""
+    path = sys.argv[1] if len(sys.argv) > 1 else receive_folder()
+    if path is None:
+        return
+    folder = JobFolder(path)
     status = 1
     mark = CrashMark(folder.crash)
     try:
+        if len(sys.argv) == 1:
+            _open_log(folder.log)
         if os.fork():
             os._exit(0)  # the starter waits for this one only; the job belongs to nobody
         for number in (signal.SIGHUP, signal.SIGINT):

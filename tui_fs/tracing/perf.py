@@ -14,6 +14,7 @@ import resource
 import socket
 import struct
 
+from tui_fs.linux.background_call import BackgroundCall
 from tui_fs.linux.limits import cause_of, descriptor_limits
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
@@ -37,7 +38,7 @@ _FEWEST_PROCESSES = 5
 COUNTERS_PER_PROCESS = 2 * len(SYSCALLS) + 1
 
 _PERMITTED: set[str] = set()
-"""Where one was opened before; closing it takes the kernel 40 ms, and a job asks twice."""
+"""Where one was opened before: a job asks twice."""
 
 
 class PerfCounters:
@@ -83,10 +84,14 @@ class PerfCounters:
         if self._events in _PERMITTED:
             return
         try:
-            os.close(self._open("raw_syscalls/sys_exit", os.getpid(), None))
+            descriptor = self._open("raw_syscalls/sys_exit", os.getpid(), None)
         except OSError as error:
             raise Missing(*why_not(error)) from error
         _PERMITTED.add(self._events)
+        try:
+            BackgroundCall(lambda: os.close(descriptor))  # the kernel takes 40 ms
+        except OSError:  # no thread can be started
+            os.close(descriptor)
 
     def prepare(self, launcher_pid: int) -> None:
         """See `CallSource.prepare`."""
