@@ -37,12 +37,7 @@ def seconds_of(sample: Sample, truth: Calibration) -> float:
     seconds += sample.directories * price.directory_s
     seconds -= (sample.names - sample.inodes) * truth.link_s
     if sample.strategy == XARGS:
-        each_s = truth.batch_s
-        if sample.shape is Shape.COUNTED:
-            each_s += truth.counted_process_s
-        seconds += sample.batches * each_s
-        # of 250 levels each costs a tenth more than of a few
-        seconds += sample.names * sample.levels * 1.09765625 * truth.level_s
+        seconds += sample.batches * truth.batch_s
     if sample.allocated_bytes:
         seconds += sample.inodes * truth.block_s
         seconds += (sample.allocated_bytes - sample.inodes * BLOCK_BYTES) * truth.byte_s
@@ -61,8 +56,6 @@ def samples_of(truth: Calibration, strategies: Sequence[StrategyName] = ALL) -> 
         made.append(Sample(PARALLEL, Shape.BESIDE, 0.0, 8000, 16, 8000))
     if XARGS in strategies:
         made.append(Sample(XARGS, Shape.BATCHES, 0.0, 100, 0, 100, 0, 100))
-        made.append(Sample(XARGS, Shape.COUNTED, 0.0, 200, 0, 200, 0, 200))
-        made.append(Sample(XARGS, Shape.DEEP, 0.0, 2500, 250, 2500, 0, 13, 250))
     if RM in strategies:
         made.append(Sample(RM, Shape.BLOCKS, 0.0, 1000, 0, 1000, 1000 * BLOCK_BYTES))
         made.append(Sample(RM, Shape.LINKS, 0.0, 2000, 0, 500))
@@ -89,8 +82,6 @@ def truths(draw: st.DrawFn) -> Calibration:
         "6.1",
         prices,
         batch_s=draw(SECONDS),
-        level_s=draw(st.floats(2e-8, 2e-7)),
-        counted_process_s=draw(SECONDS),
         block_s=rm.name_s * draw(st.floats(0.1, 1.9)),
         byte_s=draw(st.floats(1e-12, 1e-9)),
         link_s=rm.name_s * draw(st.floats(0.0, 1.0)),
@@ -99,8 +90,7 @@ def truths(draw: st.DrawFn) -> Calibration:
 
 def flattened(found: Calibration) -> list[float]:
     """Return all figures in a row."""
-    row = [found.batch_s, found.counted_process_s, found.block_s, found.byte_s, found.link_s]
-    row.append(found.level_s * 1e3)
+    row = [found.batch_s, found.block_s, found.byte_s, found.link_s]
     for name in STRATEGIES:
         price = found.prices[name]
         beside_s = price.name_s if price.beside_s is None else price.beside_s
@@ -128,7 +118,6 @@ def test_the_prices_that_made_the_times_are_found(truth: Calibration) -> None:
             inodes=st.integers(0, 4000),
             allocated_bytes=st.integers(0, 1 << 26),
             batches=st.integers(0, 200),
-            levels=st.integers(0, 300),
         ),
         max_size=40,
     )
@@ -140,16 +129,6 @@ def test_no_price_is_negative_or_infinite_whatever_was_measured(samples: list[Sa
         return
     assert all(0.0 <= figure < 1e6 for figure in flattened(found))
     assert found.link_s <= max(found.prices["rm"].name_s, typical("ext4").link_s)
-
-
-@pytest.mark.parametrize(("seconds", "times"), [(0.0, 0.2), (1e3, 4.0)])
-def test_a_level_costs_what_memory_may_cost(seconds: float, times: float) -> None:
-    usual = typical("ext4")
-    samples = [
-        replace(one, seconds=seconds) if one.shape is Shape.DEEP else one
-        for one in samples_of(usual)
-    ]
-    assert fit(samples, usual, 1.0, "").level_s == pytest.approx(times * usual.level_s)
 
 
 @pytest.mark.parametrize("lacking", (Shape.EMPTY, Shape.FLAT, Shape.FOREST))
@@ -175,8 +154,7 @@ def test_what_was_not_measured_costs_what_is_typical_beside_rm() -> None:
         # (a directory's time three times, of rm twice: beyond that threads are not believed)
         times = 2 if name == PARALLEL else 3
         assert now.directory_s == pytest.approx(times * was.directory_s)
-    assert (found.batch_s, found.counted_process_s) == (usual.batch_s, usual.counted_process_s)
-    assert found.level_s == usual.level_s
+    assert found.batch_s == usual.batch_s
 
 
 ONE_AFTER_THE_OTHER = set(STRATEGIES) - {RM, PARALLEL}

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, LearnedFactor
 from tui_fs.estimate.time import (
+    COUNTED_PROCESS_S,
     GROWTH_FROM_ENTRIES,
     GROWTH_PER_DOUBLING,
+    LEVEL_S,
     NAME_BYTE_S,
     NOISE_BORNE,
     SECONDS_A_COUNTED_CALL,
@@ -35,8 +37,6 @@ ROUND = Calibration(
     kernel="6.1",
     prices={name: UnitCosts(1.0, 0.01, 0.1) for name in STRATEGIES},
     batch_s=5.0,
-    level_s=2e-6,
-    counted_process_s=50.0,
     block_s=0.001,
     byte_s=1e-9,
     link_s=0.004,
@@ -124,7 +124,7 @@ def test_each_rm_that_xargs_starts_costs() -> None:
     assert halved == pytest.approx(1.0 + 10.0 + 500 * 5.0, rel=1e-3)
     # And the kernel's counters are inherited by each
     counted = expected(tree, XARGS, Options(batch_size=1), trace=TraceSource.PERF)
-    assert counted - one_by_one == pytest.approx(1000 * 50.0)
+    assert counted - one_by_one == pytest.approx(1000 * COUNTED_PROCESS_S, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_longer_names_cost_more() -> None:
 def test_only_xargs_pays_for_the_levels_of_its_paths(levels: int, times: float) -> None:
     tree = replace(survey(1000, 0), non_directory_levels=1000)
     deep = replace(tree, non_directory_levels=1000 + 1000 * levels)
-    more_s = 1000 * levels * ROUND.level_s * times
+    more_s = 1000 * levels * LEVEL_S * times
     assert expected(deep, XARGS) - expected(tree, XARGS) == pytest.approx(more_s, rel=1e-3)
     # And those that go by descriptors do not
     for strategy in set(STRATEGIES) - {XARGS}:

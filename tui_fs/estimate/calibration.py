@@ -20,8 +20,6 @@ class Shape(enum.StrEnum):
     FOREST = "forest"
     BESIDE = "beside"
     BATCHES = "batches"
-    DEEP = "deep"
-    COUNTED = "counted"
     BLOCKS = "blocks"
     LINKS = "links"
     LARGE = "large"
@@ -39,7 +37,6 @@ class Sample:
         inodes: of the files.
         allocated_bytes: of the files.
         batches: rm processes that xargs started.
-        levels: below that of the tree itself, on which all names lie.
     """
 
     strategy: StrategyName
@@ -50,7 +47,6 @@ class Sample:
     inodes: int = 0
     allocated_bytes: int = 0
     batches: int = 0
-    levels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +77,6 @@ class Calibration:
         kernel: release of the kernel it was measured with.
         prices: by strategy.
         batch_s: one more rm process that xargs starts.
-        level_s: one more level of a path that rm under xargs walks, for its status and for its
-            removal; of many levels, see `walked_levels`.
-        counted_process_s: what a process costs more under the kernel's counters, which it inherits.
         block_s: what a file with blocks costs beside an empty one.
         byte_s: what each byte beyond the first block of a file costs.
         link_s: what a name costs less if its inode stays, or has other names.
@@ -99,8 +92,6 @@ class Calibration:
     kernel: str
     prices: dict[str, UnitCosts]
     batch_s: float
-    level_s: float
-    counted_process_s: float
     block_s: float
     byte_s: float
     link_s: float
@@ -112,27 +103,12 @@ class Calibration:
 
 
 BLOCK_BYTES = 4_096
-_LEVEL_OF_TYPICAL = (0.2, 4.0)
-"""Only processors and memory decide what a level costs; beyond, something else has held it up."""
-_CROWDED_LEVELS = 800
-"""On so many levels each costs twice what it does in short paths: such a way is not in the nearest
-memory (68 ns a level in chains of 300, 74 of 500, 108 of 1,000, 132 of 1,900; names lie half as
-deep on the average: tests/bench/path_levels.py)."""
 _MOST_OF_A_BLOCK = 2.0
 """A file's one block costs no more than twice its name: beyond, the machine was held up (5
 microseconds on a quiet ext4, 33 and 69 on a busy one, beside 12 for a name)."""
 _LEAST_LARGE_BYTES = 16 << 20
 _NOISE_OF_ONE_ROUND = 1.5
 """The machine was so slow or busy that nothing could be measured twice."""
-
-
-def walked_levels(names: int, levels: int) -> float:
-    """Return how many levels of short paths cost as much as those of some names.
-
-    Args:
-        levels: of all names, added up.
-    """
-    return levels * (1 + (levels / max(1, names) / _CROWDED_LEVELS) ** 2)
 
 
 def fit(
@@ -182,27 +158,12 @@ def fit(
     if (links := every.of(REFERENCE, Shape.LINKS)) is not None:
         without = rm.start_s + links.names * rm.name_s
         link_s = min(rm.name_s, _rest(without, links.seconds, links.names - links.inodes))
-    level_s = typical.level_s
-    if (deep := every.of(BATCHED, Shape.DEEP)) is not None:
-        price = prices[BATCHED]
-        known = price.start_s + deep.batches * batch_s + deep.names * price.name_s
-        known += deep.directories * price.directory_s
-        found_s = _rest(deep.seconds, known, walked_levels(deep.names, deep.names * deep.levels))
-        level_s = _between(found_s, typical.level_s, _LEVEL_OF_TYPICAL)
-    counted_s = typical.counted_process_s
-    plain, counted = (every.of(BATCHED, one) for one in (Shape.BATCHES, Shape.COUNTED))
-    if plain is not None and counted is not None:
-        start_s = prices[BATCHED].start_s
-        uncounted_s = (plain.seconds - start_s) * counted.batches / max(1, plain.batches)
-        counted_s = _rest(counted.seconds, start_s + uncounted_s, counted.batches)
     return Calibration(
         typical.kind,
         measured_at,
         kernel,
         prices,
         batch_s,
-        level_s,
-        counted_s,
         block_s or typical.block_s,  # nothing is free: then the noise was larger
         byte_s or typical.byte_s,
         link_s,

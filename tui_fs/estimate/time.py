@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, walked_levels
+from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.strategy import StrategyName
 from tui_fs.model.survey import Survey
@@ -31,6 +31,14 @@ SECONDS_A_COUNTED_CALL = {TraceSource.PERF: 0.2e-6, TraceSource.STRACE: 40e-6}
 where each call stops twice, 9.2 s instead of 1.2 (200,000 calls)."""
 NAME_BYTE_S = 2.5e-9
 """Longer names cost more: 200 bytes 0.4 microseconds on ext4, 0.7 on tmpfs (measured)."""
+LEVEL_S = 0.07e-6
+"""One more level of a path that rm under xargs walks, for its status and for its removal."""
+_CROWDED_LEVELS = 800
+"""On so many levels each costs twice what it does in short paths: such a way is not in the nearest
+memory (68 ns a level in chains of 300, 74 of 500, 108 of 1,000, 132 of 1,900; names lie half as
+deep on the average: tests/bench/path_levels.py)."""
+COUNTED_PROCESS_S = 0.0009
+"""What a process costs more under the kernel's counters, which it inherits."""
 
 _NAME_S = {
     "ext4": 12e-6,
@@ -72,8 +80,6 @@ def typical(kind: str) -> Calibration:
         kernel="",
         prices=prices,
         batch_s=0.0008,  # fork, execve, its libraries (200,000 files, batches of 1)
-        level_s=0.07e-6,
-        counted_process_s=0.0009,
         block_s=name_s * 0.2,
         byte_s=1.0 / (40 << 30),  # extents of large files on ext4
         link_s=name_s * 0.4,
@@ -105,11 +111,11 @@ def predicted_seconds(
     if is_cold:
         seconds += totals.non_directories * (calibration.cold_name_s or 0.0)
         seconds += totals.directories * (calibration.cold_directory_s or 0.0)
-    levels = walked_levels(totals.non_directories, strategy.path_levels(work))
-    seconds += levels * calibration.level_s
+    levels = _walked_levels(totals.non_directories, strategy.path_levels(work))
+    seconds += levels * LEVEL_S
     start_s = calibration.batch_s
     if trace is TraceSource.PERF:
-        start_s += calibration.counted_process_s
+        start_s += COUNTED_PROCESS_S
     seconds += strategy.repeated_starts(work) * start_s
     seconds += calls * SECONDS_A_COUNTED_CALL.get(trace, 0.0)
     seconds *= learned_factor(calibration, strategy.name, is_of_this=is_of_this)
@@ -145,6 +151,15 @@ def _entries_s(
     more_s += (of_files - with_blocks * BLOCK_BYTES) * calibration.byte_s
     seconds = names * price.name_s + directories * price.directory_s + gain * more_s
     return seconds * _growth(totals.entries)
+
+
+def _walked_levels(names: int, levels: int) -> float:
+    """Return how many levels of short paths cost as much as those of some names.
+
+    Args:
+        levels: of all names, added up.
+    """
+    return levels * (1 + (levels / max(1, names) / _CROWDED_LEVELS) ** 2)
 
 
 def _growth(entries: int) -> float:

@@ -101,10 +101,6 @@ def explain_freed_space(
     if account.was_missing:
         large = [file for file in others if (file.allocated_bytes or 0) >= TOLERANCE_BYTES]
         causes += _held(large, "of this file system", DiscrepancyKind.HELD_OPEN_ELSEWHERE)
-    if account.surplus:
-        still = {(file.device, file.inode) for file in held_after.deleted}
-        closed = [one for one in held_before.deleted if (one.device, one.inode) not in still]
-        causes.append(_others_freed(account.surplus, _sum(closed)))
     entries = deleted_entries
     if entries is None and finished and expected.complete:
         entries = expected.totals.entries
@@ -115,15 +111,10 @@ def explain_freed_space(
 
 @dataclass(slots=True)
 class _Account:
-    """The bytes that are missing and not yet explained.
-
-    Attributes:
-        surplus: what came back beyond what was expected, beyond the tolerance.
-    """
+    """The bytes that are missing and not yet explained."""
 
     tolerance: int = 0
     missing: int = 0
-    surplus: int = 0
     was_missing: bool = False
 
     @classmethod
@@ -138,12 +129,9 @@ class _Account:
             return cls()
         got, most = after.unused_bytes - before.unused_bytes, expected.freed_bytes_max
         tolerance = max(TOLERANCE_BYTES, int(most * TOLERANCE_SHARE))
-        metadata = expected.metadata_bytes_max
         # Where little was to come back, a difference says only that others use the file system.
         missing = most - got if min(most, most - got) > tolerance else 0
-        # What an incomplete survey has not counted comes back too: that is no surplus.
-        surplus = got - most if expected.complete and got - most > tolerance + metadata else 0
-        return cls(tolerance, missing, surplus, missing > 0)
+        return cls(tolerance, missing, missing > 0)
 
     def explain(self, most: int) -> int:
         """Take up to `most` bytes off what is missing, and return how many."""
@@ -327,23 +315,6 @@ def _unexplained(account: _Account, kind: str, look: OpenFileScan) -> list[Discr
         )
         causes.append(Discrepancy(DiscrepancyKind.SNAPSHOTS, copied, _COPIES))
     return causes
-
-
-def _others_freed(surplus: int, released: int) -> Discrepancy:
-    told = min(surplus, released)
-    closed = (
-        f" Up to {bytes_iec(told)} of it are files that had been deleted before and were closed "
-        "meanwhile."
-        if told >= TOLERANCE_BYTES
-        else ""
-    )
-    return Discrepancy(
-        DiscrepancyKind.OTHERS_FREED,
-        f"{bytes_iec(surplus)} more came back than was deleted here: most likely others deleted "
-        f"about as much on this file system while the job ran.{closed}",
-        "Nothing needs to be done.",
-        surplus,
-    )
 
 
 def _inodes(

@@ -40,6 +40,7 @@ class DiscrepancyKind(enum.StrEnum):
     RESERVED = "reserved"
     OTHERS_WROTE = "others-wrote"
     OTHERS_FREED = "others-freed"
+    """Only in journals of earlier versions."""
     INODES = "inodes"
     NOT_LOOKED_AT = "not-looked-at"
 

@@ -42,7 +42,7 @@ from tui_fs.safety.policy import read_policy
 from tui_fs.strategies.base import ComparesPins
 from tui_fs.strategies.registry import BATCHED, REFERENCE, STRATEGIES, tools_of
 from tui_fs.tracing.perf import allow_more_descriptors
-from tui_fs.tracing.select_source import likely_source, open_source
+from tui_fs.tracing.select_source import open_source
 
 LIMIT_S = 8.0
 """After so long no further tree is timed."""
@@ -236,9 +236,6 @@ _LARGE_BYTES = 32 << 20
 _ORDINARY = Options(batch_size=_MOST_FILES)
 """One process of xargs: the price of several, which is noisy, is no part of that of a name."""
 _ONE_BY_ONE = Options(batch_size=1)
-_LEVELS = 250
-_SHORTER = Options(batch_size=200)
-"""Paths of 250 levels are too long for more at once."""
 _TREE = "tree"
 _OTHER = "other"
 _EMPTY = "empty"
@@ -248,21 +245,16 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """A tree to measure: directories below it, files in each (or in it), names of each inode.
-
-    Attributes:
-        is_chain: each of the directories is in the one before, and the files are in the last.
-    """
+    """A tree to measure: directories below it, files in each (or in it), names of each inode."""
 
     directories: int = 0
     files: int = 0
     names: int = 1
     file_bytes: int = 0
-    is_chain: bool = False
 
     @property
     def all_files(self) -> int:
-        return self.files * (1 if self.is_chain else max(1, self.directories))
+        return self.files * max(1, self.directories)
 
 
 class SmallTrees:
@@ -289,14 +281,10 @@ class SmallTrees:
         self._directory = directory
         self._goes_on = goes_on
         self._is_exchangeable = is_exchangeable
-        self._counts = likely_source(None) is TraceSource.PERF and not is_exchangeable
         os.mkdir(_EMPTY, 0o700, dir_fd=directory)
 
     def samples(self) -> Iterator[Sample]:
-        """Yield what was measured, the most telling first, three times where the time permits.
-
-        Processes under counters once, and last: the kernel takes two seconds to give them up.
-        """
+        """Yield what was measured, the most telling first, three times where the time permits."""
         size, rm, xargs = self._size(), REFERENCE, BATCHED
         few = _Contents(0, max(_FEWEST_FILES, size // 100))
         for strategy in STRATEGIES:
@@ -311,15 +299,10 @@ class SmallTrees:
                     beside = _Contents(_BESIDE, size // _BESIDE)
                     yield from self._run(strategy, Shape.BESIDE, beside)
             yield from self._run(xargs, Shape.BATCHES, few, _ONE_BY_ONE)
-            deep = _Contents(_LEVELS, size // 2, is_chain=True)
-            yield from self._run(xargs, Shape.DEEP, deep, _SHORTER)
             yield from self._run(rm, Shape.BLOCKS, _Contents(0, size // 2, 1, BLOCK_BYTES))
             links = _Contents(0, size // _NAMES_OF_AN_INODE, _NAMES_OF_AN_INODE)
             yield from self._run(rm, Shape.LINKS, links)
             yield from self._run(rm, Shape.LARGE, _Contents(0, 1, 1, _LARGE_BYTES))
-        if self._counts:
-            counted = _Contents(0, 2 * few.files)
-            yield from self._run(xargs, Shape.COUNTED, counted, _ONE_BY_ONE)
 
     def cold_samples(self) -> Iterator[Sample]:
         """Yield trees that had to be read from the disk; the whole machine's caches are dropped."""
@@ -360,7 +343,7 @@ class SmallTrees:
             drop_caches(self._directory)
             os.mkdir(_OTHER, 0o700, dir_fd=self._directory)
             self._delete(strategy, _OTHER)  # its programs are in memory again
-        seconds = self._delete(strategy, _TREE, options, is_counted=shape is Shape.COUNTED)
+        seconds = self._delete(strategy, _TREE, options)
         files = contents.all_files
         names = files * contents.names
         yield Sample(
@@ -372,7 +355,6 @@ class SmallTrees:
             inodes=files,
             allocated_bytes=allocated,
             batches=math.ceil(names / options.batch_size) if strategy == BATCHED else 0,
-            levels=contents.directories if contents.is_chain else 0,
         )
 
     def _build(self, contents: _Contents) -> int:
@@ -382,8 +364,6 @@ class SmallTrees:
         try:
             if not contents.directories:
                 return _fill(top, contents)
-            if contents.is_chain:
-                return _fill_chain(top, contents)
             allocated = 0
             for number in range(contents.directories):
                 os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
@@ -401,8 +381,6 @@ class SmallTrees:
         strategy: StrategyName,
         tree: str,
         options: Options = _ORDINARY,
-        *,
-        is_counted: bool = False,
     ) -> float:
         """Return the seconds from the release of the tools to their end.
 
@@ -413,9 +391,7 @@ class SmallTrees:
         steps = chosen.steps((tree,), options, tools, _EMPTY)
         if isinstance(chosen, ComparesPins):
             steps = chosen.pinned(steps, [_pin_of(tree, self._directory)])
-        processes = sum(len(step) for step in steps)
-        source = open_source(TraceSource.PERF if is_counted else TraceSource.OFF, processes)
-        ended = run_steps(steps, self._directory, source)
+        ended = run_steps(steps, self._directory, open_source(TraceSource.OFF))
         if _exists(tree, self._directory):
             raise TuiFsError(f"{strategy} could not delete a scratch tree.")
         return sum(step.wall_s for step in ended.steps)
@@ -427,19 +403,6 @@ def _pin_of(name: str, directory: int) -> Pin:
         return pin_of(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _fill_chain(top: int, contents: _Contents) -> int:
-    directory = os.dup(top)
-    try:
-        for _ in range(contents.directories):
-            os.mkdir("d", 0o700, dir_fd=directory)
-            below = os.open("d", _READ, dir_fd=directory)
-            os.close(directory)
-            directory = below
-        return _fill(directory, contents)
-    finally:
-        os.close(directory)
 
 
 def _fill(directory: int, contents: _Contents) -> int:
