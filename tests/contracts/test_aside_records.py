@@ -128,7 +128,7 @@ def test_the_line_for_the_systems_log(full: Path, monkeypatch: pytest.MonkeyPatc
     assert maintenance.tell_system_log("aside", path, record.aside, "refused")
 
     (line,) = lines
-    found = dict(re.findall(r'(\w+)="([^"]*)"', line))
+    found = {key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|[^ "]*)', line)}
     assert (found["action"], found["result"], found["uid"]) == ("aside", "refused", "0")
     assert found["path"].startswith("/srv/a\\x22 result\\x3d")
     assert "\n" not in line

@@ -61,35 +61,30 @@ def audit_line(plan: Plan, requester: CallerIdentity, end: AuditedEnd | None = N
     """
     options, filters = plan.options, plan.options.filters
     pairs = [
-        _pair("event", "start" if end is None else "end"),
-        _pair("job", plan.job_id),
-        _number("uid", requester.uid),
-        _pair("user", requester.user),
-        _pair("login", requester.login_user),
-        _pair("sudo", requester.sudo_user),
-        _pair("ssh", requester.ssh_connection, _MAX_SSH_BYTES),
-        _pair("tty", requester.terminal),
-        _pair("strategy", plan.strategy),
-        _pair("keep_root", _yes_or_no(options.keep_root)),
+        log_pair("event", "start" if end is None else "end"),
+        log_pair("job", plan.job_id),
+        *caller_pairs(requester),
+        log_pair("strategy", plan.strategy),
+        log_pair("keep_root", _yes_or_no(options.keep_root)),
     ]
     if filters.name_glob is not None:
-        pairs.append(_pair("name_glob", filters.name_glob, _MAX_GLOB_BYTES))
+        pairs.append(log_pair("name_glob", filters.name_glob, _MAX_GLOB_BYTES))
     if filters.min_size_bytes is not None:
         pairs.append(_number("min_size_bytes", filters.min_size_bytes))
     if filters.modified_before_s is not None:
         pairs.append(_number("modified_before_s", filters.modified_before_s))
     if options.accept_races:
-        pairs.append(_pair("accept_races", "yes"))
+        pairs.append(log_pair("accept_races", "yes"))
     pairs.append(_number("expected_entries", plan.expected.totals.entries))
     if not plan.expected.complete:
-        pairs.append(_pair("expected_complete", "no"))
+        pairs.append(log_pair("expected_complete", "no"))
     if end is not None:
         pairs += [
-            _pair("outcome", end.outcome.value),
+            log_pair("outcome", end.outcome.value),
             _number("deleted_entries", end.deleted_entries),
             _number("failed_entries", end.failed_entries),
             _number("left_entries", end.left_entries),
-            _pair("elapsed_s", f"{end.elapsed_s:.1f}", _MAX_NUMBER_BYTES),
+            log_pair("elapsed_s", f"{end.elapsed_s:.1f}", _MAX_NUMBER_BYTES),
         ]
     if len(plan.targets) > 1:
         pairs.append(_number("targets", len(plan.targets)))
@@ -98,14 +93,40 @@ def audit_line(plan: Plan, requester: CallerIdentity, end: AuditedEnd | None = N
             return whole
     line = " ".join(pairs)
     room = MAX_LINE_BYTES - len(line.encode()) - len(' path="" path_cut=yes')
-    return f"{line} {_pair('path', plan.paths[0], room)}"
+    return f"{line} {log_pair('path', plan.paths[0], room)}"
 
 
 def _all_paths(paths: Sequence[str]) -> list[str]:
     return [
-        _pair("path" if number == 1 else f"path_{number}", path, MAX_LINE_BYTES)
+        log_pair("path" if number == 1 else f"path_{number}", path, MAX_LINE_BYTES)
         for number, path in enumerate(paths, start=1)
     ]
+
+
+def caller_pairs(caller: CallerIdentity) -> list[str]:
+    """Return who asks, and from where."""
+    return [
+        _number("uid", caller.uid),
+        log_pair("user", caller.user),
+        log_pair("login", caller.login_user),
+        log_pair("sudo", caller.sudo_user),
+        log_pair("ssh", caller.ssh_connection, _MAX_SSH_BYTES),
+        log_pair("tty", caller.terminal),
+    ]
+
+
+def log_pair(key: str, text: str, max_bytes: int = _MAX_NAME_BYTES) -> str:
+    """Return ``key=value`` with a value of at most `max_bytes`, quotes not counted."""
+    pieces = [_ALSO_ESCAPED.get(piece, piece) for piece in shown_characters(text)]
+    value = "".join(pieces)
+    was_cut = len(value.encode()) > max_bytes
+    if was_cut:
+        room = max_bytes - len(_CUT.encode())
+        head = _as_many(pieces, room // 2)
+        tail = _as_many(pieces[::-1], room - room // 2)[::-1]
+        value = "".join([*head, _CUT, *tail])
+    quoted = value if _BARE.fullmatch(value) else f'"{value}"'
+    return f"{key}={quoted} {key}_cut=yes" if was_cut else f"{key}={quoted}"
 
 
 def send_to_syslog(line: str, socket_path: str = SYSLOG_SOCKET) -> str | None:
@@ -163,21 +184,7 @@ def _yes_or_no(value: bool) -> str:
 
 
 def _number(key: str, value: int | None) -> str:
-    return _pair(key, "unknown" if value is None else str(value), _MAX_NUMBER_BYTES)
-
-
-def _pair(key: str, text: str, max_bytes: int = _MAX_NAME_BYTES) -> str:
-    """Return ``key=value`` with a value of at most `max_bytes`, quotes not counted."""
-    pieces = [_ALSO_ESCAPED.get(piece, piece) for piece in shown_characters(text)]
-    value = "".join(pieces)
-    was_cut = len(value.encode()) > max_bytes
-    if was_cut:
-        room = max_bytes - len(_CUT.encode())
-        head = _as_many(pieces, room // 2)
-        tail = _as_many(pieces[::-1], room - room // 2)[::-1]
-        value = "".join([*head, _CUT, *tail])
-    quoted = value if _BARE.fullmatch(value) else f'"{value}"'
-    return f"{key}={quoted} {key}_cut=yes" if was_cut else f"{key}={quoted}"
+    return log_pair(key, "unknown" if value is None else str(value), _MAX_NUMBER_BYTES)
 
 
 def _as_many(pieces: list[str], max_bytes: int) -> list[str]:

@@ -28,7 +28,7 @@ from tui_fs.job.aside_store import (
     state_of_record,
     undo_command,
 )
-from tui_fs.job.audit import send_to_syslog
+from tui_fs.job.audit import caller_pairs, log_pair, send_to_syslog
 from tui_fs.job.conflicts import alone, check_conflicts
 from tui_fs.job.path_safety import open_pinned
 from tui_fs.job.permission import check_targets, refuse_read_only
@@ -59,8 +59,7 @@ from tui_fs.model.paths import PathStr, displayable, is_within, shell_quoted
 from tui_fs.model.target import Pin, Target
 from tui_fs.model.units import bytes_iec, counted
 
-_MAX_PATH_CHARACTERS = 200
-_MAX_VALUE_CHARACTERS = 100
+_MAX_PATH_BYTES = 250
 
 
 def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
@@ -95,30 +94,16 @@ def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> 
 
     It reads as the lines of a job do, see `audit.audit_line`.
     """
-    who = current_caller()
-    pairs = (
-        ("event", "maintenance", _MAX_VALUE_CHARACTERS),
-        ("action", action, _MAX_VALUE_CHARACTERS),
-        ("result", result, _MAX_VALUE_CHARACTERS),
-        ("uid", str(who.uid), _MAX_VALUE_CHARACTERS),
-        ("user", who.user, _MAX_VALUE_CHARACTERS),
-        ("login", who.login_user, _MAX_VALUE_CHARACTERS),
-        ("sudo", who.sudo_user, _MAX_VALUE_CHARACTERS),
-        ("ssh", who.ssh_connection, _MAX_VALUE_CHARACTERS),
-        ("aside", aside, _MAX_PATH_CHARACTERS),
-        ("path", path, _MAX_PATH_CHARACTERS),
-    )
-    line = " ".join(f'{key}="{_value(text, limit)}"' for key, text, limit in pairs)
-    return send_to_syslog(line) is None
-
-
-def _value(text: str, max_characters: int) -> str:
-    """Return a text without quotes and equals signs; its middle is cut out where it is long."""
-    shown = displayable(text).replace('"', "\\x22").replace("=", "\\x3d")
-    if len(shown) <= max_characters:
-        return shown
-    half = max_characters // 2
-    return f"{shown[:half]}…{shown[-half:]}"
+    caller = current_caller()
+    pairs = [
+        log_pair("event", "maintenance"),
+        log_pair("action", action),
+        log_pair("result", result),
+        *caller_pairs(caller),
+        log_pair("aside", aside, _MAX_PATH_BYTES),
+        log_pair("path", path, _MAX_PATH_BYTES),
+    ]
+    return send_to_syslog(" ".join(pairs)) is None
 
 
 _KEPT_OFF = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP}
