@@ -54,17 +54,17 @@ def removed(entries: int, directories: int | None) -> Sampled:
     return replace(sampled(1), removed=Removed(entries, directories))
 
 
-def ending(aftermath: Verification, *events: Event, problem: str = "") -> JobOutcome:
+def ending(verification: Verification, *events: Event, problem: str = "") -> JobOutcome:
     """End the job of ten files and two directories after these events."""
     snapshot = reduce(fold, (*RUNNING, *events), Snapshot())
-    return outcome_of_job(plan(), snapshot, aftermath, problem)
+    return outcome_of_job(plan(), snapshot, verification, problem)
 
 
 ALL = removed(12, 2)
 
 
 @pytest.mark.parametrize(
-    ("aftermath", "events", "outcome", "says"),
+    ("verification", "events", "outcome", "says"),
     [
         (GONE, (ALL, ended(0)), Outcome.DONE, "Nothing of it is left."),
         (GONE, (ALL, failed(errno.ENOENT)), Outcome.DONE, "Nothing of it is left."),
@@ -88,9 +88,9 @@ ALL = removed(12, 2)
     ],
 )
 def test_a_job_comes_to_this(
-    aftermath: Verification, events: tuple[Event, ...], outcome: Outcome, says: str
+    verification: Verification, events: tuple[Event, ...], outcome: Outcome, says: str
 ) -> None:
-    found = ending(aftermath, *events)
+    found = ending(verification, *events)
     assert found.outcome is outcome
     assert says in found.explanation
 

@@ -17,7 +17,7 @@ from tui_fs.job.path_safety import (
     is_unreplaceable,
     open_pinned,
     path_race,
-    stage,
+    prepare_steps,
     why_too_many_steps,
 )
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
@@ -115,9 +115,13 @@ def test_tools_get_the_path_where_it_is_firm(
     target, built = str(tree(firm)), STRATEGIES[strategy]
     build = built.steps_with_output if with_output else built.steps
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    staged = stage(built, [target], Options(), tools, "/e", with_output=with_output)
-    assert tuple(one.step for one in staged) == build((target,), Options(), tools, "/e")
-    assert {(one.targets, one.is_inside) for one in staged} == {((0,), False)}
+    prepared_steps = prepare_steps(built, [target], Options(), tools, "/e", with_output=with_output)
+    assert tuple(prepared.step for prepared in prepared_steps) == build(
+        (target,), Options(), tools, "/e"
+    )
+    assert {(prepared.targets, prepared.is_inside) for prepared in prepared_steps} == {
+        ((0,), False)
+    }
 
 
 @pytest.mark.parametrize("with_output", [False, True])
@@ -136,19 +140,23 @@ def test_tools_get_no_path_where_others_can_exchange_it(
     target.mkdir()
     assert not is_unreplaceable(str(target), read_mounts())
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    staged = stage(built, [str(target)], options, tools, "/e", with_output=with_output)
-    words = [word for one in staged for argv in one.step for word in argv]
+    prepared_steps = prepare_steps(
+        built, [str(target)], options, tools, "/e", with_output=with_output
+    )
+    words = [word for one in prepared_steps for argv in one.step for word in argv]
     assert not any(str(firm) in word for word in words)
-    assert {one.targets for one in staged} == {(0,)}
-    staged_inside = tuple(one.step for one in staged if one.is_inside)
+    assert {one.targets for one in prepared_steps} == {(0,)}
+    steps_inside = tuple(prepared.step for prepared in prepared_steps if prepared.is_inside)
     if options == Options():
-        assert [one.is_inside for one in staged] == [True] * (len(staged) - 1) + [False]
-        assert staged[-1].step == ((tools["rmdir"], "--", "./-rf"),)
+        assert [one.is_inside for one in prepared_steps] == [True] * (len(prepared_steps) - 1) + [
+            False
+        ]
+        assert prepared_steps[-1].step == ((tools["rmdir"], "--", "./-rf"),)
     else:
-        assert len(staged_inside) == len(staged)
+        assert len(steps_inside) == len(prepared_steps)
     # And what runs in it keeps the directory itself
     build = built.steps_with_output if with_output else built.steps
-    assert staged_inside == build((".",), replace(options, keep_root=True), tools, "/e")
+    assert steps_inside == build((".",), replace(options, keep_root=True), tools, "/e")
 
 
 def several(above: Path, number: int, name: str = "t") -> list[str]:
@@ -171,25 +179,25 @@ def test_firm_targets_come_first_and_others_run_inside(
     paths, options = [one, loose, two], Options(keep_root=keep_root)
     built = STRATEGIES[strategy]
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    staged = stage(built, paths, options, tools, "/e")
+    prepared_steps = prepare_steps(built, paths, options, tools, "/e")
     groups = [(0,), (2,)]
     expected = [
         step
         for group in groups
         for step in built.steps(tuple(paths[at] for at in group), options, tools, "/e")
     ]
-    outside = [staged_one for staged_one in staged if 1 not in staged_one.targets]
-    assert [staged_one.step for staged_one in outside] == expected
-    assert not any(staged_one.is_inside for staged_one in outside)
+    outside = [step for step in prepared_steps if 1 not in step.targets]
+    assert [step.step for step in outside] == expected
+    assert not any(step.is_inside for step in outside)
     # And the other one has steps of its own, none of which names it by its path
-    own = staged[len(outside) :]
-    assert {staged_one.targets for staged_one in own} == {(1,)}
+    own = prepared_steps[len(outside) :]
+    assert {step.targets for step in own} == {(1,)}
     words = [word for one in own for argv in one.step for word in argv]
     assert not any(str(firm) in word for word in words)
     assert own[-1].is_inside is keep_root
-    assert all(staged_one.is_inside for staged_one in own[:-1])
+    assert all(step.is_inside for step in own[:-1])
     # And each target is in some step
-    assert {number for one in staged for number in one.targets} == {0, 1, 2}
+    assert {number for one in prepared_steps for number in one.targets} == {0, 1, 2}
 
 
 def test_a_command_line_holds_what_the_kernel_permits(
@@ -198,29 +206,33 @@ def test_a_command_line_holds_what_the_kernel_permits(
     monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
     paths = [f"{f'/{chr(120) * 240}' * 14}/{number}" for number in range(1000)]
     built = STRATEGIES[StrategyName("rm")]
-    staged = stage(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
+    prepared_steps = prepare_steps(built, paths, Options(), {"rm": "/bin/rm"}, "/e")
     # And each in just one, in its order
-    assert [number for one in staged for number in one.targets] == list(range(1000))
-    lengths = [sum(len(word) + 1 for word in one.step[0]) for one in staged]
+    assert [number for one in prepared_steps for number in one.targets] == list(range(1000))
+    lengths = [sum(len(word) + 1 for word in one.step[0]) for one in prepared_steps]
     assert len(lengths) > MOST_GROUPS
     assert max(lengths) < MOST_ARGUMENT_BYTES + 100
     # And one longer than all that still has its own
-    assert len(stage(built, ["/" + "z" * (120 << 10)] * 2, Options(), {"rm": "r"}, "/e")) == 2
+    assert (
+        len(prepare_steps(built, ["/" + "z" * (120 << 10)] * 2, Options(), {"rm": "r"}, "/e")) == 2
+    )
 
 
 def test_many_firm_targets_are_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui_fs.job.path_safety.is_unreplaceable", lambda *_: True)
     paths = [f"/t/{number}" for number in range(10 * MOST_GROUPS)]
-    staged = stage(STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e")
-    assert [len(one.targets) for one in staged] == [10] * MOST_GROUPS
+    prepared_steps = prepare_steps(
+        STRATEGIES[StrategyName("rm")], paths, Options(), {"rm": "/bin/rm"}, "/e"
+    )
+    assert [len(one.targets) for one in prepared_steps] == [10] * MOST_GROUPS
 
 
 def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
     paths = several(firm, 51)
     built = STRATEGIES[StrategyName("rsync")]
     tools = dict.fromkeys(built.tools, "/bin/tool")
-    few = stage(built, paths[:50], Options(), tools, "/e")
-    many = stage(built, paths, Options(), tools, "/e")
+    few = prepare_steps(built, paths[:50], Options(), tools, "/e")
+    many = prepare_steps(built, paths, Options(), tools, "/e")
     assert (len(few), len(many)) == (100, 102)
     assert why_too_many_steps(built, few) is None
     assert "102 steps" in str(why_too_many_steps(built, many))
@@ -284,20 +296,25 @@ def test_the_engine_is_given_the_pin_of_each_of_its_targets(firm: Path) -> None:
     os.chown(firm / "b", NOBODY, NOBODY)
     pins = [Pin(1, number, 0) for number in (10, 20, 30)]
     tools = {"tui-fs-engine": "/bin/e", "rmdir": "/bin/rmdir"}
-    staged = stage(STRATEGIES[StrategyName("parallel")], paths, Options(), tools, "/e", pins=pins)
+    prepared_steps = prepare_steps(
+        STRATEGIES[StrategyName("parallel")], paths, Options(), tools, "/e", pins=pins
+    )
     pinned = {
         one.targets: [step for step in one.step[0] if ":" in step]
-        for one in staged
+        for one in prepared_steps
         if one.step[0][0] == "/bin/e"
     }
     assert pinned == {(0,): ["1:10:0"], (2,): ["1:30:0"], (1,): ["1:20:0"]}
-    assert staged[-1].step == (("/bin/rmdir", "--", "./t"),)
+    assert prepared_steps[-1].step == (("/bin/rmdir", "--", "./t"),)
     # But no other strategy is given any
-    plain = stage(
+    plain = prepare_steps(
         STRATEGIES[StrategyName("find")], paths, Options(), {"find": "f", "rmdir": "r"}, ""
     )
     tools = {"find": "f", "rmdir": "r"}
-    assert stage(STRATEGIES[StrategyName("find")], paths, Options(), tools, "", pins=pins) == plain
+    assert (
+        prepare_steps(STRATEGIES[StrategyName("find")], paths, Options(), tools, "", pins=pins)
+        == plain
+    )
 
 
 @pytest.mark.parametrize("strategy", BY_PATH)

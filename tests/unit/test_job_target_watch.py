@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.test_job_store import plan
-from tui_fs.job.path_safety import StagedStep
+from tui_fs.job.path_safety import PreparedStep
 from tui_fs.job.permission import RepeatedChecks
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
 from tui_fs.linux.pins import take_pin
@@ -32,8 +32,8 @@ def watch(places: list[Path]) -> Iterator[TargetWatch]:
     """Watch both, which share the first step; the second step has one of them."""
     targets = tuple(Target(PathStr(str(path)), take_pin(str(path))) for path in places)
     held = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in places]
-    staged = (StagedStep(((),), (0, 1), False), StagedStep(((),), (1,), False))
-    yield TargetWatch(replace(plan(), targets=targets), staged, held)
+    prepared_steps = (PreparedStep(((),), (0, 1), False), PreparedStep(((),), (1,), False))
+    yield TargetWatch(replace(plan(), targets=targets), prepared_steps, held)
     for descriptor in held:
         os.close(descriptor)
 
@@ -45,12 +45,12 @@ def exchange(path: Path) -> None:
 
 
 def test_what_is_in_its_place_is_no_reason(watch: TargetWatch) -> None:
-    assert watch.why_exchanged(0) is None
+    assert watch.exchanged_reason(0) is None
 
 
 def test_an_exchanged_one_ends_the_job(watch: TargetWatch, places: list[Path]) -> None:
     exchange(places[1])
-    why = watch.why_exchanged(0)
+    why = watch.exchanged_reason(0)
     assert why is not None and str(places[1]) in why
 
 
@@ -59,12 +59,12 @@ def test_what_stands_where_one_was_deleted_is_no_reason(
 ) -> None:
     shutil.rmtree(places[0])
     places[0].mkdir()
-    assert watch.why_exchanged(0) is None
+    assert watch.exchanged_reason(0) is None
 
 
 def test_one_that_is_only_gone_is_no_reason(watch: TargetWatch, places: list[Path]) -> None:
     places[1].rename(places[1].parent / "kept")
-    assert watch.why_exchanged(0) is None
+    assert watch.exchanged_reason(0) is None
 
 
 def test_what_cannot_be_looked_at_costs_no_job_its_end(
@@ -74,12 +74,12 @@ def test_what_cannot_be_looked_at_costs_no_job_its_end(
         raise NotADirectoryError(path)
 
     monkeypatch.setattr(os, "lstat", refusing)
-    assert watch.why_exchanged(0) is None
+    assert watch.exchanged_reason(0) is None
 
 
 def test_one_alone_was_compared_before_its_step(watch: TargetWatch, places: list[Path]) -> None:
     exchange(places[1])
-    assert watch.why_exchanged(1) is None
+    assert watch.exchanged_reason(1) is None
 
 
 def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
@@ -92,11 +92,11 @@ def test_a_check_that_a_limit_prevents_leaves_the_target_doubtful(
     with monkeypatch.context() as limited:
         limited.setattr(RepeatedChecks, "check", refuse)
         with pytest.raises(CheckFailed, match="open files"):
-            watch.why_to_end()
+            watch.reason_to_end()
     assert watch.has_doubts
     # And it is over as soon as the target can be checked
     monkeypatch.setattr(RepeatedChecks, "check", lambda *_: None)
-    assert watch.why_to_end() is None
+    assert watch.reason_to_end() is None
     assert not watch.has_doubts
 
 
@@ -107,5 +107,5 @@ def test_a_target_that_cannot_be_looked_at_becomes_doubtful(
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     monkeypatch.setattr(os, "lstat", fail)
-    assert watch.why_exchanged(0) is None
+    assert watch.exchanged_reason(0) is None
     assert watch.has_doubts

@@ -34,12 +34,12 @@ def test_what_could_not_be_counted_is_left(
     monkeypatch.setattr(SurveyRunner, "run", failing)
     held = os.open(target, os.O_PATH | os.O_DIRECTORY)
     try:
-        aftermath = verify(died, [held])
+        verification = verify(died, [held])
     finally:
         os.close(held)
-    assert aftermath.left == (str(target),)
-    assert aftermath.survivors is None
-    assert not aftermath.is_all_gone
+    assert verification.left == (str(target),)
+    assert verification.survivors is None
+    assert not verification.is_all_gone
 
 
 def test_a_place_too_deep_to_be_told_is_said(
@@ -56,11 +56,11 @@ def test_a_place_too_deep_to_be_told_is_said(
 
     monkeypatch.setattr(os, "readlink", too_long)
     try:
-        aftermath = verify(moved, [held])
+        verification = verify(moved, [held])
     finally:
         os.close(held)
-    assert aftermath.left == (str(target),)
-    assert "a place whose path cannot be told" in aftermath.note
+    assert verification.left == (str(target),)
+    assert "a place whose path cannot be told" in verification.note
 
 
 def linkless(status: os.stat_result) -> os.stat_result:
@@ -81,10 +81,10 @@ def test_a_directory_in_its_place_is_not_gone_whatever_its_links_say(
         told.setattr(os, "fstat", lambda descriptor: linkless(real_fstat(descriptor)))
         told.setattr(os, "lstat", lambda path: linkless(real_lstat(path)))
         try:
-            aftermath = verify(whole, [held])
+            verification = verify(whole, [held])
         finally:
             os.close(held)
-    assert aftermath.left == (str(target),)
+    assert verification.left == (str(target),)
 
 
 def test_a_file_system_that_fails_is_not_taken_for_empty(
@@ -101,12 +101,12 @@ def test_a_file_system_that_fails_is_not_taken_for_empty(
     with monkeypatch.context() as told:
         told.setattr(os, "fstat", failing)
         try:
-            aftermath = verify(there, [held])
+            verification = verify(there, [held])
         finally:
             os.close(held)
-    assert aftermath.left == (str(target),)
-    assert aftermath.survivors is None
-    assert aftermath.note == "The directory cannot be looked at any more: Input/output error."
+    assert verification.left == (str(target),)
+    assert verification.survivors is None
+    assert verification.note == "The directory cannot be looked at any more: Input/output error."
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_a_directory_that_its_server_forgot_is_gone_only_if_this_machine_removed
         served.setattr(os, "fstat", stale)
         served.setattr("tui_fs.job.outcome.cached_links", lambda _: links)
         try:
-            aftermath = verify(plan_of_it, [held])
+            verification = verify(plan_of_it, [held])
         finally:
             os.close(held)
     # It is done only if the kernel itself has taken its last link
-    assert aftermath.is_all_gone is is_done
-    assert ("renamed elsewhere" in aftermath.note) is not is_done
-    assert aftermath.unknown == (() if is_done else (str(target),))
+    assert verification.is_all_gone is is_done
+    assert ("renamed elsewhere" in verification.note) is not is_done
+    assert verification.unknown == (() if is_done else (str(target),))

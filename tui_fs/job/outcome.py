@@ -59,13 +59,13 @@ class Verification:
 
 
 def verify(
-    plan: Plan, held: Sequence[int], clock: Callable[[], float] = time.monotonic
+    plan: Plan, target_fds: Sequence[int], clock: Callable[[], float] = time.monotonic
 ) -> Verification:
     """Return what is left of the plan's targets.
 
     Args:
-        held: a descriptor of each confirmed directory, open since before the start: one that only
-            lost its name, because somebody moved it, is thus not taken for deleted.
+        target_fds: a descriptor of each confirmed directory, open since before the start: a
+            directory that only lost its name, because somebody moved it, is not taken for deleted.
     """
     left: list[PathStr] = []
     unknown: list[PathStr] = []
@@ -73,25 +73,25 @@ def verify(
     notes: list[str] = []
     survivors: Totals | None = Totals()
     deadline = clock() + COUNTING_LIMIT_S
-    for target, descriptor in zip(plan.targets, held, strict=True):
-        found = _look_patiently(plan, target, descriptor, deadline, clock)
-        left += found.left
-        unknown += found.unknown
-        vanished += found.vanished
-        notes += [found.note] if found.note else []
-        survivors = _sum(survivors, found.survivors)
+    for target, target_fd in zip(plan.targets, target_fds, strict=True):
+        result = _verify_patiently(plan, target, target_fd, deadline, clock)
+        left += result.left
+        unknown += result.unknown
+        vanished += result.vanished
+        notes += [result.note] if result.note else []
+        survivors = _sum(survivors, result.survivors)
     if len(notes) > _NOTES_SHOWN:
         notes[_NOTES_SHOWN:] = [f"So it is with {len(notes) - _NOTES_SHOWN:,} more."]
     return Verification(tuple(left), survivors, " ".join(notes), tuple(unknown), tuple(vanished))
 
 
-def _look_patiently(
-    plan: Plan, target: Target, held: int, deadline_s: float, clock: Callable[[], float]
+def _verify_patiently(
+    plan: Plan, target: Target, target_fd: int, deadline_s: float, clock: Callable[[], float]
 ) -> Verification:
     """Return what is left of a target; look again while a limit of this process prevents it."""
     while True:
         try:
-            return _look_at(plan, target, held, deadline_s, clock)
+            return _verify_target(plan, target, target_fd, deadline_s, clock)
         except (OSError, MemoryError, RuntimeError, ImportError, TuiFsError) as error:
             cause = error.__cause__ if isinstance(error, TuiFsError) else error
             if is_limit(cause) and clock() < deadline_s:
@@ -111,12 +111,12 @@ def _look_patiently(
             return Verification((target.path,), None, why, (target.path,))
 
 
-def _look_at(
-    plan: Plan, target: Target, held: int, deadline_s: float, clock: Callable[[], float]
+def _verify_target(
+    plan: Plan, target: Target, target_fd: int, deadline_s: float, clock: Callable[[], float]
 ) -> Verification:
     directory = "The directory" if len(plan.targets) == 1 else displayable(target.path)
     keep_root = plan.options.keep_root or plan.options.filters.active
-    if is_deleted(held) and not _stands_there(target):
+    if is_deleted(target_fd) and not _is_still_at_path(target):
         if not keep_root:
             return Verification((), Totals())
         itself = "The directory itself" if len(plan.targets) == 1 else displayable(target.path)
@@ -129,7 +129,7 @@ def _look_at(
             raise
         is_in_place = False
     if not is_in_place:
-        note = f"{directory} was moved while it was deleted, to {_place_of(held)}."
+        note = f"{directory} was moved while it was deleted, to {_current_path(target_fd)}."
         if len(plan.targets) > 1:
             note += " What stood at its path afterwards may have been deleted in its place."
         return Verification((target.path,), None, note)
@@ -143,7 +143,7 @@ def _look_at(
     return Verification((target.path,), None, note, unknown)
 
 
-def _stands_there(target: Target) -> bool:
+def _is_still_at_path(target: Target) -> bool:
     """Tell whether it is in its place, on a file system that counts no links of directories."""
     try:
         return os.lstat(target.path).st_nlink == 0 and take_pin(target.path) == target.pin
@@ -153,14 +153,14 @@ def _stands_there(target: Target) -> bool:
         return False
 
 
-def _place_of(held: int) -> str:
+def _current_path(target_fd: int) -> str:
     try:
-        return displayable(os.readlink(f"/proc/self/fd/{held}"))
+        return displayable(os.readlink(f"/proc/self/fd/{target_fd}"))
     except OSError:  # its path is longer than the kernel tells
         return "a place whose path cannot be told"
 
 
-def is_deleted(held: int) -> bool:
+def is_deleted(target_fd: int) -> bool:
     """Tell whether an open directory has been removed, as far as its links tell.
 
     Raises:
@@ -168,9 +168,9 @@ def is_deleted(held: int) -> bool:
             and this machine has not removed it: it may as well have been renamed there.
     """
     # Before any question to a server: its answer would replace what the kernel has noted.
-    if cached_links(held) == 0:
+    if cached_links(target_fd) == 0:
         return True
-    return os.fstat(held).st_nlink == 0 or is_removed_on_overlay(held)
+    return os.fstat(target_fd).st_nlink == 0 or is_removed_on_overlay(target_fd)
 
 
 def _count(
@@ -187,11 +187,12 @@ def _count(
         survey = SurveyRunner(
             [target.path], filters, interval_s=0.1, clock=clock, checks_surroundings=False
         )
-        for found in survey.run():
-            totals = found.totals if found.matched is None else found.matched
-            is_it = [(root.device, root.inode) for root in found.roots] == [(pin.device, pin.inode)]
-            complete = found.finished and not found.unreadable and is_it
-            note = _about_listed_only(found.findings)
+        for so_far in survey.run():
+            totals = so_far.totals if so_far.matched is None else so_far.matched
+            roots = [(root.device, root.inode) for root in so_far.roots]
+            is_target = roots == [(pin.device, pin.inode)]
+            complete = so_far.finished and not so_far.unreadable and is_target
+            note = _about_listed_only(so_far.findings)
             if clock() > deadline_s:
                 break
     except (OSError, TuiFsError) as error:
@@ -205,8 +206,10 @@ def _count(
 
 def _about_listed_only(findings: Sequence[Finding]) -> str:
     """Name what a directory lists and nobody can examine; empty if there is nothing."""
-    found = [finding for finding in findings if finding.kind == LISTED_ONLY.kind]
-    sentences = [f"{displayable(one.path)}: {one.meaning}" for one in found[:_NOTES_SHOWN]]
+    listed_only = [finding for finding in findings if finding.kind == LISTED_ONLY.kind]
+    sentences = [
+        f"{displayable(finding.path)}: {finding.meaning}" for finding in listed_only[:_NOTES_SHOWN]
+    ]
     return " ".join(sentences)
 
 
@@ -215,16 +218,16 @@ def without_roots(totals: Totals, number: int) -> Totals:
     return replace(totals, directories=totals.directories - number)
 
 
-def _sum(one: Totals | None, other: Totals | None) -> Totals | None:
-    if one is None or other is None:
+def _sum(first: Totals | None, second: Totals | None) -> Totals | None:
+    if first is None or second is None:
         return None
     return Totals(
-        one.files + other.files,
-        one.directories + other.directories,
-        one.symlinks + other.symlinks,
-        one.other + other.other,
-        one.apparent_bytes + other.apparent_bytes,
-        one.allocated_bytes + other.allocated_bytes,
+        first.files + second.files,
+        first.directories + second.directories,
+        first.symlinks + second.symlinks,
+        first.other + second.other,
+        first.apparent_bytes + second.apparent_bytes,
+        first.allocated_bytes + second.allocated_bytes,
     )
 
 
@@ -247,7 +250,7 @@ class JobOutcome:
 def outcome_of_job(
     plan: Plan,
     snapshot: Snapshot,
-    aftermath: Verification,
+    verification: Verification,
     problem: str,
     *,
     is_counted: bool = True,
@@ -260,9 +263,9 @@ def outcome_of_job(
         is_counted: the source has counted to the end.
     """
     is_whole = is_counted and _counts_are_whole(snapshot)
-    files, directories, exact = _deleted(plan, snapshot, aftermath, is_whole=is_whole)
+    files, directories, exact = _deleted(plan, snapshot, verification, is_whole=is_whole)
     failures = sum(g.number for g in snapshot.failures if g.error != errno.ENOENT)
-    if aftermath.is_all_gone and not failures:
+    if verification.is_all_gone and not failures:
         outcome = Outcome.DONE
         sentence = _nothing_is_left(plan)
     elif snapshot.cancel is not None:
@@ -270,11 +273,11 @@ def outcome_of_job(
         sentence = f"Stopped before the end: {snapshot.cancel.reason.rstrip('.')}."
     else:
         outcome = Outcome.PARTIAL
-        sentence = "" if aftermath.is_all_gone else _what_is_left(plan, aftermath)
+        sentence = "" if verification.is_all_gone else _what_is_left(plan, verification)
         if snapshot.failed:
             failed = counted(snapshot.failed, "entry", "entries")
             sentence += f" {failed} could not be deleted."
-    notes = [sentence, problem, _killed(snapshot), aftermath.note]
+    notes = [sentence, problem, _killed(snapshot), verification.note]
     if outcome is Outcome.PARTIAL and not snapshot.failed:
         notes.append(_reported(snapshot))
     if not is_counted:
@@ -288,20 +291,20 @@ def outcome_of_job(
 
 
 def _deleted(
-    plan: Plan, snapshot: Snapshot, aftermath: Verification, *, is_whole: bool
+    plan: Plan, snapshot: Snapshot, verification: Verification, *, is_whole: bool
 ) -> tuple[int | None, int | None, bool]:
     """Counted where a source counted; told apart by difference where it could not."""
     removed, expected = snapshot.removed, plan.expected
     if removed is not None and removed.directories is not None and is_whole:
         return removed.entries - removed.directories, removed.directories, True
-    if not expected.complete or aftermath.survivors is None:
+    if not expected.complete or verification.survivors is None:
         return None, None, False  # so many entries, but nobody knows of which kind
-    directories = max(0, expected.totals.directories - aftermath.survivors.directories)
+    directories = max(0, expected.totals.directories - verification.survivors.directories)
     if removed is None:
-        gone = expected.totals.non_directories - aftermath.survivors.non_directories
+        gone = expected.totals.non_directories - verification.survivors.non_directories
         return max(0, gone), directories, False
     if not is_whole:
-        gone = expected.totals.entries - aftermath.survivors.entries
+        gone = expected.totals.entries - verification.survivors.entries
         return max(0, gone - directories), directories, False
     directories = min(directories, removed.entries)
     return removed.entries - directories, directories, False
@@ -340,18 +343,18 @@ def _nothing_is_left(plan: Plan) -> str:
     return "Nothing of it is left." if is_one else "Nothing of them is left."
 
 
-def _what_is_left(plan: Plan, aftermath: Verification) -> str:
+def _what_is_left(plan: Plan, verification: Verification) -> str:
     where = ""
     if len(plan.targets) > 1:
-        shown = ", ".join(displayable(path) for path in aftermath.left[:_LEFT_SHOWN])
-        more = len(aftermath.left) - _LEFT_SHOWN
-        where = f" In {len(aftermath.left):,} of {len(plan.targets):,} directories: {shown}"
+        shown = ", ".join(displayable(path) for path in verification.left[:_LEFT_SHOWN])
+        more = len(verification.left) - _LEFT_SHOWN
+        where = f" In {len(verification.left):,} of {len(plan.targets):,} directories: {shown}"
         where += f" and {more:,} more." if more > 0 else "."
-    if aftermath.survivors is None:
-        if set(aftermath.left) <= set(aftermath.unknown):
+    if verification.survivors is None:
+        if set(verification.left) <= set(verification.unknown):
             return f"Whether everything is gone is not known.{where}"
         return f"Not everything is gone; what is left was not counted.{where}"
-    number = aftermath.survivors.entries
+    number = verification.survivors.entries
     return f"{counted(number, 'entry is', 'entries are')} left.{where}"
 
 

@@ -32,7 +32,7 @@ SPARE_DESCRIPTORS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class StagedStep:
+class PreparedStep:
     """A step, and where it runs.
 
     Attributes:
@@ -45,7 +45,7 @@ class StagedStep:
     is_inside: bool
 
 
-def stage(
+def prepare_steps(
     strategy: Strategy,
     paths: Sequence[str],
     options: Options,
@@ -54,7 +54,7 @@ def stage(
     *,
     pins: Sequence[Pin] = (),
     with_output: bool = False,
-) -> tuple[StagedStep, ...]:
+) -> tuple[PreparedStep, ...]:
     """Return what runs to delete the targets.
 
     The path of a target is given to the tools only where nobody else can put another directory
@@ -68,7 +68,7 @@ def stage(
     """
     mounts = read_mounts()
     firm = [number for number, path in enumerate(paths) if is_unreplaceable(path, mounts)]
-    staged: list[StagedStep] = []
+    prepared_steps: list[PreparedStep] = []
     at_once = -(-len(firm) // MOST_GROUPS)
     most = strategy.at_once(options)
 
@@ -77,19 +77,19 @@ def stage(
         steps = plain(names, how, tools, empty_directory)
         if not pins or not isinstance(strategy, ComparesPins):
             return steps
-        return strategy.pinned(steps, [pins[one] for one in group])
+        return strategy.pinned(steps, [pins[number] for number in group])
 
     for group in _groups(firm, paths, at_once if most is None else min(at_once, most)):
         steps = build(group, tuple(paths[number] for number in group), options)
-        staged += [StagedStep(step, group, False) for step in steps]
+        prepared_steps += [PreparedStep(step, group, False) for step in steps]
     emptying = replace(options, keep_root=True)
     for number in sorted(set(range(len(paths))) - set(firm)):
         inside = build((number,), (".",), emptying)
-        staged += [StagedStep(step, (number,), True) for step in inside]
+        prepared_steps += [PreparedStep(step, (number,), True) for step in inside]
         if not (options.keep_root or options.filters.active):
             rmdir = (tools["rmdir"], "--", f"./{os.path.basename(paths[number])}")
-            staged.append(StagedStep((rmdir,), (number,), False))
-    return tuple(staged)
+            prepared_steps.append(PreparedStep((rmdir,), (number,), False))
+    return tuple(prepared_steps)
 
 
 def _groups(
@@ -109,13 +109,13 @@ def _groups(
         yield tuple(group)
 
 
-def why_too_many_steps(strategy: Strategy, staged: Sequence[StagedStep]) -> str | None:
-    """Return why one job cannot do all that is staged, None if it can."""
-    if len(staged) <= MOST_STEPS:
+def step_limit_problem(strategy: Strategy, prepared_steps: Sequence[PreparedStep]) -> str | None:
+    """Return why one job cannot have so many steps, None if it can."""
+    if len(prepared_steps) <= MOST_STEPS:
         return None
     return (
-        f"{strategy.name} needs {len(staged):,} steps here, and a job has at most {MOST_STEPS}: "
-        "take fewer directories at once, or another strategy"
+        f"{strategy.name} needs {len(prepared_steps):,} steps here, and a job has at most "
+        f"{MOST_STEPS}: take fewer directories at once, or another strategy"
     )
 
 
@@ -205,8 +205,8 @@ def open_pinned(target: Target) -> tuple[int, int]:
         for descriptor in opened:
             os.close(descriptor)
         raise
-    parent, held = opened
-    return parent, held
+    parent_fd, target_fd = opened
+    return parent_fd, target_fd
 
 
 @contextlib.contextmanager

@@ -22,8 +22,8 @@ from tui_fs.job.path_safety import (
     check_path_race,
     directories_named_from,
     path_race,
-    stage,
-    why_too_many_steps,
+    prepare_steps,
+    step_limit_problem,
 )
 from tui_fs.job.permission import check_targets
 from tui_fs.job.store import new_job_id, state_directory
@@ -108,22 +108,22 @@ def forecast(
         strategy = STRATEGIES[name]
         tools, reasons = tools_of(strategy)
         shown = {tool: tools.get(tool, tool) for tool in strategy.tools}
-        staged = stage(strategy, paths, options, shown, empty, pins=pins)
+        prepared_steps = prepare_steps(strategy, paths, options, shown, empty, pins=pins)
         speaks = strategy.guarantees.speaks
         unfit = [*reasons, *unfit_options(strategy, options)]
         unfit += [
             why
             for why in (
                 path_race(strategy, options, paths, survey.writable_by_others),
-                why_too_many_steps(strategy, staged),
+                step_limit_problem(strategy, prepared_steps),
             )
             if why is not None
         ]
         candidates[name] = Candidate(
-            flatten(tuple(one.step for one in staged)),
+            flatten(tuple(prepared.step for prepared in prepared_steps)),
             tuple(unfit),
             targets=len(paths),
-            runs=len({(one.targets, one.is_inside) for one in staged})
+            runs=len({(prepared.targets, prepared.is_inside) for prepared in prepared_steps})
             - (0 if keeps else len(inside)),
             trace=likely_source(trace, speaks=True) if speaks else None,
         )

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from tui_fs.job.launcher import Launcher
 from tui_fs.job.path_safety import (
     SPARE_DESCRIPTORS,
-    StagedStep,
+    PreparedStep,
     check_path_race,
     open_pinned,
-    stage,
-    why_too_many_steps,
+    prepare_steps,
+    step_limit_problem,
 )
 from tui_fs.job.permission import check_plan
 from tui_fs.job.throttle import ranks_of
@@ -46,7 +46,7 @@ class PreparedJob:
     """
 
     source: CallSource
-    steps: tuple[StagedStep, ...]
+    steps: tuple[PreparedStep, ...]
     launcher: Launcher
     target_fds: tuple[int, ...]
     output: ToolOutput
@@ -111,10 +111,12 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
     pinned = [open_pinned(target) for target in plan.targets]
     ranks = ranks_of(plan.options.pace, own_nice)
     check_ranks(*ranks)
-    source, staged = _stage(plan, empty_directory)
-    directories = tuple(pinned[one.targets[0]][1 if one.is_inside else 0] for one in staged)
+    source, prepared_steps = _prepare_steps(plan, empty_directory)
+    directories = tuple(
+        pinned[step.targets[0]][1 if step.is_inside else 0] for step in prepared_steps
+    )
     launcher = Launcher(
-        tuple(one.step for one in staged),
+        tuple(prepared.step for prepared in prepared_steps),
         directories,
         *ranks,
         takes_commands=strategy.guarantees.speaks,
@@ -123,7 +125,9 @@ def _prepare(plan: Plan, empty_directory: str, own_nice: int) -> PreparedJob:
         os.close(parent)  # the launcher has its own
     source.prepare(launcher.pid)
     target_fds = tuple(target_fd for _, target_fd in pinned)
-    return PreparedJob(source, staged, launcher, target_fds, ToolOutput(strategy, plan.paths[0]))
+    return PreparedJob(
+        source, prepared_steps, launcher, target_fds, ToolOutput(strategy, plan.paths[0])
+    )
 
 
 def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: float) -> JobStarted:
@@ -137,7 +141,7 @@ def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: fl
         targets=plan.paths,
         strategy=plan.strategy,
         keep_root=plan.options.keep_root,
-        command=flatten(tuple(one.step for one in prepared.steps)),
+        command=flatten(tuple(step.step for step in prepared.steps)),
         expected=plan.expected,
         predicted_calls=predicted.syscalls if predicted else {},
         predicted_seconds=(predicted.seconds_low, predicted.seconds, predicted.seconds_high)
@@ -156,18 +160,19 @@ def job_started(plan: Plan, prepared: PreparedJob, space: Space | None, at_s: fl
     )
 
 
-def _stage(plan: Plan, empty: str) -> tuple[CallSource, tuple[StagedStep, ...]]:
+def _prepare_steps(plan: Plan, empty: str) -> tuple[CallSource, tuple[PreparedStep, ...]]:
     strategy = strategy_named(plan.strategy)
-    what = strategy, plan.paths, plan.options, plan.tools, empty
+    inputs = strategy, plan.paths, plan.options, plan.tools, empty
     pins = [target.pin for target in plan.targets]
-    staged = stage(*what, pins=pins)
-    why = why_too_many_steps(strategy, staged)
-    if why is not None:
-        raise Refused(f"{why}.", rule="too-many")
-    processes = sum(len(one.step) for one in staged)
+    prepared_steps = prepare_steps(*inputs, pins=pins)
+    problem = step_limit_problem(strategy, prepared_steps)
+    if problem is not None:
+        raise Refused(f"{problem}.", rule="too-many")
+    processes = sum(len(prepared.step) for prepared in prepared_steps)
     source = open_source(plan.trace, processes, speaks=strategy.guarantees.speaks)
     if source.kind is TraceSource.OUTPUT:
-        staged = stage(*what, pins=pins, with_output=True)
+        prepared_steps = prepare_steps(*inputs, pins=pins, with_output=True)
     return source, tuple(
-        replace(one, step=tuple(source.wrap(argv) for argv in one.step)) for one in staged
+        replace(prepared, step=tuple(source.wrap(argv) for argv in prepared.step))
+        for prepared in prepared_steps
     )

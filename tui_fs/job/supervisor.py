@@ -165,7 +165,7 @@ class Supervisor:
             while self._throttle.is_paused and not self._is_cancelled:
                 self._wait(SAMPLE_EVERY_S)
         except ConnectionError:
-            return self._why_launcher_ended()
+            return self._launcher_error()
         self._wall_s += time.monotonic() - waiting_since if number else 0.0
         if self._is_cancelled:
             return None
@@ -177,7 +177,7 @@ class Supervisor:
             # as late as possible: the tools wait at their gate
             self._when_possible(lambda: self._targets.check_before(step))
         except (EOFError, ConnectionError):
-            return self._why_launcher_ended()
+            return self._launcher_error()
         except CheckFailed as why:
             return TuiFsError(f"The targets could not be checked again: {why}.", why.advice)
         except OSError as error:
@@ -201,14 +201,14 @@ class Supervisor:
                 look_again_s = self._throttle.look(self._sampler.removed)
                 self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
-                    self._cancel_if(self._targets.why_exchanged(number))
+                    self._cancel_if(self._targets.exchanged_reason(number))
                     self._measure()
                     if not self._throttle.is_paused and self._schedule.is_due(self._now()):
                         self._record_sample()
                     next_sample = time.monotonic() + SAMPLE_EVERY_S
         except (EOFError, ConnectionError):
             self._wall_s, self._step_began = self._strategy_s(), None
-            return self._why_launcher_ended()
+            return self._launcher_error()
         finally:
             self._selector.unregister(self._launcher)
         end = self._ends[number]
@@ -254,7 +254,7 @@ class Supervisor:
             self._has_uncounted = True
             self._note(ToolSaid(self._now(), f"tui-fs: a tool cannot be counted: {why}"))
 
-    def _why_launcher_ended(self) -> TuiFsError:
+    def _launcher_error(self) -> TuiFsError:
         if self._launcher.has_failed():
             log = displayable(self._log)
             return TuiFsError(
@@ -286,7 +286,7 @@ class Supervisor:
         if self._unchecked_since is not None and now_s < self._next_check_s:
             return
         try:
-            self._cancel_if(self._targets.why_to_end())
+            self._cancel_if(self._targets.reason_to_end())
         except CheckFailed as why:
             self._next_check_s = now_s + RETRY_EVERY_S
             if self._unchecked_since is None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from tui_fs.job.outcome import is_deleted
-from tui_fs.job.path_safety import StagedStep
+from tui_fs.job.path_safety import PreparedStep
 from tui_fs.job.permission import RepeatedChecks, check_again_all
 from tui_fs.linux.limits import cause_of, is_limit, measured
 from tui_fs.linux.mounts import mount_of, read_mounts
@@ -43,16 +43,18 @@ class CheckFailed(Exception):
 
 
 class TargetWatch:
-    """Looks at targets before their step, when mounts have changed, and while tools run.
+    """Checks targets before their step, when mounts have changed, and while tools run.
 
     Args:
-        held: an open descriptor of each target.
+        target_fds: an open descriptor of each target.
     """
 
-    def __init__(self, plan: Plan, staged: Sequence[StagedStep], held: Sequence[int]) -> None:
+    def __init__(
+        self, plan: Plan, prepared_steps: Sequence[PreparedStep], target_fds: Sequence[int]
+    ) -> None:
         self._plan = plan
-        self._staged = staged
-        self._held = held
+        self._prepared_steps = prepared_steps
+        self._target_fds = target_fds
         self._doubtful: deque[Target] = deque()
         mounts = measured(read_mounts)
         places = [mount_of(path, mounts) if mounts else None for path in plan.paths]
@@ -61,10 +63,10 @@ class TargetWatch:
 
     @property
     def has_doubts(self) -> bool:
-        """Whether some targets wait for a look."""
+        """Whether some targets are to be checked."""
         return bool(self._doubtful)
 
-    def check_before(self, step: StagedStep) -> None:
+    def check_before(self, step: PreparedStep) -> None:
         """Raise TuiFsError unless its targets are what was confirmed, nothing mounted in them.
 
         Raises:
@@ -74,13 +76,16 @@ class TargetWatch:
 
     def check_ahead(self, number: int) -> None:
         """Raise as `check_before` for all targets of a step and of those that follow it."""
-        ahead = sorted({one for step in self._staged[number:] for one in step.targets})
+        ahead = sorted(
+            {target for step in self._prepared_steps[number:] for target in step.targets}
+        )
         # The step may have removed some of its targets, but not the name of another directory.
         left = self._checked(
             lambda: [
-                one
-                for one in ahead
-                if os.path.lexists(self._plan.targets[one].path) or not is_deleted(self._held[one])
+                number
+                for number in ahead
+                if os.path.lexists(self._plan.targets[number].path)
+                or not is_deleted(self._target_fds[number])
             ]
         )
         self._check_again(self._targets_of(left))
@@ -90,7 +95,7 @@ class TargetWatch:
 
         The targets of later steps are compared in the moment before theirs.
         """
-        running = self._staged[number].targets if number < len(self._staged) else ()
+        running = self._prepared_steps[number].targets if number < len(self._prepared_steps) else ()
         targets = self._targets_of(running)
         mounts = measured(read_mounts) if len(targets) > 1 else None
         if mounts is not None:
@@ -103,7 +108,7 @@ class TargetWatch:
         """Forget doubts: before another step its targets are checked in any case."""
         self._doubtful.clear()
 
-    def why_to_end(self) -> str | None:
+    def reason_to_end(self) -> str | None:
         """Look at doubtful targets for a short time; return why the job must end, if it must.
 
         Raises:
@@ -127,19 +132,19 @@ class TargetWatch:
             self._doubtful.popleft()
         return None
 
-    def why_exchanged(self, number: int) -> str | None:
-        """Return which target that the tools of a step have yet to come to was exchanged.
+    def exchanged_reason(self, step_number: int) -> str | None:
+        """Return which target that the tools of a step have not yet deleted was exchanged.
 
-        One that is deleted they are done with, whatever stands in its place by now. A target that
-        cannot be looked at now becomes doubtful.
+        A target that was deleted does not count, whatever is at its path now. A target that
+        cannot be examined now becomes doubtful.
         """
-        step = self._staged[number]
+        step = self._prepared_steps[step_number]
         if step.is_inside or len(step.targets) == 1:
             return None  # compared in the moment before
-        for one in step.targets:
-            target = self._plan.targets[one]
+        for number in step.targets:
+            target = self._plan.targets[number]
             try:
-                if self._checked(partial(self._is_exchanged, one)):
+                if self._checked(partial(self._is_exchanged, number)):
                     shown = displayable(target.path)
                     return f"{shown} is not the directory any more that was confirmed"
             except CheckFailed:
@@ -157,8 +162,8 @@ class TargetWatch:
             self._checks = RepeatedChecks(self._plan, is_own_namespace_only=True)
         self._checks.check(target)
 
-    def _is_exchanged(self, one: int) -> bool:
-        target = self._plan.targets[one]
+    def _is_exchanged(self, number: int) -> bool:
+        target = self._plan.targets[number]
         try:
             now = os.lstat(target.path)
         except OSError as error:
@@ -168,7 +173,7 @@ class TargetWatch:
         if (now.st_dev, now.st_ino) == (target.pin.device, target.pin.inode):
             return False
         try:
-            return not is_deleted(self._held[one])
+            return not is_deleted(self._target_fds[number])
         except OSError as error:
             if error.errno in (errno.ESTALE, errno.ENOENT):
                 return True  # nothing proves that the confirmed directory is deleted
