@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Cli, Json, default_signals, wait_until
 from tests.needs import needs_kernel_counters, needs_root, needs_tool
 from tests.trees import Sentinel, many_directories
-from tui_fs.lab.registry import experiments
+from tui_fs.lab.experiments import experiments
 from tui_fs.model.paths import to_base64
 
 NAMES = (

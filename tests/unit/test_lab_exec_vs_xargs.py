@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit import lab_results
-from tui_fs.lab.exec_claims import BATCH, BATCHED_FILES, BATCHES
 from tui_fs.lab.experiment import Claim, Counting, Scale, Setting, Step, Verdict
 from tui_fs.lab.experiments.exec_vs_xargs import (
+    BATCH,
+    BATCHED_FILES,
+    BATCHES,
     COMMAND_BYTES,
     EXPERIMENT,
     PART,

@@ -15,10 +15,9 @@ from tui_fs.lab.experiment import (
     Setting,
     Verdict,
 )
-from tui_fs.lab.experiments.tree_shapes import EXPERIMENT
+from tui_fs.lab.experiments.tree_shapes import EXPERIMENT, expected_reads
 from tui_fs.lab.preparing import in_words
 from tui_fs.lab.results import Machine, Measure, Measured, Results, Run, RunBegan, StepPlan
-from tui_fs.lab.shape_claims import expected_reads
 from tui_fs.model.calls import CallCount
 
 _ALL = ("rm", "find", "busybox", "toybox", "uu-rm", "rm-7.5")

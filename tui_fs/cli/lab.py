@@ -35,10 +35,10 @@ from tui_fs.lab.exhibits import (
     Table,
 )
 from tui_fs.lab.experiment import Claim, Experiment, Scale, Verdict
+from tui_fs.lab.experiments import experiment, experiments
 from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
-from tui_fs.lab.registry import experiment, experiments
 from tui_fs.lab.results import Ending, Measured, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
 from tui_fs.lab.start import LabRun

@@ -10,9 +10,9 @@ import traceback
 from types import FrameType
 
 from tui_fs.lab.experiment import Scale
+from tui_fs.lab.experiments import experiment
 from tui_fs.lab.feedback import teach
 from tui_fs.lab.preparing import Prepared, prepare
-from tui_fs.lab.registry import experiment
 from tui_fs.lab.results import (
     Ending,
     LabEvent,

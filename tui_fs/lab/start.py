@@ -10,8 +10,8 @@ from types import TracebackType
 
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.lab.experiment import Scale
+from tui_fs.lab.experiments import experiment
 from tui_fs.lab.preparing import prepare
-from tui_fs.lab.registry import experiment
 from tui_fs.lab.results import LabEvent, RunEnded, event_from_json
 from tui_fs.lab.runs import LOG, new_folder
 from tui_fs.model.errors import TuiFsError

@@ -14,8 +14,8 @@ import resource
 import socket
 import struct
 
-from tui_fs.linux.background_call import BackgroundCall
 from tui_fs.linux.limits import cause_of, descriptor_limits
+from tui_fs.linux.timeouts import BackgroundCall
 from tui_fs.model.calls import REMOVING_CALLS, CallCount, Removed, TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Argv

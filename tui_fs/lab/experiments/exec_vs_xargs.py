@@ -1,24 +1,17 @@
 """A process for each file against one for many: `find -exec … ;`, `| xargs` and `-exec … +`."""
 
 import functools
+import math
+from collections.abc import Callable
 
-from tui_fs.lab.exec_claims import (
-    BATCH,
-    BATCHED_FILES,
-    BATCHES,
-    CALLS_IN_BATCHES,
-    CALLS_ONE_BY_ONE,
-    CLAIMS,
-    LARGE_LOGS,
-    LOGS,
-    SPACED_FILES,
-)
 from tui_fs.lab.experiment import (
     BarsView,
     CallsView,
+    Claim,
     Counting,
     CurveView,
     Experiment,
+    Judgement,
     Pipeline,
     Published,
     PublishedCalls,
@@ -28,10 +21,226 @@ from tui_fs.lab.experiment import (
     TableView,
     Trial,
     View,
+    judged,
 )
-from tui_fs.lab.results import Measure, Results
+from tui_fs.lab.figures import shown, shown_times
+from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Flat
 from tui_fs.model.strategy import Argv
+
+BATCHES = (1, 10, 100, 1_000, 5_000)
+BATCHED_FILES, BATCH = 10_000, 1_000
+SPACED_FILES = 20
+LOGS, LARGE_LOGS = 1_000, 10
+
+_SAME_FACTOR = 1.25
+"""Times within this factor are taken for the same; the text's two lie within 1.1."""
+_TENFOLD = 10.0
+_NEARLY_100 = (10**1.5, 10**2.5)
+"""What is nearer to a hundred than to ten or a thousand."""
+_NOTICED_S = 1.0
+"""Longer than this, a person notices having to wait (R. B. Miller, 1968)."""
+
+_Judge = Callable[[Results], Judgement]
+_Calls = dict[str, tuple[int, int, float | None]]
+
+
+def _ratio(slow: str, fast: str, least: float, most: float = math.inf, why: str = "") -> _Judge:
+    """Judge how many times as long a step takes as another."""
+
+    def judge(results: Results) -> Judgement:
+        seconds = [results.median(key) for key in (slow, fast)]
+        ratio = seconds[0] / seconds[1]
+        told = " against ".join(shown(Measure.SECONDS, one) for one in seconds)
+        return judged(least <= ratio <= most, f"{told}: {shown_times(ratio)} times as long", why)
+
+    return judge
+
+
+def _few_are_fine(results: Results) -> Judgement:
+    seconds, left = results.median("logs-each"), _left(results, "logs-each-left")
+    here = f"{shown(Measure.SECONDS, seconds)} for {LARGE_LOGS} files of {LOGS:,}, {left} left"
+    return judged(seconds < _NOTICED_S and left == LOGS - LARGE_LOGS, here)
+
+
+def _files(results: Results, key: str) -> int:
+    return results.plan(key).entries - 1
+
+
+def _started(results: Results, key: str) -> int:
+    """Return how many programs were started: the execve that did not fail."""
+    made = results.calls(key, "execve")
+    return made.calls - made.errors
+
+
+def _shell_for_each(results: Results) -> Judgement:
+    files, started = _files(results, "exec-path"), _started(results, "exec-path")
+    return judged(
+        started >= 2 * files,
+        f"{started:,} programs started for {files:,} files, find among them",
+        "find forks and becomes the program itself; a shell would be one more program each time.",
+    )
+
+
+def _path_searched(results: Results) -> Judgement:
+    files, failed = _files(results, "exec-name"), results.calls("exec-name", "execve").errors
+    by_path = results.calls("exec-path", "execve").errors
+    return judged(
+        failed > 0 and failed % files == 0 and by_path == 0,
+        f"{failed:,} execve failed for {files:,} files, {by_path:,} with an absolute path",
+        f"{failed // files:,} directories of PATH come before that of file here, "
+        "in the text it was one.",
+    )
+
+
+def _one_for_a_batch(results: Results) -> Judgement:
+    told, holds = [], True
+    for key in ("batches", *(f"xargs-{batch}" for batch in BATCHES)):
+        if key == "batches" or (key in results.measured and results.measured[key].calls):
+            batch = results.plan(key).x
+            around = 3 if key == "batches" else 2  # find, head and xargs, or find and xargs
+            expected = around + math.ceil(_files(results, key) / batch)
+            started = _started(results, key)
+            holds = holds and started == expected
+            told.append(f"{started:,} in batches of {batch:,.0f}, {expected:,} expected")
+    return judged(holds, "; ".join(told), "No shell is around the commands here: one less.")
+
+
+def _mostly_waiting(results: Results) -> Judgement:
+    shares = [_shares_percent(results, key) for key in ("exec-name", "batches")]
+    waits = [share.get("wait4", 0.0) for share in shares]
+    return judged(
+        all(max(share.values()) == wait for share, wait in zip(shares, waits, strict=True)),
+        f"{waits[0]:.1f} % one by one, {waits[1]:.1f} % in batches",
+        "It is no work: what find and xargs wait for is done, and counted, in other processes.",
+    )
+
+
+def _shares_percent(results: Results, key: str) -> dict[str, float]:
+    """Return how much of the time in all calls each one takes."""
+    results.total_calls(key)
+    seconds = {name: one.seconds or 0.0 for name, one in results.measured[key].calls.items()}
+    total = sum(seconds.values())
+    if not total:
+        raise NotMeasured("The time in system calls was not measured; bpftrace and root can.")
+    return {name: 100 * one / total for name, one in seconds.items()}
+
+
+def _calls_for_a_file(results: Results) -> Judgement:
+    each, batched = (
+        results.total_calls(key) * results.plan(key).share / _files(results, key)
+        for key in ("exec-name", "batches")
+    )
+    return judged(each >= _TENFOLD * batched, f"{each:,.1f} one by one, {batched:,.1f} in batches")
+
+
+def _left(results: Results, key: str) -> int:
+    results.median(key)  # which says why if there is none
+    return int(results.measured[key].runs[-1].output)
+
+
+def _leaves(key: str, number: int) -> _Judge:
+    """Judge that so many of the files with spaces are left."""
+
+    def judge(results: Results) -> Judgement:
+        left = _left(results, key)
+        return judged(left == number, f"{left:,} of {SPACED_FILES:,} files are left")
+
+    return judge
+
+
+CLAIMS = (
+    Claim(
+        "-exec … ; takes about a hundred times as long as xargs.",
+        "84.764 s against 0.860 s for 200,000 files: 99 times",
+        _ratio("exec-name", "xargs", *_NEARLY_100, "It is what a start of file costs."),
+    ),
+    Claim(
+        "-exec … + is as fast as xargs.",
+        "0.801 s against 0.860 s",
+        _ratio(
+            "exec-plus",
+            "xargs",
+            1 / _SAME_FACTOR,
+            _SAME_FACTOR,
+            "find goes on while xargs waits for the program; with + it waits itself.",
+        ),
+    ),
+    Claim(
+        "It is not the caches: a second pass takes as long.",
+        "84.764 s, then 85.722 s",
+        _ratio("exec-name-again", "exec-name", 1 / _SAME_FACTOR),
+    ),
+    Claim("-exec … ; starts a shell for each file.", "said, not counted", _shell_for_each),
+    Claim(
+        "A program given by its name is searched for in PATH for each file, and fails in "
+        "every directory before its own.",
+        "400,001 execve for 200,000 files, 200,000 of them failed",
+        _path_searched,
+    ),
+    Claim(
+        "xargs starts one program for each batch.",
+        "14 execve for 10,000 names by 1,000: ten file, with find, head, xargs and a shell",
+        _one_for_a_batch,
+    ),
+    Claim(
+        "No call takes as much time as wait4, the waiting for what was started.",
+        "wait4: 96.80 % one by one, 99.55 % in batches",
+        _mostly_waiting,
+    ),
+    Claim(
+        "A process for each file takes many times the system calls.",
+        "15,811,808 for 200,000 files, 79 each; 24,910 for 10,000 in batches, 2.5 each",
+        _calls_for_a_file,
+    ),
+    Claim("A few files are no trouble for -exec … ;.", "just fine", _few_are_fine),
+    Claim(
+        "With rm it is the same as with file.",
+        "taken for granted; file spares making the files anew",
+        _ratio("rm-each", "rm-xargs", _TENFOLD, why="Deleting takes its time both ways."),
+    ),
+    Claim(
+        "xargs takes every word of a name with spaces for a file.",
+        "four errors for one such name",
+        _leaves("spaces-left", SPACED_FILES),
+    ),
+    Claim(
+        "With -print0 and xargs -0 names with spaces are no trouble.",
+        "both files were found",
+        _leaves("spaces-print0-left", 0),
+    ),
+)
+
+CALLS_IN_BATCHES: _Calls = {
+    "wait4": (16, 2, 0.080017), "newfstatat": (12_372, 0, 0.00028),
+    "getdents": (208, 0, 0.000074), "lstat": (10_000, 0, 0.000006), "read": (199, 0, 0.0),
+    "write": (276, 1, 0.0), "open": (384, 91, 0.0), "close": (313, 4, 0.0),
+    "stat": (68, 42, 0.0), "fstat": (189, 0, 0.0), "lseek": (5, 1, 0.0), "mmap": (209, 0, 0.0),
+    "mprotect": (71, 0, 0.0), "munmap": (37, 0, 0.0), "brk": (72, 0, 0.0),
+    "rt_sigaction": (41, 0, 0.0), "rt_sigprocmask": (80, 0, 0.0), "rt_sigreturn": (2, 0, 0.0),
+    "ioctl": (13, 12, 0.0), "access": (77, 77, 0.0), "pipe": (2, 0, 0.0), "dup2": (6, 0, 0.0),
+    "getpid": (1, 0, 0.0), "clone": (14, 0, 0.0), "execve": (14, 0, 0.0), "uname": (2, 0, 0.0),
+    "fcntl": (4, 1, 0.0), "fchdir": (206, 0, 0.0), "getrlimit": (5, 0, 0.0),
+    "getuid": (1, 0, 0.0), "getgid": (1, 0, 0.0), "geteuid": (1, 0, 0.0), "getegid": (1, 0, 0.0),
+    "getppid": (1, 0, 0.0), "getpgrp": (1, 0, 0.0), "arch_prctl": (14, 0, 0.0),
+    "futex": (2, 1, 0.0), "set_tid_address": (1, 0, 0.0), "set_robust_list": (1, 0, 0.0),
+}  # fmt: skip
+CALLS_ONE_BY_ONE: _Calls = {
+    "wait4": (200_000, 0, 4.101094), "clone": (200_000, 0, 0.029305),
+    "open": (2_602_351, 1_400_007, 0.019278), "munmap": (600_001, 0, 0.018833),
+    "mmap": (3_200_017, 0, 0.013108), "fstat": (1_401_173, 0, 0.012715),
+    "access": (1_200_006, 1_200_006, 0.006979), "close": (1_202_345, 0, 0.006543),
+    "stat": (1_000_004, 600_003, 0.006288), "read": (1_000_004, 0, 0.005632),
+    "lstat": (200_000, 0, 0.004981), "brk": (600_026, 0, 0.003704),
+    "mprotect": (1_000_009, 0, 0.003016), "ioctl": (200_001, 200_000, 0.002776),
+    "newfstatat": (201_169, 0, 0.001079), "getdents": (2347, 0, 0.000806),
+    "write": (200_000, 0, 0.0006), "arch_prctl": (200_001, 0, 0.000003),
+    "fchdir": (202_341, 0, 0.000002), "rt_sigaction": (3, 0, 0.0), "rt_sigprocmask": (1, 0, 0.0),
+    "execve": (400_001, 200_000, 0.0), "uname": (1, 0, 0.0), "fcntl": (1, 0, 0.0),
+    "getrlimit": (2, 0, 0.0), "futex": (2, 1, 0.0), "set_tid_address": (1, 0, 0.0),
+    "set_robust_list": (1, 0, 0.0),
+}  # fmt: skip
+
 
 WHOLE = {Scale.SMALL: 5_000, Scale.PUBLISHED: 200_000}
 PART = {Scale.SMALL: 100, Scale.PUBLISHED: 5_000}

@@ -19,10 +19,10 @@ from tui_fs.lab.experiment import (
     View,
     judged,
 )
-from tui_fs.lab.other_rms import UUTILS_TOOLS, uutils_rm
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import Chain, Flat, Realistic, Wide
 from tui_fs.linux.tools import ENGINE
+from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec
 
 PLACES = (Place.EXT4, Place.XFS, Place.BTRFS, Place.TMPFS)
@@ -30,7 +30,18 @@ _PLACES_OF = {Scale.SMALL: (Place.EXT4, Place.TMPFS), Scale.PUBLISHED: PLACES}
 """To make file systems takes longer than a small run may."""
 RM, OURS, UUTILS, RMZ = "rm", "engine", "uutils", "rmz"
 
+UUTILS_TOOLS = ("uu-rm", "uu_rm", "coreutils")
+"""Names of uutils' rm: on Arch and MacPorts, on Fedora, and as the multi-call program."""
+
 _REMOVE_TREE = "use File::Path 'remove_tree'; remove_tree(shift)"
+
+
+def uutils_rm(tools: Mapping[str, str]) -> Argv:
+    """Return the command of uutils' rm, by the first of its names that is installed."""
+    name = next((name for name in UUTILS_TOOLS if name in tools), UUTILS_TOOLS[0])
+    return (name, "rm") if name == "coreutils" else (name,)
+
+
 _DELETING: Mapping[str, tuple[str, Pipeline]] = {
     RM: ("rm -rf", (("rm", "-rf", "{tree}"),)),
     OURS: ("the engine", ((ENGINE, "delete", "--pin", PIN, "--", "{tree}"),)),

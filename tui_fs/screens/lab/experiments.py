@@ -19,9 +19,9 @@ from textual.widgets import Static
 
 from tui_fs.lab.diff import comparison_exhibits
 from tui_fs.lab.experiment import Experiment, Scale, Verdict
+from tui_fs.lab.experiments import experiment, experiments
 from tui_fs.lab.figures import safe
 from tui_fs.lab.preparing import Prepared, prepare
-from tui_fs.lab.registry import experiment, experiments
 from tui_fs.lab.results import Ending
 from tui_fs.lab.runs import StoredRun, load, stored_runs
 from tui_fs.model.errors import TuiFsError
