@@ -125,7 +125,7 @@ def test_the_line_for_the_systems_log(full: Path, monkeypatch: pytest.MonkeyPatc
     path = PathStr('/srv/a" result="done\n' + "x" * 4000)
 
     record = new_record(Action.ASIDE, Target(path, take_pin(str(full))))
-    assert maintenance.tell_system_log("aside", path, record.aside, "refused")
+    assert maintenance.log_maintenance("aside", path, record.aside, "refused")
 
     (line,) = lines
     found = {key: value.strip('"') for key, value in re.findall(r'(\w+)=("[^"]*"|[^ "]*)', line)}

@@ -281,7 +281,7 @@ def test_nobody_waits_for_a_lock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     runtime = Path(os.environ["XDG_RUNTIME_DIR"])
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_STATE_HOME", f"{runtime}/missing/..")
-    script = "from tui_fs.job.conflicts import alone\nwith alone():\n    print('alone')"
+    script = "from tui_fs.job.conflicts import no_job_starting as lock\nwith lock(): print('alone')"
     ended = subprocess.run(
         [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=30, check=True
     )

@@ -35,9 +35,9 @@ class Disk:
 
     def decide(self) -> Pressure | None:
         """Decide once, and let the time pass until the next decision."""
-        waiting, look_again_s = self.gentleness.decide()
-        assert look_again_s > 0
-        self.now_s += look_again_s
+        waiting, poll_interval_s = self.gentleness.decide()
+        assert poll_interval_s > 0
+        self.now_s += poll_interval_s
         return waiting
 
     def share_run(self, seconds: float) -> float:

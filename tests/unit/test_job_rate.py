@@ -26,7 +26,7 @@ class Tools:
                 self.now_s += hold_s
                 self.removed += self.straggle
             else:
-                look_s = self.limit.look_again_s
+                look_s = self.limit.poll_interval_s
                 assert SHORTEST_LOOK_S <= look_s <= LONGEST_LOOK_S
                 self.now_s += look_s
                 self.removed += look_s * self.speed_per_s
@@ -50,7 +50,7 @@ def test_a_straggler_does_not_make_the_tools_look_slow() -> None:
     tools = Tools(1_000, 200_000)
     tools.straggle = 1
     tools.run(10)
-    assert tools.limit.look_again_s == SHORTEST_LOOK_S
+    assert tools.limit.poll_interval_s == SHORTEST_LOOK_S
 
 
 def test_slow_tools_are_never_held() -> None:
@@ -70,6 +70,6 @@ def test_after_slow_tools_the_next_ones_are_looked_at_soon() -> None:
     # Tools that remove little, so that the looks are far apart
     tools = Tools(1000, 10.0)
     tools.run(2.0)
-    assert tools.limit.look_again_s == LONGEST_LOOK_S
+    assert tools.limit.poll_interval_s == LONGEST_LOOK_S
     tools.limit.step_begins()
-    assert tools.limit.look_again_s == SHORTEST_LOOK_S
+    assert tools.limit.poll_interval_s == SHORTEST_LOOK_S

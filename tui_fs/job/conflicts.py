@@ -37,7 +37,7 @@ def register_or_refuse(
     Raises:
         JobFailed: the file system of the job's folder has no locks.
     """
-    with _alone_in(os.path.dirname(os.path.dirname(folder.path))):
+    with _start_lock(os.path.dirname(os.path.dirname(folder.path))):
         lock = SupervisorLock(folder.lock)
         try:
             check_conflicts(targets, folder)
@@ -93,22 +93,24 @@ def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) 
                 f"Wait until it has ended. {why}",
                 rule="busy",
             ) from why
-        if (touched := _touched(theirs, targets)) is not None:
+        if (overlapping := _overlapping(theirs, targets)) is not None:
             raise Refused(
-                f"Job {other.job_id} is at work in {displayable(touched.path)} already.",
+                f"Job {other.job_id} is at work in {displayable(overlapping.path)} already.",
                 f"Wait for it (tui-fs attach {other.job_id}), or cancel it.",
                 rule="busy",
             )
 
 
-def _touched(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | None:
+def _overlapping(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | None:
     """Return one of theirs that is, holds or lies in one of ours, also under other names."""
-    return next((one for one, _ in _held(theirs, ours)), None) or next(
-        (one for _, one in _held(ours, theirs)), None
+    return next((one for one, _ in _containing(theirs, ours)), None) or next(
+        (one for _, one in _containing(ours, theirs)), None
     )
 
 
-def _held(holders: Sequence[Target], targets: Sequence[Target]) -> Iterator[tuple[Target, Target]]:
+def _containing(
+    holders: Sequence[Target], targets: Sequence[Target]
+) -> Iterator[tuple[Target, Target]]:
     """Yield each of the holders that is or holds a target, with that target."""
     by_path = {holder.path: holder for holder in holders}
     by_identity = {_identity(holder): holder for holder in holders}
@@ -143,7 +145,7 @@ def _upwards(path: str) -> Iterator[tuple[PathStr, _Identity]]:
 
 
 @contextlib.contextmanager
-def alone() -> Iterator[None]:
+def no_job_starting() -> Iterator[None]:
     """Let no job start meanwhile, wherever it is kept: each takes the same lock at its start.
 
     A state directory that has no room for the lock has none for a job either. Places that are one
@@ -163,7 +165,7 @@ def alone() -> Iterator[None]:
                 if (identity := identity_at(state)) in locked:
                     continue
                 locked.append(identity)
-                stack.enter_context(_alone_in(state))
+                stack.enter_context(_start_lock(state))
             except OSError as error:
                 if error.errno not in NO_ROOM:
                     raise
@@ -171,7 +173,7 @@ def alone() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone_in(state: str) -> Iterator[None]:
+def _start_lock(state: str) -> Iterator[None]:
     path = os.path.join(state, "starting")
     flags = os.O_CLOEXEC | os.O_NOFOLLOW
     try:

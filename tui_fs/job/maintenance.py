@@ -29,7 +29,7 @@ from tui_fs.job.aside_store import (
     undo_command,
 )
 from tui_fs.job.audit import caller_pairs, log_pair, send_to_syslog
-from tui_fs.job.conflicts import alone, check_conflicts
+from tui_fs.job.conflicts import check_conflicts, no_job_starting
 from tui_fs.job.path_safety import open_pinned
 from tui_fs.job.permission import check_targets, refuse_read_only
 from tui_fs.job.store import all_jobs, load_plan
@@ -89,7 +89,7 @@ def refuse_begun_deletion(record: AsideRecord, target: Target) -> None:
             )
 
 
-def tell_system_log(action: str, path: PathStr, aside: PathStr, result: str) -> bool:
+def log_maintenance(action: str, path: PathStr, aside: PathStr, result: str) -> bool:
     """Send one line to the system's log; return whether it was accepted.
 
     It reads as the lines of a job do, see `audit.audit_line`.
@@ -339,7 +339,7 @@ def _acting(record: AsideRecord) -> Iterator[_Act]:
         TuiFsError: no OSError goes through.
     """
     target = Target(record.path, record.pin)
-    with reporting_errors("Nothing was changed"), alone(), undisturbed():
+    with reporting_errors("Nothing was changed"), no_job_starting(), undisturbed():
         try:
             check_conflicts([target])
             if checked(record.path) != target:
@@ -352,11 +352,11 @@ def _acting(record: AsideRecord) -> Iterator[_Act]:
                 ):
                     yield act
         except (TuiFsError, OSError):
-            tell_system_log(record.action.value, record.path, record.aside, "refused")
+            log_maintenance(record.action.value, record.path, record.aside, "refused")
             raise
         if record.action is Action.RECREATE:
             act.warning = forgotten(act.file)
-        act.was_logged = tell_system_log(record.action.value, record.path, record.aside, "done")
+        act.was_logged = log_maintenance(record.action.value, record.path, record.aside, "done")
 
 
 @contextlib.contextmanager
@@ -482,7 +482,7 @@ def undo(record_id: str) -> Undone:
     refuse_read_only()
     file, record = find(record_id)
     refuse_other_host(record)
-    with reporting_errors("It cannot be put back"), alone(), undisturbed():
+    with reporting_errors("It cannot be put back"), no_job_starting(), undisturbed():
         with opened_above(record) as parent:
             standing = standing_in(record, parent)
             if standing is AsideState.GONE:
@@ -498,10 +498,10 @@ def undo(record_id: str) -> Undone:
                         drained = _finish(record, parent)
                     sync(parent)
             except TuiFsError:
-                tell_system_log("undo", record.path, record.aside, "refused")
+                log_maintenance("undo", record.path, record.aside, "refused")
                 raise
         warning = forgotten(file)
-    logged = tell_system_log("undo", record.path, record.aside, "done")
+    logged = log_maintenance("undo", record.path, record.aside, "done")
     return Undone(record, standing, drained.moved, tuple(drained.kept), logged, warning)
 
 

@@ -198,8 +198,8 @@ class Supervisor:
             self._throttle.step_begins()
             self._launcher.release()
             while len(self._ends) <= number:
-                look_again_s = self._throttle.look(self._sampler.removed)
-                self._wait(max(0.0, min(next_sample - time.monotonic(), look_again_s)))
+                poll_interval_s = self._throttle.look(self._sampler.removed)
+                self._wait(max(0.0, min(next_sample - time.monotonic(), poll_interval_s)))
                 if time.monotonic() >= next_sample and len(self._ends) <= number:
                     self._cancel_if(self._targets.exchanged_reason(number))
                     self._measure()
@@ -291,7 +291,7 @@ class Supervisor:
             self._next_check_s = now_s + RETRY_EVERY_S
             if self._unchecked_since is None:
                 self._unchecked_since = now_s
-                self._throttle.hold_for_check()
+                self._throttle.stop_for_check()
                 text = f"tui-fs: the tools are stopped until the targets can be checked: {why}."
                 self._note(ToolSaid(self._now(), text))
             elif now_s - self._unchecked_since > PATIENCE_S:
@@ -300,7 +300,7 @@ class Supervisor:
             return
         if self._unchecked_since is not None and not self._targets.has_doubts:
             self._unchecked_since = None
-            self._throttle.check_made()
+            self._throttle.continue_after_check()
 
     def _mounts_changed(self, mounts: MountWatch) -> None:
         """Doubt whether the tools would go on into something that was mounted."""

@@ -79,7 +79,7 @@ class RateLimit:
         self._speed_per_s = 0.0
 
     @property
-    def look_again_s(self) -> float:
+    def poll_interval_s(self) -> float:
         """How long the tools may run before the next look."""
         if not self._speed_per_s:
             return SHORTEST_LOOK_S
@@ -223,11 +223,11 @@ class Throttle:
         self._note = note
         self._now_s = now_s
         self._reasons: set[str] = set()
-        self._has_stood = False
-        self._were_all_stopped = self._has_noted_others = False
-        self._next_urging_s = 0.0
+        self._were_stopped = False
+        self._are_all_seen_stopped = self._has_reported_others = False
+        self._next_sigcont_s = 0.0
         self._gentleness = PressureThrottle(disk_pressure(devices))
-        self._next_gentle_look_s = 0.0
+        self._next_gentle_poll_s = 0.0
         self._hold: Throttled | None = None
         self._is_hold_recorded = False
         self._hold_schedule = SampleSchedule()
@@ -259,34 +259,34 @@ class Throttle:
 
     def pause(self) -> bool:
         """Stop the tools until `resume`; return whether all were seen standing."""
-        self._let_go()
-        self._stand(_PAUSE)
-        self._has_noted_others = False
+        self._end_gentle_hold()
+        self._stop_for(_PAUSE)
+        self._has_reported_others = False
         deadline = time.monotonic() + STOPPED_WITHIN_S
         while not measured(lambda: all_stopped(self._launcher.pid)):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.002)
-        self._were_all_stopped = True
+        self._are_all_seen_stopped = True
         return True
 
     def resume(self) -> None:
         """End the pause."""
-        self._go(_PAUSE)
+        self._continue_after(_PAUSE)
 
-    def hold_for_check(self) -> None:
-        """Stop the tools until `check_made`: their targets cannot be checked now."""
-        self._stand(_CHECK)
+    def stop_for_check(self) -> None:
+        """Stop the tools until `continue_after_check`: their targets cannot be checked now."""
+        self._stop_for(_CHECK)
 
-    def check_made(self) -> None:
+    def continue_after_check(self) -> None:
         """Let the tools go on: their targets are what was confirmed."""
-        self._go(_CHECK)
+        self._continue_after(_CHECK)
 
     def step_begins(self) -> None:
         """Forget why the tools of the last step stood: those of the next one run."""
-        self._let_go()
+        self._end_gentle_hold()
         self._reasons -= {_RATE, _CHECK}
-        self._has_stood = False
+        self._were_stopped = False
         if self._rate is not None:
             self._rate.step_begins()
         with contextlib.suppress(OSError):  # the launcher has died: the supervisor sees that
@@ -322,33 +322,33 @@ class Throttle:
             return LOOK_EVERY_S
         until_s = LOOK_EVERY_S
         if self.pace.gentle:
-            until_s = min(until_s, self._look_gently())
+            until_s = min(until_s, self._apply_gentle_mode())
         if self._rate is not None:
             hold_s = self._rate.hold_s(removed() or 0)
             if hold_s > 0:
-                self._stand(_RATE)
+                self._stop_for(_RATE)
                 return min(until_s, hold_s)
-            self._go(_RATE)
-            until_s = min(until_s, self._rate.look_again_s)
-        self._resend_sigcont()
+            self._continue_after(_RATE)
+            until_s = min(until_s, self._rate.poll_interval_s)
+        self._repeat_sigcont()
         return until_s
 
-    def _look_gently(self) -> float:
+    def _apply_gentle_mode(self) -> float:
         now_s = time.monotonic()
-        if now_s >= self._next_gentle_look_s:
+        if now_s >= self._next_gentle_poll_s:
             decision = measured(self._gentleness.decide)
             if decision is None:
                 return LOOK_EVERY_S
-            waiting, look_again_s = decision
-            self._next_gentle_look_s = now_s + look_again_s
+            waiting, poll_interval_s = decision
+            self._next_gentle_poll_s = now_s + poll_interval_s
             if waiting is None:
-                self._let_go()
+                self._end_gentle_hold()
             elif _GENTLE not in self._reasons:
-                self._note_held(waiting)
-                self._stand(_GENTLE)
-        return max(0.0, self._next_gentle_look_s - now_s)
+                self._note_hold(waiting)
+                self._stop_for(_GENTLE)
+        return max(0.0, self._next_gentle_poll_s - now_s)
 
-    def _note_held(self, waiting: Pressure) -> None:
+    def _note_hold(self, waiting: Pressure) -> None:
         self._hold = Throttled(self._now_s(), waiting.resource, waiting.percent)
         self._is_hold_recorded = self._hold_schedule.is_due(self._hold.at_s)
         if self._is_hold_recorded:
@@ -360,9 +360,9 @@ class Throttle:
             is_ours = pace.rate_per_s and not self._launcher.takes_commands
             self._rate = RateLimit(pace.rate_per_s) if is_ours else None
         if not pace.rate_per_s:
-            self._go(_RATE)
+            self._continue_after(_RATE)
         if not pace.gentle:
-            self._let_go()
+            self._end_gentle_hold()
         self.pace = pace
 
     def _tell(self, before: Pace, after: Pace) -> None:
@@ -376,10 +376,10 @@ class Throttle:
         if before.threads != after.threads:
             self._launcher.tell(f"threads {after.threads or 'auto'}")
 
-    def _let_go(self) -> None:
+    def _end_gentle_hold(self) -> None:
         """End a hold of gentleness."""
         if _GENTLE in self._reasons:
-            self._go(_GENTLE)
+            self._continue_after(_GENTLE)
             ended_at_s = self._now_s()
             if self._hold is not None:
                 self._held_before_s += ended_at_s - self._hold.at_s
@@ -388,11 +388,11 @@ class Throttle:
                 self._note(Unthrottled(ended_at_s))
         self._gentleness.reset()
 
-    def _stand(self, reason: str) -> None:
+    def _stop_for(self, reason: str) -> None:
         if not self._reasons or reason == _PAUSE:
             self._launcher.signal_tools(signal.SIGSTOP)
-            self._has_stood = True
-            self._were_all_stopped = False
+            self._were_stopped = True
+            self._are_all_seen_stopped = False
         self._reasons.add(reason)
 
     def _stop_again(self) -> None:
@@ -403,14 +403,14 @@ class Throttle:
         """
         are_stopped = measured(lambda: none_continued(self._launcher.pid))
         if are_stopped:
-            self._were_all_stopped = True
+            self._are_all_seen_stopped = True
             return
         self._launcher.signal_tools(signal.SIGSTOP)
-        if are_stopped is False and self._were_all_stopped and not self._has_noted_others:
-            self._has_noted_others = True  # once for each pause: SIGCONT may come all the time
+        if are_stopped is False and self._are_all_seen_stopped and not self._has_reported_others:
+            self._has_reported_others = True  # once for each pause: SIGCONT may come all the time
             self._note(ToolSaid(self._now_s(), CONTINUED_BY_OTHERS))
 
-    def _resend_sigcont(self) -> None:
+    def _repeat_sigcont(self) -> None:
         """Say again and again that the tools may go on, once they have stood.
 
         A fork that is under way keeps a SIGSTOP for the child, and does not keep a SIGCONT that
@@ -418,11 +418,11 @@ class Throttle:
         __send_signal_locked): such a child begins to stand when nobody wants it any more.
         """
         now_s = time.monotonic()
-        if self._has_stood and not self._reasons and now_s >= self._next_urging_s:
-            self._next_urging_s = now_s + LOOK_EVERY_S
+        if self._were_stopped and not self._reasons and now_s >= self._next_sigcont_s:
+            self._next_sigcont_s = now_s + LOOK_EVERY_S
             self._launcher.signal_tools(signal.SIGCONT)
 
-    def _go(self, reason: str) -> None:
+    def _continue_after(self, reason: str) -> None:
         if self._reasons == {reason}:
             self._launcher.signal_tools(signal.SIGCONT)
         self._reasons.discard(reason)

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from tui_fs.estimate.calibration import BLOCK_BYTES, Calibration, Sample, Shape, fit
 from tui_fs.estimate.time import typical
-from tui_fs.job.conflicts import alone, check_conflicts
+from tui_fs.job.conflicts import check_conflicts, no_job_starting
 from tui_fs.job.launcher import run_steps
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
@@ -145,7 +145,7 @@ def _told(target: str, *, is_cold: bool) -> dict[str, Any]:
     refuse_scratch(PathStr(place))
     set_child_subreaper()
     device = os.lstat(target).st_dev
-    with _only_one(), alone():
+    with _only_one(), no_job_starting():
         check_conflicts((Target(place, take_pin(place)),))
         remove_left_over(device)
         scratch = Scratch(place, device)
