@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.unit.survey_trees import surveyed
 from tui_fs.job.launcher import Launcher, StepEnd
-from tui_fs.job.path_safety import StagedStep
+from tui_fs.job.path_safety import PreparedStep
 from tui_fs.linux.pins import take_pin
 from tui_fs.model.strategy import IoPriority, Options, Step, StrategyName
 from tui_fs.model.survey import Survey
@@ -48,7 +48,7 @@ def delete(
         is_inside: run the tools in the target, and rmdir after them.
     """
     survey = surveyed(target)
-    steps = staged(target, strategy, options, empty, is_inside=is_inside)
+    steps = prepared_steps(target, strategy, options, empty, is_inside=is_inside)
     counters = PerfCounters(find_tracefs(), _PROCESSES)
     ends: list[StepEnd] = []
     with ExitStack() as stack:
@@ -80,9 +80,9 @@ def delete(
     return Deleted(survey, calls, forked + sum(len(one.step) for one in steps), tuple(ends))
 
 
-def staged(
+def prepared_steps(
     target: Path, strategy: StrategyName, options: Options, empty: Path, *, is_inside: bool
-) -> list[StagedStep]:
+) -> list[PreparedStep]:
     """Return the steps that delete the target; see `delete`."""
     build = STRATEGIES[strategy]
     tools, missing = tools_of(build)
@@ -95,13 +95,15 @@ def staged(
 
     if not is_inside:
         steps = pinned(build.steps((str(target),), options, tools, str(empty)))
-        return [StagedStep(step, (0,), False) for step in steps]
+        return [PreparedStep(step, (0,), False) for step in steps]
     emptying = replace(options, keep_root=True)
     inside = pinned(build.steps((".",), emptying, tools, str(empty)))
-    staged = [StagedStep(step, (0,), True) for step in inside]
+    prepared_steps = [PreparedStep(step, (0,), True) for step in inside]
     if not options.keep_root:
-        staged.append(StagedStep(((tools["rmdir"], "--", f"./{target.name}"),), (0,), False))
-    return staged
+        prepared_steps.append(
+            PreparedStep(((tools["rmdir"], "--", f"./{target.name}"),), (0,), False)
+        )
+    return prepared_steps
 
 
 def _ended(launcher: Launcher) -> StepEnd:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.deleting import staged
+from tests.contracts.deleting import prepared_steps
 from tests.needs import needs_root, needs_tool
 from tests.unit.survey_trees import surveyed
 from tui_fs.estimate.estimator import installed_versions
@@ -42,11 +42,11 @@ def agrees(target: Path, strategy: StrategyName, *, is_inside: bool) -> bool:
     said = check_preflight(STRATEGIES[strategy], work, 1, place).hindrances
     empty = target.parent / "empty"
     empty.mkdir(exist_ok=True)
-    for one in staged(target, strategy, Options(), empty, is_inside=is_inside):
-        directory = target if one.is_inside else target.parent
+    for prepared in prepared_steps(target, strategy, Options(), empty, is_inside=is_inside):
+        directory = target if prepared.is_inside else target.parent
         source = None
-        for argv in one.step:
-            piped = argv is not one.step[-1]
+        for argv in prepared.step:
+            piped = argv is not prepared.step[-1]
             process = subprocess.Popen(
                 argv,
                 cwd=directory,

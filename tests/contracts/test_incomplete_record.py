@@ -9,8 +9,7 @@ import pytest
 
 from tests.conftest import Cli, Json
 from tests.trees import flat
-from tui_fs.job import retention
-from tui_fs.job.retention import prune
+from tui_fs.job.retention import RetentionRule, prune
 
 FILES = 3_000
 _LIMIT_BYTES = 8 << 10
@@ -71,14 +70,11 @@ def test_a_job_that_cannot_be_written_deletes_nothing(cli: Cli, tmp_path: Path) 
     assert list(cli.jobs_directory.iterdir()) == []
 
 
-def test_the_folder_of_a_real_job_can_be_removed(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_of_a_real_job_can_be_removed(cli: Cli, tmp_path: Path) -> None:
     flat(tmp_path / "whole", 10)
     cli.delete(tmp_path / "whole", "rm").expect(0)
     flat(tmp_path / "cut", FILES)
     delete_slowly_with_limit(cli, "rm", tmp_path / "cut")
-    monkeypatch.setattr(retention, "MAX_JOBS", 0)
-    pruned = prune()
+    pruned = prune(RetentionRule(max_jobs=0))
     assert (len(pruned.removed), pruned.kept) == (2, [])
     assert list(cli.jobs_directory.iterdir()) == []

@@ -124,7 +124,7 @@ def test_each_rm_that_xargs_starts_costs() -> None:
     assert halved == pytest.approx(1.0 + 10.0 + 500 * 5.0, rel=1e-3)
     # And the kernel's counters are inherited by each
     counted = expected(tree, XARGS, Options(batch_size=1), trace=TraceSource.PERF)
-    assert counted - one_by_one == pytest.approx(1000 * COUNTED_PROCESS_S, rel=1e-3)
+    assert counted - one_by_one == pytest.approx(1000 * COUNTED_PROCESS_S, rel=0.02)
 
 
 @pytest.mark.parametrize(

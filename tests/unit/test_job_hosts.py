@@ -13,10 +13,10 @@ from tests.unit.test_job_view import job, seen
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled
 from tui_fs.cli.jobs import run_attach, run_control, run_list
 from tui_fs.cli.maintenance import run_aside
-from tui_fs.job import retention
 from tui_fs.job.aside_store import Action, AsideState, keep, new_record, records
 from tui_fs.job.conflicts import check_conflicts
 from tui_fs.job.maintenance import undo
+from tui_fs.job.retention import RetentionRule, prune
 from tui_fs.job.store import JobFolder, load_plan, read_json, write_json
 from tui_fs.job.view import summaries
 from tui_fs.linux.host import current_host
@@ -125,13 +125,11 @@ def test_a_locked_job_of_another_host_is_in_the_way() -> None:
         check_conflicts(load_plan(folder).targets)
 
 
-def test_jobs_of_another_host_are_never_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MAX_JOBS", "MIN_JOBS", "MAX_BYTES"):
-        monkeypatch.setattr(retention, name, 0)
+def test_jobs_of_another_host_are_never_pruned() -> None:
     made_by(job(*RUNNING, finished(Outcome.DONE), job_id="done"), OTHER)
     made_by(job(*RUNNING, job_id="open"), OTHER)
     job(*RUNNING, finished(Outcome.DONE), job_id="own")
-    assert retention.prune().removed == ["own"]
+    assert prune(RetentionRule(max_jobs=0, max_bytes=0, min_jobs=0)).removed == ["own"]
     assert {summary.job_id for summary in summaries()[0]} == {"done", "open"}
 
 

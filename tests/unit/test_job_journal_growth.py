@@ -14,11 +14,11 @@ from tests.unit.test_job_control import serving
 from tests.unit.test_job_lock import held
 from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
-from tui_fs.job import journal, throttle, tool_output
+from tui_fs.job import journal, tool_output
 from tui_fs.job.journal import JournalReader, JournalWriter, last_event
 from tui_fs.job.sampling import RECORDED_AGE_SHARE, SAMPLE_EVERY_S, SampleSchedule
-from tui_fs.job.throttle import Pressure, Throttle
-from tui_fs.job.tool_output import ToolOutput
+from tui_fs.job.throttle import Pressure, PressureThrottle, Throttle
+from tui_fs.job.tool_output import OutputLimits, ToolOutput
 from tui_fs.job.view import JobList, JobView, summaries
 from tui_fs.model.events import (
     EntryFailed,
@@ -68,10 +68,11 @@ class _Tools:
         """Take a signal."""
 
 
-class _Always:
-    """Stands for a gentleness that holds the tools every other time."""
+class _Always(PressureThrottle):
+    """Holds the tools every other time."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self._holds = False
 
     def decide(self) -> tuple[Pressure | None, float]:
@@ -85,13 +86,10 @@ class _Always:
 
 def _gentle_throttle(events: list[Event], clock: Callable[[], float]) -> Throttle:
     tools: Any = _Tools()
-    return Throttle(tools, Pace(gentle=True), 0, (), events.append, clock)
+    return Throttle(tools, Pace(gentle=True), 0, _Always(), events.append, clock)
 
 
-def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(throttle, "PressureThrottle", _Always)
+def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted() -> None:
     events: list[Event] = []
     now_s = 0.0
     made = _gentle_throttle(events, lambda: now_s)
@@ -108,10 +106,7 @@ def test_holds_of_an_old_job_are_journalled_rarely_and_all_counted(
     assert made.held_s == pytest.approx(rounds * 6.2)
 
 
-def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(throttle, "PressureThrottle", _Always)
+def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts() -> None:
     events: list[Event] = []
     now_s = 100_000.0
     made = _gentle_throttle(events, lambda: now_s)
@@ -130,7 +125,7 @@ def test_a_hold_that_is_not_journalled_is_counted_while_it_lasts(
 
 
 def test_the_journal_of_many_failures_is_bounded() -> None:
-    output = rm_output()
+    output = rm_output(OutputLimits())
     kept: list[Event] = []
     errors = [os.strerror(number) for number in range(1, 11)]
     for _ in range(60):
@@ -138,15 +133,15 @@ def test_the_journal_of_many_failures_is_bounded() -> None:
         kept += output.take_errors(lines, 1.0)
         kept += output.counted_failures(2.0)
     size = sum(len(json.dumps(event_to_json(event))) for event in kept)
-    assert size < 1.5 * tool_output.BYTES_KEPT + 60 * 10 * 200
+    assert size < 1.5 * OutputLimits().bytes + 60 * 10 * 200
     number = sum(isinstance(event, EntryFailed) for event in kept)
     number += sum(event.number for event in kept if isinstance(event, FailuresCounted))
     assert number == 60_000
 
 
-def rm_output() -> ToolOutput:
+def rm_output(limits: OutputLimits) -> ToolOutput:
     """Give what reads the messages of rm."""
-    return ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
+    return ToolOutput(STRATEGIES[StrategyName("rm")], "/t", limits)
 
 
 def denied(name: str, reason: str = "Permission denied") -> bytes:
@@ -154,11 +149,8 @@ def denied(name: str, reason: str = "Permission denied") -> bytes:
     return f"rm: cannot remove '{name}': {reason}\n".encode()
 
 
-def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tool_output, "PATHS_KEPT_OF_A_KIND", 2)
-    output = rm_output()
+def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one() -> None:
+    output = rm_output(OutputLimits(paths_of_kind=2))
     seen = list(output.take_errors(denied("a") * 50 + denied("b", "Read-only file system"), 1.0))
     assert [event.path for event in seen if isinstance(event, EntryFailed)] == [
         "/t/a",
@@ -168,20 +160,16 @@ def test_a_frequent_failure_does_not_hide_the_paths_of_a_rare_one(
     assert list(output.counted_failures(2.0)) == [FailuresCounted(2.0, "remove", 13, 48)]
 
 
-def test_failures_are_all_counted_where_their_paths_are_too_long_to_keep(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tool_output, "BYTES_KEPT", 100)
-    output = rm_output()
+def test_failures_are_all_counted_where_their_paths_are_too_long_to_keep() -> None:
+    output = rm_output(OutputLimits(bytes=100))
     seen = list(output.take_errors(denied("x" * 60) * 5, 1.0))
     counted = list(output.counted_failures(2.0))
     assert [type(event) for event in seen] == [EntryFailed]
     assert counted == [FailuresCounted(2.0, "remove", 13, 4)]
 
 
-def test_kinds_beyond_those_kept_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_output, "KINDS_KEPT", 1)
-    output = rm_output()
+def test_kinds_beyond_those_kept_are_counted_together() -> None:
+    output = rm_output(OutputLimits(kinds=1))
     lines = (
         denied("a") + denied("b", "Read-only file system") + denied("c", "No space left on device")
     )

@@ -18,7 +18,7 @@ from tui_fs.job.path_safety import (
     open_pinned,
     path_race,
     prepare_steps,
-    why_too_many_steps,
+    step_limit_problem,
 )
 from tui_fs.linux.mounts import Mount, MountTable, mount_of, read_mounts
 from tui_fs.linux.pins import pin_of, take_pin
@@ -234,8 +234,8 @@ def test_more_steps_than_a_job_has_are_said(firm: Path) -> None:
     few = prepare_steps(built, paths[:50], Options(), tools, "/e")
     many = prepare_steps(built, paths, Options(), tools, "/e")
     assert (len(few), len(many)) == (100, 102)
-    assert why_too_many_steps(built, few) is None
-    assert "102 steps" in str(why_too_many_steps(built, many))
+    assert step_limit_problem(built, few) is None
+    assert "102 steps" in str(step_limit_problem(built, many))
 
 
 def test_accepted_races_are_none(firm: Path) -> None:

@@ -5,7 +5,9 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from tests.unit.test_job_view import job
 from tests.unit.test_model_snapshot import RUNNING, finished
 from tui_fs.cli.jobs import run_list
 from tui_fs.job import retention
-from tui_fs.job.retention import prune
+from tui_fs.job.retention import RetentionRule, prune
 from tui_fs.job.store import JobFolder, all_jobs, jobs_directory, read_json, write_json
 from tui_fs.job.view import summaries
 from tui_fs.linux.host import boottime_s
@@ -28,13 +30,12 @@ NOW_S = 1.8e9
 END = (*RUNNING, finished(Outcome.DONE))
 
 
+RULE = RetentionRule(max_jobs=3, max_age_s=10 * DAY_S, max_bytes=1 << 20, min_jobs=1)
+
+
 @pytest.fixture(autouse=True)
-def rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep three jobs, ten days, a megabyte, and one of any age; the clock stands still."""
-    monkeypatch.setattr(retention, "MAX_JOBS", 3)
-    monkeypatch.setattr(retention, "MAX_AGE_S", 10 * DAY_S)
-    monkeypatch.setattr(retention, "MAX_BYTES", 1 << 20)
-    monkeypatch.setattr(retention, "MIN_JOBS", 1)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock."""
     monkeypatch.setattr("time.time", lambda: NOW_S)
 
 
@@ -58,32 +59,32 @@ def left() -> set[str]:
 def test_the_newest_jobs_are_kept() -> None:
     for number in range(5):
         aged(f"job{number}", number, *END)
-    pruned = prune()
+    pruned = prune(RULE)
     assert sorted(pruned.removed) == ["job3", "job4"]
     assert left() == {"job0", "job1", "job2"}
     assert sorted(os.listdir(jobs_directory())) == ["job0", "job1", "job2"]
     assert pruned.freed_bytes > 0
     assert pruned.kept == []
     # And there is nothing more to do
-    assert prune().removed == []
+    assert prune(RULE).removed == []
 
 
 def test_old_jobs_are_removed() -> None:
     aged("new", DAY_S, *END)
     aged("old", 11 * DAY_S, *END)
-    assert prune().removed == ["old"]
+    assert prune(RULE).removed == ["old"]
 
 
 def test_jobs_beyond_the_size_are_removed() -> None:
     for number in range(3):
         Path(aged(f"job{number}", number, *END).log).write_bytes(b"x" * 600_000)
-    assert sorted(prune().removed) == ["job1", "job2"]
+    assert sorted(prune(RULE).removed) == ["job1", "job2"]
 
 
 def test_a_refused_job_is_removed_as_an_ended_one() -> None:
     aged("new", 0, *END)
     aged("refused", 11 * DAY_S, JobRefused(0.1, "busy", "", ""))
-    assert prune().removed == ["refused"]
+    assert prune(RULE).removed == ["refused"]
 
 
 @pytest.mark.parametrize("events", [RUNNING, (*RUNNING, Paused(2.0, 2.0, True)), ()])
@@ -92,7 +93,7 @@ def test_a_job_that_runs_or_is_paused_is_never_removed(events: tuple[Event, ...]
     for number in range(4):
         aged(f"job{number}", number, *END)
     with held(folder.lock):
-        assert "busy" not in prune().removed
+        assert "busy" not in prune(RULE).removed
     assert "busy" in left()
 
 
@@ -101,8 +102,8 @@ def test_an_ended_job_whose_supervisor_still_works_is_not_removed() -> None:
     for number in range(3):
         aged(f"job{number}", number, *END, same_boot=True)
     with held(folder.lock):
-        assert prune().removed == []
-    assert prune().removed == ["ending"]
+        assert prune(RULE).removed == []
+    assert prune(RULE).removed == ["ending"]
 
 
 def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
@@ -110,7 +111,7 @@ def test_a_job_that_died_stays_as_long_as_it_may_be_resumed() -> None:
         aged(f"job{number}", number, *END)
     aged("died", 9 * DAY_S, *RUNNING)
     aged("forgotten", 11 * DAY_S, *RUNNING)
-    assert sorted(prune().removed) == ["forgotten", "job3"]
+    assert sorted(prune(RULE).removed) == ["forgotten", "job3"]
     assert "died" in left()
 
 
@@ -118,7 +119,7 @@ def test_a_clock_that_was_set_ahead_does_not_make_jobs_of_this_boot_old() -> Non
     aged("new", 400 * DAY_S, *END, same_boot=True)
     aged("ended", 401 * DAY_S, *END, same_boot=True)
     aged("died", 402 * DAY_S, *RUNNING, same_boot=True)
-    assert prune().removed == []
+    assert prune(RULE).removed == []
 
 
 def test_a_job_of_this_boot_grows_old_by_the_time_since_boot(
@@ -128,12 +129,12 @@ def test_a_job_of_this_boot_grows_old_by_the_time_since_boot(
     aged("new", 0, *END, same_boot=True)
     now_s = boottime_s()
     monkeypatch.setattr(retention, "boottime_s", lambda: now_s + 11 * DAY_S)
-    assert prune().removed == ["old"]
+    assert prune(RULE).removed == ["old"]
 
 
-@pytest.mark.parametrize("limit", ["MAX_JOBS", "MAX_BYTES"])
+@pytest.mark.parametrize("limit", [{"max_jobs": 2}, {"max_bytes": 900_000}])
 def test_a_clock_that_was_set_back_makes_the_jobs_of_this_boot_no_older(
-    monkeypatch: pytest.MonkeyPatch, limit: str
+    monkeypatch: pytest.MonkeyPatch, limit: dict[str, Any]
 ) -> None:
     # A clock that was set back a year: three jobs of earlier boots seem to come from the
     # future, and those of this boot to be the oldest
@@ -143,22 +144,20 @@ def test_a_clock_that_was_set_back_makes_the_jobs_of_this_boot_no_older(
         monkeypatch.setattr("tui_fs.job.store.boottime_s", lambda now=number: 1000.0 + now)
         folder = aged(f"now{number}", number * DAY_S, *END, same_boot=True)
         Path(folder.log).write_bytes(bytes(400_000))
-    monkeypatch.setattr(retention, limit, {"MAX_JOBS": 2, "MAX_BYTES": 900_000}[limit])
-    prune()
+    prune(replace(RULE, **limit))
     assert left() == {"now2", "now1"}
 
 
-def test_the_newest_are_kept_however_old_they_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MIN_JOBS", 2)
+def test_the_newest_are_kept_however_old_they_look() -> None:
     for number in range(3):
         aged(f"job{number}", 400 * DAY_S + number, *END)
-    assert prune().removed == ["job2"]
+    assert prune(replace(RULE, min_jobs=2)).removed == ["job2"]
 
 
 def test_a_job_from_the_future_is_not_old() -> None:
     aged("new", -500 * DAY_S, *END)
     aged("next", -400 * DAY_S, *RUNNING)
-    assert prune().removed == []
+    assert prune(RULE).removed == []
 
 
 def test_a_job_that_cannot_be_read_stays_and_is_named() -> None:
@@ -166,7 +165,7 @@ def test_a_job_that_cannot_be_read_stays_and_is_named() -> None:
     folder = aged("damaged", 11 * DAY_S, *END)
     Path(folder.plan).write_text("{")
     os.utime(folder.plan, (NOW_S - 11 * DAY_S,) * 2)
-    pruned = prune()
+    pruned = prune(RULE)
     assert pruned.removed == []
     assert [kept.path for kept in pruned.kept] == [folder.path]
 
@@ -208,7 +207,7 @@ def test_a_folder_with_anything_unexpected_stays_whole_and_is_named(
     folder = aged("strange", 11 * DAY_S, *END)
     change(folder)
     before = sorted(path.relative_to(folder.path) for path in Path(folder.path).rglob("*"))
-    pruned = prune()
+    pruned = prune(RULE)
     assert pruned.removed == []
     assert [kept.path for kept in pruned.kept] == [folder.path]
     assert before == sorted(path.relative_to(folder.path) for path in Path(folder.path).rglob("*"))
@@ -219,7 +218,7 @@ def test_a_link_among_the_jobs_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     os.rename(aged("old", 11 * DAY_S, *END).path, outside)
     Path(jobs_directory(), "old").symlink_to(outside)
-    pruned = prune()
+    pruned = prune(RULE)
     assert pruned.removed == []
     assert (outside / "plan.json").exists()
     assert (outside / "events.jsonl").exists()
@@ -231,7 +230,7 @@ def test_files_of_an_interrupted_write_and_the_socket_go_too() -> None:
     Path(f"{folder.report}.0123abcd.partial").touch()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(folder.socket)
-    assert prune().removed == ["old"]
+    assert prune(RULE).removed == ["old"]
     assert os.listdir(jobs_directory()) == ["new"]
 
 
@@ -239,7 +238,7 @@ def test_jobs_in_a_directory_that_others_can_read_stay() -> None:
     aged("new", 0, *END)
     folder = aged("old", 11 * DAY_S, *END)
     os.chmod(jobs_directory(), 0o755)
-    pruned = prune()
+    pruned = prune(RULE)
     assert pruned.removed == []
     assert pruned.kept
     assert os.path.exists(folder.plan)
@@ -262,10 +261,10 @@ def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", some)
         with pytest.raises(KeyboardInterrupt):
-            prune()
+            prune(RULE)
     assert [summary.job_id for summary in summaries()[0]] == ["new"]
     assert len(os.listdir(jobs_directory())) == 2
-    assert prune().removed == ["old"]
+    assert prune(RULE).removed == ["old"]
     assert os.listdir(jobs_directory()) == ["new"]
 
 
@@ -290,4 +289,4 @@ def test_a_lock_of_an_earlier_boot_keeps_no_job() -> None:
     aged("new", 0, *END)
     folder = aged("old", 11 * DAY_S, *END)
     with held(folder.lock):
-        assert prune().removed == ["old"]
+        assert prune(RULE).removed == ["old"]

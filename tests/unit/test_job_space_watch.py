@@ -1,6 +1,7 @@
 """What is told of the space when the looks at it fail, or lie on several devices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from tui_fs.model.paths import PathStr
 from tui_fs.model.space import DiscrepancyKind
 
 MIB = 1 << 20
+LARGE = replace(plan(), expected=replace(plan().expected, freed_bytes_max=64 * MIB))
 
 
 def test_a_file_system_that_cannot_be_looked_at_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +35,7 @@ def test_processes_that_cannot_be_looked_at_cost_no_job_its_end(
         raise OSError("no /proc")
 
     monkeypatch.setattr(freed_space, "scan_open_files", failing)
-    assert SpaceWatch(plan(), {1: "/"}, ["/"]).causes(None, None, 0, is_finished=False) == ()
+    assert SpaceWatch(LARGE, {1: "/"}, ["/"]).causes(None, None, 0, is_finished=False) == ()
 
 
 def test_holders_on_all_devices_of_one_file_system_are_told(
@@ -53,6 +55,6 @@ def test_holders_on_all_devices_of_one_file_system_are_told(
         )
 
     monkeypatch.setattr(freed_space, "scan_open_files", looking)
-    watch = SpaceWatch(plan(), {11: "/", 12: "/"}, ["/"])
+    watch = SpaceWatch(LARGE, {11: "/", 12: "/"}, ["/"])
     causes = watch.causes(None, None, 0, is_finished=True)
     assert {cause.pid for cause in causes} == {11, 12}

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import wait_until
 from tests.needs import needs_tool
 from tui_fs.job.launcher import Launcher
-from tui_fs.job.throttle import CONTINUED_BY_OTHERS, Throttle
+from tui_fs.job.throttle import CONTINUED_BY_OTHERS, PressureThrottle, Throttle
 from tui_fs.model.command import Command
 from tui_fs.model.events import Event, PaceChanged, ToolSaid
 from tui_fs.model.strategy import IoPriority, Pace
@@ -44,7 +44,7 @@ def launcher(directory: int) -> Iterator[Launcher]:
 def pacing_of(launcher: Launcher, pace: Pace, noted: list[Event] | None = None) -> Throttle:
     """Give the pacing of a job that began with a pace."""
     events = [] if noted is None else noted
-    return Throttle(launcher, pace, os.nice(0), (), events.append, lambda: 1.0)
+    return Throttle(launcher, pace, os.nice(0), PressureThrottle(), events.append, lambda: 1.0)
 
 
 def said(launcher: Launcher, lines: int) -> list[str]:
@@ -131,7 +131,13 @@ def test_no_rate_is_promised_where_nothing_counts(directory: int) -> None:
     launcher = Launcher((((cat,),),), (directory,), os.nice(0), IoPriority.NORMAL)
     try:
         pacing = Throttle(
-            launcher, Pace(), os.nice(0), (), lambda _: None, lambda: 1.0, counts=False
+            launcher,
+            Pace(),
+            os.nice(0),
+            PressureThrottle(),
+            lambda _: None,
+            lambda: 1.0,
+            counts=False,
         )
         why = pacing.change(Command("rate", "100"))
         assert why == "Nothing counts what this job removes, so it cannot keep to a rate."

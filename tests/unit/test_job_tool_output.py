@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_fs.job import tool_output
-from tui_fs.job.tool_output import ToolOutput
+from tui_fs.job.tool_output import OutputLimits, ToolOutput
 from tui_fs.model.calls import CallCount, Removed
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
 from tui_fs.model.paths import PathStr
@@ -22,9 +21,9 @@ ERRORS = (
 )
 
 
-def of(name: StrategyName) -> ToolOutput:
+def of(name: StrategyName, limits: OutputLimits | None = None) -> ToolOutput:
     """Give a reader of a strategy's output."""
-    return ToolOutput(STRATEGIES[name], "/t")
+    return ToolOutput(STRATEGIES[name], "/t", limits or OutputLimits())
 
 
 def pieces(text: bytes, cuts: list[int]) -> Iterator[bytes]:
@@ -92,9 +91,8 @@ def test_bytes_that_are_no_text_are_told_readably() -> None:
     assert said == ToolSaid(1.0, "rm: \ufffd")
 
 
-def test_failures_beyond_those_kept_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_output, "PATHS_KEPT", 2)
-    output = of(StrategyName("rm"))
+def test_failures_beyond_those_kept_are_counted_by_kind() -> None:
+    output = of(StrategyName("rm"), OutputLimits(paths=2))
     denied = b"rm: cannot remove 'x': Permission denied\n"
     busy = b"rm: cannot remove 'x': Device or resource busy\n"
     seen = list(output.take_errors(denied * 3 + busy * 2, 1.0))
@@ -105,9 +103,8 @@ def test_failures_beyond_those_kept_are_counted_by_kind(monkeypatch: pytest.Monk
     ]
 
 
-def test_counted_failures_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_output, "PATHS_KEPT", 0)
-    output = of(StrategyName("rm"))
+def test_counted_failures_are_told_once() -> None:
+    output = of(StrategyName("rm"), OutputLimits(paths=0))
     line = b"rm: cannot remove 'x': Permission denied\n"
     list(output.take_errors(line, 1.0))
     assert [event.number for event in _counted(output)] == [1]
@@ -120,9 +117,8 @@ def _counted(output: ToolOutput) -> list[FailuresCounted]:
     return [event for event in output.counted_failures(2.0) if isinstance(event, FailuresCounted)]
 
 
-def test_further_lines_are_told_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_output, "LINES_KEPT", 1)
-    output = of(StrategyName("rm"))
+def test_further_lines_are_told_by_their_number() -> None:
+    output = of(StrategyName("rm"), OutputLimits(lines=1))
     assert list(output.take_errors(b"a\nb\nc\n", 1.0)) == [ToolSaid(1.0, "a")]
     (said,) = output.counted_failures(2.0)
     assert isinstance(said, ToolSaid)

@@ -1,10 +1,9 @@
 """Which ended jobs are kept, and how the folders of the others are removed.
 
-The newest `MAX_JOBS` jobs are kept, none longer than `MAX_AGE_S`, and all together take at most
-`MAX_BYTES`. A supervisor applies this rule after its own job has ended. These jobs are never
-removed: one that runs or is paused; one of another host; one that died and is younger than
-`MAX_AGE_S`, because `tui-fs resume` can go on with it; one that cannot be read; and, by age alone,
-none of the newest `MIN_JOBS`, as a clock that was set ahead makes every job look old. The age of a
+A supervisor applies the `RetentionRule` after its own job has ended. These jobs are never removed:
+one that runs or is paused; one of another host; one that died and is younger than the rule's
+`max_age_s`, because `tui-fs resume` can continue it; one that cannot be read; and, by age alone,
+none of the newest `min_jobs`, as a clock that was set ahead makes every job look old. The age of a
 job of this boot does not depend on the clock. The lines in the system's log stay in any case.
 """
 
@@ -28,16 +27,25 @@ from tui_fs.model.host import Locality, locality_of
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 
-MAX_JOBS = 500
-MAX_AGE_S = 90 * 86_400.0
-MAX_BYTES = 256 << 20
-MIN_JOBS = 50
-
 _REMOVED_PREFIX = ".removed-"
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILES = frozenset({"plan.json", "events.jsonl", "report.json", "log", "lock", "crash", "end"})
 _SOCKET, _EMPTY = "control.sock", "empty"
 _PARTIAL = re.compile(r"(plan|report)\.json\.[0-9a-f]{8}\.partial")
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """How many jobs are kept at most, how long, and how large all of them may be.
+
+    Attributes:
+        min_jobs: so many of the newest are not removed for their age.
+    """
+
+    max_jobs: int = 500
+    max_age_s: float = 90 * 86_400.0
+    max_bytes: int = 256 << 20
+    min_jobs: int = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +70,19 @@ class Pruned:
     freed_bytes: int = 0
 
 
-def prune() -> Pruned:
+def prune(rule: RetentionRule | None = None) -> Pruned:
     """Remove the ended jobs that exceed the rule.
 
     Raises:
         JobFailed: the jobs directory cannot be read.
     """
+    rule = rule or RetentionRule()
     pruned = Pruned()
     for place in trusted_places():
         _remove_interrupted(place, pruned)
-    for folder, is_only_old in _excess():
+    for folder, is_only_old in _excess(rule):
         try:
-            if _is_removable(folder, is_only_old=is_only_old):
+            if _is_removable(folder, rule.max_age_s, is_only_old=is_only_old):
                 pruned.freed_bytes += _remove(folder)
                 pruned.removed.append(folder.job_id)
         except FileNotFoundError:
@@ -86,7 +95,7 @@ def prune() -> Pruned:
     return pruned
 
 
-def _excess() -> Iterator[tuple[JobFolder, bool]]:
+def _excess(rule: RetentionRule) -> Iterator[tuple[JobFolder, bool]]:
     """Yield the jobs beyond the rule, and whether a job exceeds nothing but the age."""
     number = total_bytes = 0
     now_s = time.time()
@@ -97,10 +106,10 @@ def _excess() -> Iterator[tuple[JobFolder, bool]]:
             modified_s = os.stat(folder.plan).st_mtime
         except FileNotFoundError:
             continue  # another process has just removed it
-        # MIN_JOBS does not limit the number and the size: no clock decides on these.
-        if number > MAX_JOBS or total_bytes > MAX_BYTES:
+        # min_jobs does not limit the number and the size: no clock decides on these.
+        if number > rule.max_jobs or total_bytes > rule.max_bytes:
             yield folder, False
-        elif number > MIN_JOBS and now_s - modified_s > MAX_AGE_S:
+        elif number > rule.min_jobs and now_s - modified_s > rule.max_age_s:
             yield folder, True
 
 
@@ -126,7 +135,7 @@ def _newest_first() -> list[JobFolder]:
     return [folder for _, folder in of_this_boot] + older
 
 
-def _is_removable(folder: JobFolder, *, is_only_old: bool) -> bool:
+def _is_removable(folder: JobFolder, max_age_s: float, *, is_only_old: bool) -> bool:
     """Return whether a job beyond the rule may be removed.
 
     Raises:
@@ -137,10 +146,10 @@ def _is_removable(folder: JobFolder, *, is_only_old: bool) -> bool:
         return False
     age_s = _age_s(folder)
     if isinstance(last_event(folder.journal), JobFinished | JobRefused):
-        return not is_only_old or age_s > MAX_AGE_S
+        return not is_only_old or age_s > max_age_s
     view = JobView(folder)
     view.poll()
-    is_dead = view.state is JobState.DIED and age_s > MAX_AGE_S
+    is_dead = view.state is JobState.DIED and age_s > max_age_s
     return is_dead or (view.is_over and view.state not in (JobState.DIED, JobState.ELSEWHERE))
 
 

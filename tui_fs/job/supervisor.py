@@ -28,7 +28,7 @@ from tui_fs.job.record import JobRecord
 from tui_fs.job.sampling import SAMPLE_EVERY_S, Sampler, SampleSchedule
 from tui_fs.job.store import JobFolder, load_plan
 from tui_fs.job.target_watch import CheckFailed, TargetWatch
-from tui_fs.job.throttle import Throttle
+from tui_fs.job.throttle import PressureThrottle, Throttle, disk_pressure
 from tui_fs.job.tool_output import ToolPipes
 from tui_fs.linux.filesystem import one_of_each, settle
 from tui_fs.linux.limits import MemoryReserve, cause_of, is_limit, measured
@@ -128,7 +128,7 @@ class Supervisor:
             self._launcher,
             plan.options.pace,
             own_nice,
-            places,
+            PressureThrottle(disk_pressure(places)),
             note,
             now_s,
             counts=self._source.kind is not TraceSource.OFF,

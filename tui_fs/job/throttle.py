@@ -200,7 +200,7 @@ class Throttle:
 
     Args:
         own_nice: the niceness of whoever started the job; the tools have no better one.
-        devices: of the targets' file systems.
+        gentle_mode: decides when a gentle job is held back.
         note: journals an event.
         now_s: the time of events.
         counts: somebody counts what is removed, without which no rate can be kept.
@@ -211,7 +211,7 @@ class Throttle:
         launcher: Launcher,
         pace: Pace,
         own_nice: int,
-        devices: Iterable[int],
+        gentle_mode: PressureThrottle,
         note: Callable[[Event], None],
         now_s: Callable[[], float],
         *,
@@ -226,7 +226,7 @@ class Throttle:
         self._were_stopped = False
         self._are_all_seen_stopped = self._has_reported_others = False
         self._next_sigcont_s = 0.0
-        self._gentleness = PressureThrottle(disk_pressure(devices))
+        self._gentle_mode = gentle_mode
         self._next_gentle_poll_s = 0.0
         self._hold: Throttled | None = None
         self._is_hold_recorded = False
@@ -336,7 +336,7 @@ class Throttle:
     def _apply_gentle_mode(self) -> float:
         now_s = time.monotonic()
         if now_s >= self._next_gentle_poll_s:
-            decision = measured(self._gentleness.decide)
+            decision = measured(self._gentle_mode.decide)
             if decision is None:
                 return LOOK_EVERY_S
             waiting, poll_interval_s = decision
@@ -386,7 +386,7 @@ class Throttle:
                 self._hold = None
             if self._is_hold_recorded:
                 self._note(Unthrottled(ended_at_s))
-        self._gentleness.reset()
+        self._gentle_mode.reset()
 
     def _stop_for(self, reason: str) -> None:
         if not self._reasons or reason == _PAUSE:

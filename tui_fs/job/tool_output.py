@@ -4,7 +4,7 @@ import os
 import selectors
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tui_fs.model.calls import CallCount, Removed, added_up
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid
@@ -22,18 +22,30 @@ from tui_fs.strategies.base import (
 )
 
 PATHS_KEPT = 10_000
-PATHS_KEPT_OF_A_KIND = 2_000
-"""Failed entries are journalled with their paths up to these numbers, then counted by kind. Each
-kind has its own number, so that a frequent failure does not hide the paths of a rare one."""
-KINDS_KEPT = 100
-"""Kinds of failures beyond this number are counted as one: messages can contain any text."""
 FURTHER_KINDS = "further kinds"
-LINES_KEPT = 1_000
-BYTES_KEPT = 8 << 20
-"""Paths of failed entries, and other lines, together; journalled text is bounded by its size too:
-a path has up to 4,096 bytes, a line up to `LONGEST_LINE_BYTES`."""
 LONGEST_LINE_BYTES = 65_536
 """Of a longer line (a path may have any length) the middle is not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimits:
+    """How much of what the tools print is journalled.
+
+    Attributes:
+        paths, paths_of_kind: failed entries are journalled with their paths up to these numbers,
+            then counted by kind. Each kind has its own number, so that a frequent failure does not
+            hide the paths of a rare one.
+        kinds: kinds of failures beyond this number are counted as one: messages can contain any
+            text.
+        bytes: of paths and other lines together: a path has up to 4,096 bytes, a line up to
+            `LONGEST_LINE_BYTES`.
+    """
+
+    paths: int = PATHS_KEPT
+    paths_of_kind: int = 2_000
+    kinds: int = 100
+    lines: int = 1_000
+    bytes: int = 8 << 20
 
 
 class ToolOutput:
@@ -43,7 +55,10 @@ class ToolOutput:
         target: the first that a step works on; see `step_begins`.
     """
 
-    def __init__(self, strategy: Strategy, target: str) -> None:
+    def __init__(
+        self, strategy: Strategy, target: str, limits: OutputLimits = OutputLimits()
+    ) -> None:
+        self._limits = limits
         self._strategy = strategy
         self._target = target
         self._output_rest = self._error_rest = b""
@@ -142,18 +157,21 @@ class ToolOutput:
 
     def _remarked(self, text: str, at_s: float) -> Iterator[Event]:
         self._said += 1
-        if self._said <= LINES_KEPT and self._has_room(len(text)):
+        if self._said <= self._limits.lines and self._has_room(len(text)):
             yield ToolSaid(at_s, text)
         else:
             self._unsaid += 1
 
     def _failed(self, failure: Failure, line: bytes, at_s: float) -> Iterator[Event]:
         kind = failure.operation, failure.error
-        if kind not in self._kept_of_kind and len(self._kept_of_kind) >= KINDS_KEPT:
+        if kind not in self._kept_of_kind and len(self._kept_of_kind) >= self._limits.kinds:
             self._counted[FURTHER_KINDS, 0] += 1
             return
         is_whole = len(line) < LONGEST_LINE_BYTES  # else its path would be made up of pieces
-        is_kept = self._kept < PATHS_KEPT and self._kept_of_kind[kind] < PATHS_KEPT_OF_A_KIND
+        is_kept = (
+            self._kept < self._limits.paths
+            and self._kept_of_kind[kind] < self._limits.paths_of_kind
+        )
         path = self._absolute(failure.path)
         if is_whole and is_kept and self._has_room(len(path)):
             self._kept += 1
@@ -165,7 +183,7 @@ class ToolOutput:
 
     def _has_room(self, length: int) -> bool:
         """Return whether a text of this length is journalled, and count it if it is."""
-        if self._kept_bytes + length > BYTES_KEPT:
+        if self._kept_bytes + length > self._limits.bytes:
             return False
         self._kept_bytes += length
         return True
