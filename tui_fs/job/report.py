@@ -2,20 +2,17 @@
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tui_fs.linux.host import boot_id
-from tui_fs.model.calls import CallCount, TraceSource
+from tui_fs.model.calls import CallCount
 from tui_fs.model.codec import Json, encode
 from tui_fs.model.errors import meaning
-from tui_fs.model.events import EntryFailed, JobStarted
-from tui_fs.model.figures import MissingFigure
+from tui_fs.model.events import EntryFailed, JobRefused, JobStarted
 from tui_fs.model.outcome import JobState, Outcome
 from tui_fs.model.paths import PathStr
-from tui_fs.model.plan import Expected
 from tui_fs.model.snapshot import Snapshot, not_standing
 from tui_fs.model.space import Discrepancy, Space
-from tui_fs.model.strategy import Argv, StrategyName
 from tui_fs.model.target import target_fields
 
 SCHEMA = 1
@@ -32,51 +29,6 @@ class TargetState:
 
     gone: bool | None
     done: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class StartedJob:
-    """What was started: the plan as far as a report repeats it."""
-
-    id: str
-    targets: tuple[PathStr, ...]
-    states: tuple[TargetState, ...]
-    strategy: StrategyName
-    keep_root: bool
-    is_filtered: bool
-    command: tuple[Argv, ...]
-    started_at: float
-    expected: Expected
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the fields of a report."""
-        fields: dict[str, Json] = encode(self)
-        states = fields.pop("states")
-        for name in ("targets", "targets_b64"):
-            fields.pop(name, None)
-        return {"id": fields.pop("id"), **target_fields(self.targets, states), **fields}
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a job was refused."""
-
-    rule: str
-    sentence: str
-    advice: str
-
-
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """What was predicted; None where nothing was."""
-
-    seconds_low: float | None = None
-    seconds: float | None = None
-    seconds_high: float | None = None
-    syscalls: dict[str, int] = field(default_factory=dict)
-    other_calls: int | None = None
-    peak_memory_bytes: int | None = None
-    processes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +59,7 @@ class Report:
 
     Attributes:
         started: None if the job ended before it had started.
+        targets: one for each target of `started`.
         counts_are: how files and directories were counted, in words.
         elapsed_s: age of the job at its end.
         strategy_wall_s: time in which its tools ran, pauses included.
@@ -115,8 +68,9 @@ class Report:
     outcome: Outcome
     explanation: str
     record_problem: str
-    started: StartedJob | None
-    refusal: Refusal | None
+    started: JobStarted | None
+    targets: tuple[TargetState, ...]
+    refused: JobRefused | None
     deleted_files: int | None
     deleted_directories: int | None
     deleted_entries: int | None
@@ -131,29 +85,57 @@ class Report:
     cpu_system_s: float
     peak_memory_bytes: int | None
     syscalls: dict[str, CallCount]
-    trace_source: TraceSource | None
-    trace_note: str | None
-    missing_figures: tuple[MissingFigure, ...]
     freed_bytes: int | None
     freed_inodes: int | None
-    space_before: Space | None
     space_after: Space | None
     space_causes: tuple[Discrepancy, ...]
-    predicted: Predicted
     error_groups: tuple[ErrorGroup, ...]
     errors: tuple[FailedEntry, ...]
     tool_lines: tuple[str, ...]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object; what was not started or refused has no such fields."""
+        """Return the JSON object."""
         fields: dict[str, Json] = encode(self)
-        del fields["started"]
-        refusal = fields.pop("refusal")
+        started, states, refused = (fields.pop(n) for n in ("started", "targets", "refused"))
         report: dict[str, Json] = {"schema": SCHEMA, "type": "report"}
         report |= {name: fields.pop(name) for name in ("outcome", "explanation", "record_problem")}
-        report |= self.started.to_json() if self.started is not None else {}
-        report |= {"refusal": refusal} if refusal is not None else {}
-        return report | fields
+        if self.started is not None:
+            report |= {"id": started["job_id"], **target_fields(self.started.targets, states)}
+            report |= {name: started[name] for name in _STARTED_FIELDS if name in started}
+        if refused is not None:
+            report["refusal"] = {name: refused[name] for name in ("rule", "sentence", "advice")}
+        return report | fields | _prediction(self.started)
+
+
+_STARTED_FIELDS = (
+    "strategy",
+    "keep_root",
+    "is_filtered",
+    "command",
+    "command_b64",
+    "started_at",
+    "expected",
+)
+
+
+def _prediction(started: JobStarted | None) -> dict[str, Json]:
+    """Return the fields about what was predicted and known at the start, None where nothing was."""
+    low, expected, high = (started and started.predicted_seconds) or (None, None, None)
+    return {
+        "trace_source": started.source.value if started else None,
+        "trace_note": started.source_note if started else None,
+        "missing_figures": encode(started.missing_figures) if started else [],
+        "space_before": encode(started.space) if started else None,
+        "predicted": {
+            "seconds_low": low,
+            "seconds": expected,
+            "seconds_high": high,
+            "syscalls": dict(started.predicted_calls) if started else {},
+            "other_calls": started.predicted_other_calls if started else None,
+            "peak_memory_bytes": started.predicted_peak_memory_bytes if started else None,
+            "processes": started.predicted_processes if started else None,
+        },
+    }
 
 
 def report_of(
@@ -176,7 +158,7 @@ def report_of(
     """
     if snapshot.finished is None:
         snapshot = not_standing(snapshot, snapshot.at_s)  # a pause in which it died was no work
-    started, finished, refused = snapshot.started, snapshot.finished, snapshot.refused
+    started, finished = snapshot.started, snapshot.finished
     removed, usage = snapshot.removed, snapshot.usage
     before = started.space if started else None
     after = finished.space if finished else snapshot.space
@@ -195,8 +177,9 @@ def report_of(
         outcome=Outcome(state.value),
         explanation=_explanation(snapshot, state, crash, is_gone, is_unbegun),
         record_problem=snapshot.record_problem,
-        started=_started_job(snapshot, started) if started else None,
-        refusal=Refusal(refused.rule, refused.sentence, refused.advice) if refused else None,
+        started=started,
+        targets=_states(snapshot, started) if started else (),
+        refused=snapshot.refused,
         deleted_files=files,
         deleted_directories=directories,
         deleted_entries=removed.entries if removed else None,
@@ -211,48 +194,16 @@ def report_of(
         cpu_system_s=round(system_s, 3),
         peak_memory_bytes=snapshot.peak_memory_bytes or None,  # 0: no process was seen
         syscalls=dict(snapshot.calls),
-        trace_source=started.source if started else None,
-        trace_note=started.source_note if started else None,
-        missing_figures=started.missing_figures if started else (),
         freed_bytes=freed_bytes,
         freed_inodes=freed_inodes,
-        space_before=before,
         space_after=after,
         space_causes=finished.space_causes if finished else (),
-        predicted=_predicted(started) if started else Predicted(),
         error_groups=tuple(
             ErrorGroup(group.operation, group.error, meaning(group.error), group.number)
             for group in snapshot.failures
         ),
         errors=tuple(map(_failed_entry, errors)),
         tool_lines=tuple(snapshot.tool_lines),
-    )
-
-
-def _started_job(snapshot: Snapshot, started: JobStarted) -> StartedJob:
-    return StartedJob(
-        id=started.job_id,
-        targets=started.targets,
-        states=_states(snapshot, started),
-        strategy=started.strategy,
-        keep_root=started.keep_root,
-        is_filtered=started.is_filtered,
-        command=started.command,
-        started_at=started.started_at,
-        expected=started.expected,
-    )
-
-
-def _predicted(started: JobStarted) -> Predicted:
-    low, expected, high = started.predicted_seconds or (None, None, None)
-    return Predicted(
-        seconds_low=low,
-        seconds=expected,
-        seconds_high=high,
-        syscalls=dict(started.predicted_calls),
-        other_calls=started.predicted_other_calls,
-        peak_memory_bytes=started.predicted_peak_memory_bytes,
-        processes=started.predicted_processes,
     )
 
 
