@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.test_strategies_prediction import EMPTY, TEN_TIMES_100
+from tests.unit.test_strategies_prediction import TEN_TIMES_100
 from tui_fs.estimate.calibration import LearnedFactor
 from tui_fs.estimate.estimator import Candidate, EstimateInputs, estimate_all
-from tui_fs.estimate.recommendation import advice, recommended
+from tui_fs.estimate.recommendation import advice
 from tui_fs.estimate.time import predicted_seconds, typical
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.estimate import Estimate
@@ -93,41 +93,6 @@ def test_each_has_the_sentence_of_the_advice() -> None:
     assert all(sentences.values())
 
 
-@pytest.mark.parametrize(("levels", "feasible"), [(900, True), (901, False)])
-def test_a_strategy_that_calls_itself_has_a_limit_of_levels(levels: int, feasible: bool) -> None:
-    one = estimates(replace(TEN_TIMES_100, max_depth=levels))[StrategyName("rmtree")]
-    assert one.feasible is feasible
-    assert ("stops at about 900; this tree has 901" in " ".join(one.reasons)) is not feasible
-
-
-def test_more_entries_take_longer() -> None:
-    larger, smaller = estimates(), estimates(EMPTY)
-    assert all(larger[name].seconds > smaller[name].seconds for name in STRATEGIES)
-
-
-def test_small_batches_take_longer_and_parallel_ones_less() -> None:
-    def expected(options: Options) -> float:
-        return estimates(options=options)[StrategyName("xargs")].seconds
-
-    one_by_one = expected(Options(batch_size=1))
-    assert one_by_one > expected(Options())
-    assert expected(Options(batch_size=1, processes=2)) < one_by_one
-
-
-def test_deep_paths_make_a_strategy_by_path_infeasible() -> None:
-    found = estimates(replace(TEN_TIMES_100, max_path_bytes=4096))
-    assert {StrategyName("rm"), StrategyName("find"), StrategyName("rmtree")} <= {
-        name for name, one in found.items() if one.feasible
-    }
-    assert not found[StrategyName("xargs")].feasible
-    assert "4,096" in found[StrategyName("xargs")].reasons[0]
-
-
-def test_the_longest_allowed_path_is_feasible() -> None:
-    found = estimates(replace(TEN_TIMES_100, max_path_bytes=4095))
-    assert all(one.feasible for one in found.values())
-
-
 def test_a_missing_tool_makes_infeasible_and_is_the_reason() -> None:
     missing = replace(CANDIDATES[StrategyName("rm")], unfit=("rm is not installed",))
     one = estimates(candidates={**CANDIDATES, StrategyName("rm"): missing})[StrategyName("rm")]
@@ -137,54 +102,6 @@ def test_a_missing_tool_makes_infeasible_and_is_the_reason() -> None:
 def test_a_race_is_a_note_and_no_hindrance() -> None:
     one = estimates()[StrategyName("xargs")]
     assert (one.feasible, one.race_safe, len(one.reasons)) == (True, False, 1)
-
-
-@pytest.mark.parametrize(
-    ("unfit", "expected"),
-    [
-        ((), StrategyName("rm")),
-        ((StrategyName("rm"),), StrategyName("find")),
-        ((StrategyName("rm"), StrategyName("find")), StrategyName("parallel")),
-        (
-            (StrategyName("rm"), StrategyName("find"), StrategyName("parallel")),
-            StrategyName("rmtree"),
-        ),
-        (
-            (
-                StrategyName("rm"),
-                StrategyName("find"),
-                StrategyName("parallel"),
-                StrategyName("rmtree"),
-            ),
-            StrategyName("rsync"),
-        ),
-        (tuple(set(STRATEGIES) - {StrategyName("xargs")}), StrategyName("xargs")),
-        (tuple(STRATEGIES), None),
-    ],
-)
-def test_the_safest_that_can_run_is_recommended(
-    unfit: tuple[StrategyName, ...], expected: StrategyName | None
-) -> None:
-    candidates = {
-        name: replace(one, unfit=("missing",)) if name in unfit else one
-        for name, one in CANDIDATES.items()
-    }
-    assert recommended(tuple(estimates(candidates=candidates).values())) == expected
-
-
-@pytest.mark.parametrize(
-    ("strategy", "keep_root", "processes"),
-    [
-        (StrategyName("rm"), False, 1),
-        (StrategyName("rm"), True, 2),
-        (StrategyName("find"), False, 1),
-        (StrategyName("xargs"), False, 4),
-        (StrategyName("rsync"), False, 4),
-        (StrategyName("rsync"), True, 3),
-    ],
-)
-def test_processes_are_counted(strategy: StrategyName, keep_root: bool, processes: int) -> None:
-    assert estimates(options=Options(keep_root=keep_root))[strategy].processes == processes
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
