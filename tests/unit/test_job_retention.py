@@ -268,7 +268,10 @@ def test_a_removal_that_is_interrupted_leaves_no_job_that_seems_to_have_died(
     assert os.listdir(jobs_directory()) == ["new"]
 
 
-def test_the_command_lists_what_it_removed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_what_it_removed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_fs.cli.jobs.prune", lambda: prune(RULE))
     aged("new", 0, *END)
     aged("old", 11 * DAY_S, *END)
     strange = aged("strange", 12 * DAY_S, *END)
