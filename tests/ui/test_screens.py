@@ -97,7 +97,7 @@ def a_quiet_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tui_fs.job.planning.likely_source", lambda *_, **__: TraceSource.OFF)
     monkeypatch.setattr("tui_fs.strategies.parallel.threads_of", lambda _: 2)
     monkeypatch.setattr("tui_fs.job.planning.memory_room", lambda: None)
-    monkeypatch.setattr("tui_fs.job.planning.installed_versions", dict)
+    monkeypatch.setattr("tui_fs.job.planning.installed_versions", lambda _: {})
     monkeypatch.setattr("tui_fs.job.planning.missing_figures", lambda _: ())
     monkeypatch.setattr("tui_fs.screens.jobs.time.time", lambda: 1_700_000_125.0)
     monkeypatch.setattr("tui_fs.job.store.jobs_directory", lambda: "jobs")
