@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.trees import flat
-from tui_fs.linux.dirents import DT_UNKNOWN, Dirent
+from tui_fs.linux.directories import DT_UNKNOWN, Dirent
 from tui_fs.survey.directory_sample import (
     ENOUGH_NAMES,
     MAX_NAMES,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trees import flat
-from tui_fs.linux.dirents import DT_DIR, DT_LNK, DT_REG, Dirent, DirentReader, parsed
+from tui_fs.linux.directories import DT_DIR, DT_LNK, DT_REG, Dirent, DirentReader, parsed
 
 NAMES = st.binary(min_size=1, max_size=255).filter(lambda name: b"\0" not in name)
 

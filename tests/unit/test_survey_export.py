@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.conftest import Cli
 from tests.needs import needs_root
 from tests.trees import HOSTILE_NAMES, chain
+from tui_fs.linux.directories import MAX_OPEN_DIRECTORIES
 from tui_fs.linux.mounts import MOUNTINFO
 from tui_fs.model.errors import BadInput
 from tui_fs.survey import ncdu_export
 from tui_fs.survey.export_file import new_file
 from tui_fs.survey.ncdu_export import NcduExport, Written
-from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES
 
 Node = Any
 """An entry as json.loads gives it: a dict, or a list that begins with one."""

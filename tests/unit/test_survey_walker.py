@@ -13,10 +13,10 @@ import pytest
 
 from tests.unit.survey_trees import comb, naive, refuse_to_open
 from tests.unit.walkers import assert_settled, names_told, walked
+from tui_fs.linux.directories import MAX_OPEN_DIRECTORIES
 from tui_fs.survey import walker as walker_module
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.records import Batch, DirectoryFlag
-from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES
 
 Act = Callable[[], None]
 

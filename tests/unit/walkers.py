@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.survey.aggregator import Aggregator
 from tui_fs.survey.records import Batch
-from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot, Walker
+from tui_fs.survey.walker import OpenRoot, Walker
 
 
 @contextmanager
@@ -16,7 +17,7 @@ def opened(*paths: Path | bytes) -> Iterator[list[OpenRoot]]:
     roots: list[OpenRoot] = []
     try:
         for path in paths:
-            descriptor = os.open(path, OPEN_FLAGS)
+            descriptor = open_directory(os.fsencode(path))
             roots.append(OpenRoot(os.fsencode(path), descriptor, os.fstat(descriptor).st_dev))
         yield roots
     finally:

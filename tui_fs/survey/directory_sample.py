@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tui_fs.linux.dirents import DT_DIR, DT_UNKNOWN, Dirent, DirentReader
+from tui_fs.linux.directories import DT_DIR, DT_UNKNOWN, Dirent, DirentReader
 
 ENOUGH_NAMES = 4_096
 MAX_NAMES = 200_000

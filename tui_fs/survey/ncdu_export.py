@@ -9,12 +9,13 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
+from tui_fs.linux.directories import Directory, DirectoryStack, open_directory
 from tui_fs.linux.mounts import MOUNTINFO, mounts_below, read_mounts
-from tui_fs.survey.walker import MAX_OPEN_DIRECTORIES, NAMES_AT_ONCE, OPEN_FLAGS
+from tui_fs.survey.walker import NAMES_AT_ONCE
 
 _READ_ERROR = b',"read_error":true'
 _EXCLUDED = b',"excluded":"otherfs"'
@@ -49,17 +50,6 @@ class Written:
     vanished: int = 0
 
 
-@dataclass(slots=True)
-class _Level:
-    """A directory whose end has not been written yet."""
-
-    name: bytes
-    device: int
-    inode: int
-    descriptor: int
-    waiting: list[bytes] = field(default_factory=list)
-
-
 class NcduExport:
     """One export of one directory.
 
@@ -87,7 +77,7 @@ class NcduExport:
         mounts = mounts_below(path, read_mounts(mountinfo))
         self._mounts = {os.fsencode(mount.mount_point) for mount in mounts}
         self._mount_names = {os.path.basename(mount) for mount in self._mounts}
-        self._stack: list[_Level] = []
+        self._stack: DirectoryStack[Directory]
         self._own: tuple[int, int] | None = None
         self.written = Written()
 
@@ -100,34 +90,36 @@ class NcduExport:
         if self._is_patchable:
             status = os.fstat(self._output.fileno())
             self._own = (status.st_dev, status.st_ino)
-        root = os.open(self._path, OPEN_FLAGS)
+        root = open_directory(self._path)
+        self._stack = DirectoryStack(root)
         try:
-            self._root, self._device = root, os.fstat(root).st_dev
+            self._device = os.fstat(root).st_dev
             header = b'[1,2,{"progname":"%s","progver":"%s","timestamp":%d},\n'
             self._write(header % (program.encode(), version.encode(), now_s))
             self._enter(os.fsencode(self._path), os.dup(root), -1)
-            while self._stack:
+            while len(self._stack):
                 self._go_on()
             self._write(b"]\n")
         finally:
-            for level in self._stack:
-                _close(level)
+            self._stack.close()
             os.close(root)
         return self.written
 
     def _go_on(self) -> None:
-        """Write the next directory that waits in the one on top, or the end of that."""
-        top = self._stack[-1]
-        if not top.waiting:
+        """Write the next subdirectory of the directory on top, or the end of that."""
+        top = self._stack.top
+        if not top.pending:
             self._stack.pop()
             self._write(b"]")
-            if self._stack and self._stack[-1].descriptor < 0:
-                self._return_to(self._stack[-1], top)
-            _close(top)
             return
-        name = top.waiting.pop()
         try:
-            descriptor = os.open(name, OPEN_FLAGS, dir_fd=top.descriptor)
+            self._stack.reopen_top()
+        except OSError:
+            self._write_unreachable(top)
+            return
+        name = top.pending.pop()
+        try:
+            descriptor = open_directory(name, top.descriptor)
         except OSError:
             self._write_closed(name, top)
             return
@@ -136,17 +128,15 @@ class NcduExport:
             self._write_closed(name, top)
             return
         self._write(b",\n")
-        self._enter(name, descriptor, top.device)
-        if len(self._stack) > MAX_OPEN_DIRECTORIES:
-            _close(self._stack[-1 - MAX_OPEN_DIRECTORIES])
+        self._enter(name, descriptor, top.status.st_dev)
         if self._tell is not None:
             self._tell(self.written)
 
     def _enter(self, name: bytes, descriptor: int, device_above: int) -> None:
         """Write an open directory but for its end: itself, and what is in it but directories."""
         status = os.fstat(descriptor)
-        level = _Level(name, status.st_dev, status.st_ino, descriptor)
-        self._stack.append(level)
+        directory = Directory(name, status, descriptor)
+        self._stack.push(directory)
         self.written.entries += 1
         self.written.directories += 1
         info = _info(name, status, device_above)
@@ -162,7 +152,7 @@ class NcduExport:
                             patched_at = self._output.tell() + 1 + len(info)
                         room = b" " * len(_READ_ERROR) if is_long else b""
                         self._write(b"[" + info + room + b"}")
-                    self._write_names([os.fsencode(entry.name) for entry in some], level)
+                    self._write_names([os.fsencode(entry.name) for entry in some], directory)
             if not is_begun:
                 self._write(b"[" + info + b"}")
         except OSError:
@@ -173,37 +163,37 @@ class NcduExport:
                 self._output.flush()
                 os.pwrite(self._output.fileno(), _READ_ERROR, patched_at)
 
-    def _write_names(self, names: list[bytes], level: _Level) -> None:
+    def _write_names(self, names: list[bytes], directory: Directory) -> None:
         """Write what is not a directory of this file system; keep the names of those."""
         lines: list[bytes] = []
-        told = self.written
+        written = self.written
         for name in names:
             try:
-                status = os.stat(name, dir_fd=level.descriptor, follow_symlinks=False)
+                status = os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
             except FileNotFoundError:
-                told.vanished += 1
+                written.vanished += 1
                 continue
             except OSError:
-                told.entries += 1
-                told.unreadable += 1
+                written.entries += 1
+                written.unreadable += 1
                 lines.append(b',\n{"name":"%s"%s}' % (_escaped(name), _READ_ERROR))
                 continue
             if not stat.S_ISDIR(status.st_mode):
                 if (status.st_dev, status.st_ino) != self._own:
-                    told.entries += 1
-                    lines.append(b",\n" + _info(name, status, level.device) + b"}")
+                    written.entries += 1
+                    lines.append(b",\n" + _info(name, status, directory.status.st_dev) + b"}")
             elif status.st_dev != self._device or self._is_mounted(name):
-                told.entries += 1
-                told.directories += 1
-                told.elsewhere += 1
+                written.entries += 1
+                written.directories += 1
+                written.elsewhere += 1
                 lines.append(_elsewhere(name, status.st_dev))
             else:
-                level.waiting.append(name)
+                directory.pending.append(name)
         self._write(b"".join(lines))
         if self._tell is not None:
-            self._tell(told)
+            self._tell(written)
 
-    def _write_closed(self, name: bytes, above: _Level) -> None:
+    def _write_closed(self, name: bytes, above: Directory) -> None:
         """Write a directory that could not be opened, or that is mounted by now."""
         try:
             status = os.stat(name, dir_fd=above.descriptor, follow_symlinks=False)
@@ -220,60 +210,25 @@ class NcduExport:
             self._write(_elsewhere(name, status.st_dev))
         else:
             self.written.unreadable += 1
-            self._write(b",\n[" + _info(name, status, above.device) + _READ_ERROR + b"}]")
+            self._write(b",\n[" + _info(name, status, above.status.st_dev) + _READ_ERROR + b"}]")
 
-    def _return_to(self, above: _Level, below: _Level) -> None:
-        """Open a directory again: by ``..`` from one in it, else by the way from the top."""
-        try:
-            above.descriptor = _open_same(b"..", below.descriptor, above)
-            return
-        except OSError:
-            if not above.waiting:
-                return  # whoever is above it is found by the way from the top
-        try:
-            above.descriptor = self._open_way()
-        except OSError:
-            self.written.entries += len(above.waiting)
-            self.written.directories += len(above.waiting)
-            self.written.unreadable += len(above.waiting)
-            for name in above.waiting:
-                self._write(b',\n[{"name":"%s"%s}]' % (_escaped(name), _READ_ERROR))
-            above.waiting.clear()
-
-    def _open_way(self) -> int:
-        descriptor = os.dup(self._root)
-        for level in self._stack[1:]:
-            try:
-                lower = _open_same(level.name, descriptor, level)
-            finally:
-                os.close(descriptor)
-            descriptor = lower
-        return descriptor
+    def _write_unreachable(self, above: Directory) -> None:
+        """Write the pending subdirectories of a directory that cannot be opened again."""
+        self.written.entries += len(above.pending)
+        self.written.directories += len(above.pending)
+        self.written.unreadable += len(above.pending)
+        for name in above.pending:
+            self._write(b',\n[{"name":"%s"%s}]' % (_escaped(name), _READ_ERROR))
+        above.pending.clear()
 
     def _is_mounted(self, name: bytes) -> bool:
         if name not in self._mount_names:
             return False
-        names = [level.name for level in self._stack]
-        return b"/".join((names[0].rstrip(b"/"), *names[1:], name)) in self._mounts
+        root = os.fsencode(self._path).rstrip(b"/")
+        return b"/".join((root, *self._stack.names(), name)) in self._mounts
 
     def _write(self, data: bytes) -> None:
         self._output.write(data)
-
-
-def _open_same(name: bytes, place: int, level: _Level) -> int:
-    """Open a directory; OSError if it is not the one it was."""
-    descriptor = os.open(name, OPEN_FLAGS, dir_fd=place)
-    status = os.fstat(descriptor)
-    if (status.st_dev, status.st_ino) != (level.device, level.inode):
-        os.close(descriptor)
-        raise FileNotFoundError
-    return descriptor
-
-
-def _close(level: _Level) -> None:
-    if level.descriptor >= 0:
-        os.close(level.descriptor)
-        level.descriptor = -1
 
 
 def _elsewhere(name: bytes, device: int) -> bytes:

@@ -35,13 +35,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import accumulate, count
 
-from tui_fs.linux.dirents import DT_DIR, Dirent
+from tui_fs.linux.directories import DT_DIR, OPEN_FLAGS, Dirent
 from tui_fs.linux.mounts import MOUNTINFO, mount_of, mounts_below, read_mounts
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import common_directory
 from tui_fs.survey.directory_sample import DirectorySample, DirectorySampler, Family
-from tui_fs.survey.walker import OPEN_FLAGS
 
 MAX_OPEN_DIRECTORIES = 32
 MAX_FRONTIER = 100_000

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.fnmatch import name_matcher
 from tui_fs.linux.mounts import (
     MOUNTINFO,
@@ -32,7 +33,7 @@ from tui_fs.survey.progress_timer import ProgressTimer
 from tui_fs.survey.result import survey_of
 from tui_fs.survey.shared_extents import SharedSpace, can_share, shared_space
 from tui_fs.survey.tally import Predicate
-from tui_fs.survey.walker import OPEN_FLAGS, OpenRoot, Walker
+from tui_fs.survey.walker import OpenRoot, Walker
 
 Backend = Literal["engine", "scandir"]
 
@@ -141,7 +142,7 @@ class SurveyRunner:
         return Walker(roots, mounts, matches)
 
     def _open(self, path: str) -> OpenRoot:
-        descriptor = os.open(path, OPEN_FLAGS)
+        descriptor = open_directory(path)
         status = os.fstat(descriptor)
         self._roots.append(Root(PathStr(path), status.st_dev, status.st_ino))
         return OpenRoot(os.fsencode(path), descriptor, status.st_dev)

@@ -1,11 +1,4 @@
-"""Count trees in this process with os.scandir, where the native engine is not installed.
-
-Directories are opened relative to the one above them, and symbolic links are never followed. At
-most `MAX_OPEN_DIRECTORIES` descriptors are open. A directory whose descriptor was closed is opened
-again by ``..`` from one below it, or by its names from the root, and compared by device and inode.
-So a tree of any depth is counted with bounded descriptors, in a time that grows with its
-directories.
-"""
+"""Count trees in this process with os.scandir, where the native engine is not installed."""
 
 import errno
 import os
@@ -13,17 +6,22 @@ import select
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from tui_fs.linux.directories import (
+    MAX_OPEN_DIRECTORIES,
+    Directory,
+    DirectoryStack,
+    open_directory,
+)
+from tui_fs.linux.filesystem import ROOT_INODE
 from tui_fs.linux.limits import descriptor_limits, is_limit
 from tui_fs.linux.permissions import may, others_may_write
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.survey.records import NO_PARENT, Batch, DirectoryFlag, DirRecord
 from tui_fs.survey.tally import DirectoryTally, Predicate
-
-MAX_OPEN_DIRECTORIES = 64
 
 _FURTHER_DESCRIPTORS = 16
 """Standard streams, pipes, the directory being read, and those on the way to another."""
@@ -37,12 +35,8 @@ NAMES_AT_ONCE = 4_096
 CHANGE_FROM_ENTRIES = 1_000
 """From here on the walker compares whether a directory has changed while it was read."""
 
-OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-
 _VANISHED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The errors of open(2) for a directory that was removed or replaced."""
-
-_BTRFS_SUBVOLUME_INODE = 256
 
 
 class OpenRoot(NamedTuple):
@@ -54,37 +48,8 @@ class OpenRoot(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class _Directory:
-    """A directory with subdirectories that are not read yet (`pending`).
-
-    Attributes:
-        above: None for a root.
-        name: in the directory above; the path of a root.
-        descriptor: -1 while it is closed.
-    """
-
-    number: int
-    above: "_Directory | None"
-    name: bytes
-    status: os.stat_result
-    descriptor: int
-    depth: int = 0
-    pending: list[bytes] = field(default_factory=list)
-
-    def close(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-    def names(self) -> list[bytes]:
-        """Return the names from the root, which has none, to this directory."""
-        names: list[bytes] = []
-        directory = self
-        while directory.above is not None:
-            names.append(directory.name)
-            directory = directory.above
-        names.reverse()
-        return names
+class _Directory(Directory):
+    number: int = 0
 
 
 class Walker:
@@ -123,9 +88,7 @@ class Walker:
         spare = allowed - len(roots) - _FURTHER_DESCRIPTORS
         self._max_open = max(2, min(MAX_OPEN_DIRECTORIES, spare))
         self._numbers = 0
-        self._stack: list[_Directory] = []
-        self._closed = 0
-        """How many directories at the bottom of the stack have no descriptor."""
+        self._stack = DirectoryStack[_Directory](self._root.descriptor)
         self._pieces: list[tuple[Any, ...]] = []
         self._links: list[tuple[Any, ...]] = []
         self._big_files: list[tuple[Any, ...]] = []
@@ -156,9 +119,7 @@ class Walker:
 
     def close(self) -> None:
         """Close all descriptors."""
-        for directory in self._stack:
-            directory.close()
-        self._stack.clear()
+        self._stack.close()
         while self._roots:
             os.close(self._roots.pop().descriptor)
 
@@ -174,40 +135,38 @@ class Walker:
 
     def _walk(self) -> Iterator[None]:
         """Count one root; yield after each directory and after each part of a large one."""
-        root = self._root
-        status = os.fstat(root.descriptor)
-        directory = _Directory(self._number(), None, root.path, status, os.dup(root.descriptor))
-        self._closed = 0
-        above: _Directory | None = None
-        below: _Directory | None = directory
+        stack = self._stack = DirectoryStack[_Directory](self._root.descriptor, self._max_open)
+        descriptor = os.dup(self._root.descriptor)
+        stack.push(
+            _Directory(self._root.path, os.fstat(descriptor), descriptor, [], self._number())
+        )
         try:
-            yield from self._read(directory)
-            self._push(directory)
-            while self._stack:
-                above = self._stack[-1]
-                name = above.pending.pop()
+            yield from self._read(stack.top, NO_PARENT)
+            while len(stack):
+                above = stack.top
                 if not above.pending:
-                    self._stack.pop()
-                    self._closed = min(self._closed, len(self._stack))
-                below = self._open_below(above, name)
+                    stack.pop()
+                    continue
+                try:
+                    stack.reopen_top()
+                except OSError as error:
+                    if is_limit(error):
+                        raise
+                    while above.pending:  # whether these still exist is not known
+                        self._report_closed(above, above.pending.pop(), DirectoryFlag.UNREADABLE)
+                    continue
+                below = self._open_below(above, above.pending.pop())
                 if below is not None:
-                    yield from self._read(below)
-                    if not above.pending:
-                        above.close()
-                if below is None or not below.pending:
-                    self._return_from(below or above)
-                else:
-                    self._push(below)
+                    stack.push(below)
+                    yield from self._read(below, above.number)
                 yield
         finally:  # also where the caller wants no more
-            for last in (above, below):
-                if last is not None:
-                    last.close()
+            stack.close()
 
     def _open_below(self, above: _Directory, name: bytes) -> _Directory | None:
         """Open a subdirectory; None if it cannot be opened, which is reported."""
         try:
-            descriptor = os.open(name, OPEN_FLAGS, dir_fd=above.descriptor)
+            descriptor = open_directory(name, above.descriptor)
         except OSError as error:
             if is_limit(error):
                 raise
@@ -221,63 +180,9 @@ class Walker:
             os.close(descriptor)
             self._report_closed(above, name, DirectoryFlag.UNREADABLE)
             return None
-        return _Directory(self._number(), above, name, status, descriptor, above.depth + 1)
+        return _Directory(name, status, descriptor, [], self._number())
 
-    def _push(self, directory: _Directory) -> None:
-        if not directory.pending:
-            directory.close()
-            return
-        self._stack.append(directory)
-        if len(self._stack) - self._closed > self._max_open:
-            self._stack[self._closed].close()
-            self._closed += 1
-
-    def _return_from(self, directory: _Directory) -> None:
-        """Continue with the directory on top of the stack, after a finished one."""
-        while self._stack and self._stack[-1].descriptor < 0:
-            top = self._stack[-1]
-            try:
-                top.descriptor = self._reopen(top, directory)
-            except OSError as error:
-                if is_limit(error):
-                    raise
-                for name in top.pending:  # whether these still exist is not known
-                    self._report_closed(top, name, DirectoryFlag.UNREADABLE)
-                self._stack.pop()
-            self._closed = max(0, len(self._stack) - 1)
-        if not self._stack or directory is not self._stack[-1]:
-            directory.close()
-
-    def _reopen(self, directory: _Directory, below: _Directory) -> int:
-        """Open a directory again: by ``..`` from one below it, else by its names from the root.
-
-        Raises:
-            OSError: it cannot be opened, or another directory is at its place.
-        """
-        descriptor = os.dup(below.descriptor)
-        for _ in range(below.depth - directory.depth):
-            try:
-                upper = os.open(b"..", OPEN_FLAGS, dir_fd=descriptor)
-            except OSError:
-                break  # so it is not the one that is compared
-            os.close(descriptor)
-            descriptor = upper
-        if _is_same(descriptor, directory.status):
-            return descriptor
-        os.close(descriptor)
-        descriptor = os.dup(self._root.descriptor)
-        for name in directory.names():
-            try:
-                lower = os.open(name, OPEN_FLAGS, dir_fd=descriptor)
-            finally:
-                os.close(descriptor)
-            descriptor = lower
-        if _is_same(descriptor, directory.status):
-            return descriptor
-        os.close(descriptor)
-        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-    def _read(self, directory: _Directory) -> Iterator[None]:
+    def _read(self, directory: _Directory, parent: int) -> Iterator[None]:
         """Count the entries of an open directory; yield after each part of a large one."""
         status, number = directory.status, directory.number
         tally = DirectoryTally(number, status.st_uid)
@@ -293,7 +198,7 @@ class Walker:
                     flags |= self._add(directory, tally, part)
                     if self._is_over(BATCH_INTERVAL_S):
                         pending = len(directory.pending) - pending_before + bool(name)
-                        self._add_piece(tally, directory, name, own, pending, flags)
+                        self._add_piece(tally, parent, name, own, pending, flags)
                         pending_before, name, own = len(directory.pending), b"", (0, 0)
                         yield
         except OSError as error:
@@ -306,7 +211,7 @@ class Walker:
                 flags |= DirectoryFlag.CHANGED
         # The first piece of a directory announces the rest of it, and the last ends that.
         pending = len(directory.pending) - pending_before - (not name)
-        self._add_piece(tally, directory, name, own, pending, flags)
+        self._add_piece(tally, parent, name, own, pending, flags)
         for other_name, other_flags in self._not_entered:
             closed = DirRecord(self._number(), number, other_name, flags=other_flags)
             self._pieces.append(tuple(closed))
@@ -315,13 +220,12 @@ class Walker:
     def _add_piece(
         self,
         tally: DirectoryTally,
-        directory: _Directory,
+        parent: int,
         name: bytes,
         own: tuple[int, int],
         pending: int,
         flags: int,
     ) -> None:
-        parent = NO_PARENT if directory.above is None else directory.above.number
         self._links += map(tuple, tally.links)
         self._big_files += map(tuple, tally.big_files)
         self._matched = [sum(both) for both in zip(self._matched, tally.matched, strict=True)]
@@ -345,20 +249,20 @@ class Walker:
         if not examined:
             return flags
         for name, status in tally.add(examined, statuses, self._matches):
-            is_mounted = self._is_mounted(directory, name)
+            is_mounted = self._is_mounted(name)
             if status.st_dev == self._root.device and not is_mounted:
                 directory.pending.append(name)
                 continue
-            is_subvolume = status.st_ino == _BTRFS_SUBVOLUME_INODE and not is_mounted
+            is_subvolume = status.st_ino == ROOT_INODE and not is_mounted
             subvolume = DirectoryFlag.SUBVOLUME if is_subvolume else 0
             self._not_entered.append((name, DirectoryFlag.ELSEWHERE | subvolume))
         return flags
 
-    def _is_mounted(self, directory: _Directory, name: bytes) -> bool:
+    def _is_mounted(self, name: bytes) -> bool:
         if name not in self._mount_names:
             return False
         root = self._root.path.rstrip(b"/")
-        return b"/".join((root, *directory.names(), name)) in self._mounts
+        return b"/".join((root, *self._stack.names(), name)) in self._mounts
 
     def _flags_of(self, directory: _Directory) -> int:
         """Return what is special about a directory itself."""
@@ -418,8 +322,3 @@ class Walker:
         self._matched, self._vanished = [0, 0, 0, 0, 0], 0
         self._sent_s = self._clock()
         return batch
-
-
-def _is_same(descriptor: int, expected: os.stat_result) -> bool:
-    status = os.fstat(descriptor)
-    return (status.st_dev, status.st_ino) == (expected.st_dev, expected.st_ino)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.external_uses import ExternalUses, FoundUse, UseKind
 from tui_fs.linux.mounts import MountTable, mount_of, mounts_below
 from tui_fs.linux.pins import pin_of
@@ -21,7 +22,6 @@ from tui_fs.survey.findings.base import (
     locked,
 )
 from tui_fs.survey.records import DirectoryFlag
-from tui_fs.survey.walker import OPEN_FLAGS
 
 
 def mount_findings(mounts: Iterable[PathStr]) -> list[Finding]:
@@ -71,7 +71,7 @@ def find_external_uses(paths: Sequence[str], mounts: MountTable) -> UsesFound:
 
 
 def _uses_of(path: str, mounts: MountTable, everything: ExternalUses) -> Iterator[FoundUse]:
-    descriptor = os.open(path, OPEN_FLAGS)
+    descriptor = open_directory(path)
     try:
         mount = mounts.by_id.get(pin_of(descriptor).mount_id) or mount_of(path, mounts)
         canonical = os.readlink(f"/proc/self/fd/{descriptor}")

@@ -4,11 +4,11 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.model.finding import Finding, FindingKind, Severity
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.survey.findings.base import PATHS_NAMED, Evidence, FindingType
 from tui_fs.survey.records import DirectoryFlag
-from tui_fs.survey.walker import OPEN_FLAGS
 
 _LIMIT_S = 1.0
 """Of looking for a name that was gone when it was counted: it can be in any directory."""
@@ -61,7 +61,7 @@ def _directories(roots: Sequence[str], until_s: float) -> Iterator[PathStr]:
 
 def _in_directory(path: str) -> list[Finding]:
     try:
-        descriptor = os.open(path, OPEN_FLAGS)
+        descriptor = open_directory(path)
     except OSError:
         return []  # the survey reports a directory that cannot be read
     try:

@@ -1,0 +1,211 @@
+"""Walk and read directories by descriptors: links are not followed, descriptors are bounded."""
+
+import ctypes
+import errno
+import os
+import struct
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+MAX_OPEN_DIRECTORIES = 64
+
+
+def open_directory(name: bytes | str, parent: int | None = None) -> int:
+    """Open a directory for reading.
+
+    Raises:
+        OSError: it cannot be opened, or is a symbolic link (ENOTDIR).
+    """
+    return os.open(name, OPEN_FLAGS, dir_fd=parent)
+
+
+@dataclass(eq=False, slots=True)
+class Directory:
+    """A directory on the path from the root of a walk to its present place.
+
+    Attributes:
+        name: in the directory above; any name for the root.
+        status: from when it was opened.
+        descriptor: -1 while it is closed.
+        pending: subdirectories that have not been entered.
+    """
+
+    name: bytes
+    status: os.stat_result
+    descriptor: int
+    pending: list[bytes] = field(default_factory=list)
+
+
+_Directory = TypeVar("_Directory", bound=Directory)
+
+
+class DirectoryStack(Generic[_Directory]):
+    """The directories on the path from the root of a walk to its present place.
+
+    The innermost ones are open. A directory whose descriptor was closed is opened again by ``..``
+    from the one left last, else by its names from the root, and compared by device and inode. So a
+    walk takes a time that grows with the number of directories, whatever their depth.
+
+    Args:
+        root: a descriptor of the root; it stays open and belongs to the caller.
+    """
+
+    def __init__(self, root: int, max_open: int = MAX_OPEN_DIRECTORIES) -> None:
+        self._root = root
+        self._max_open = max_open
+        self._directories: list[_Directory] = []
+        self._closed = 0
+        """How many directories at the bottom of the stack have no descriptor."""
+        self._left, self._left_depth = -1, 0
+        """The outermost open directory of those left since the top was open."""
+
+    def __len__(self) -> int:
+        return len(self._directories)
+
+    @property
+    def top(self) -> _Directory:
+        """The present place; it may be closed, see `reopen_top`."""
+        return self._directories[-1]
+
+    def names(self) -> list[bytes]:
+        """Return the names from the root, which has none, to the top."""
+        return [directory.name for directory in self._directories[1:]]
+
+    def push(self, directory: _Directory) -> None:
+        """Enter an open directory; the stack closes it."""
+        self._directories.append(directory)
+        if len(self._directories) - self._closed > self._max_open:
+            _close(self._directories[self._closed])
+            self._closed += 1
+
+    def pop(self) -> _Directory:
+        """Leave the top; return it, closed."""
+        left = self._directories.pop()
+        self._closed = min(self._closed, len(self._directories))
+        if left.descriptor >= 0:
+            self._set_left(left.descriptor)
+            left.descriptor = -1
+        return left
+
+    def reopen_top(self) -> _Directory:
+        """Return the top, open.
+
+        Raises:
+            OSError: it cannot be opened again, or another directory is at its place (ESTALE).
+        """
+        if self.top.descriptor < 0:
+            self.top.descriptor = self._reopened()
+            self._closed = len(self._directories) - 1
+        self._set_left(-1)
+        return self.top
+
+    def close(self) -> None:
+        """Close all directories."""
+        self._set_left(-1)
+        while self._directories:
+            _close(self._directories.pop())
+
+    def _set_left(self, descriptor: int) -> None:
+        if self._left >= 0:
+            os.close(self._left)
+        self._left, self._left_depth = descriptor, len(self._directories)
+
+    def _reopened(self) -> int:
+        if self._left >= 0:
+            descriptor = os.dup(self._left)
+            for _ in range(self._left_depth - len(self._directories) + 1):
+                try:
+                    upper = open_directory(b"..", descriptor)
+                except OSError:
+                    break  # so it is not the directory that is compared
+                os.close(descriptor)
+                descriptor = upper
+            if os.path.samestat(os.fstat(descriptor), self.top.status):
+                return descriptor
+            os.close(descriptor)
+        descriptor = os.dup(self._root)
+        for name in self.names():
+            try:
+                lower = open_directory(name, descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = lower
+        if os.path.samestat(os.fstat(descriptor), self.top.status):
+            return descriptor
+        os.close(descriptor)
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def _close(directory: Directory) -> None:
+    if directory.descriptor >= 0:
+        os.close(directory.descriptor)
+        directory.descriptor = -1
+
+
+BUFFER_BYTES = 32_768
+
+DT_UNKNOWN, DT_DIR, DT_REG, DT_LNK = 0, 4, 8, 10
+"""Kinds in a record, of dirent.h; a file system may leave all of them unknown."""
+
+_RECORD = struct.Struct("=QqHB")
+"""struct linux_dirent64: d_ino, d_off, d_reclen, d_type; the name follows, with a NUL."""
+_DOTS = (b".", b"..")
+
+
+class Dirent(NamedTuple):
+    """One name in a directory.
+
+    Attributes:
+        kind: DT_DIR and so on.
+        next_position: where reading goes on after it (d_off), for `os.lseek`.
+    """
+
+    name: bytes
+    kind: int
+    inode: int
+    next_position: int
+
+
+class DirentReader:
+    """Reads directories, a buffer at a time. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        # One buffer for all directories: ctypes would clear a new one each time.
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._view = (ctypes.c_char * BUFFER_BYTES).from_buffer(self._buffer)
+        self._getdents64 = ctypes.CDLL(None, use_errno=True).getdents64
+        self._getdents64.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+        self._getdents64.restype = ctypes.c_ssize_t
+
+    def read(self, descriptor: int) -> list[Dirent] | None:
+        """Return the next names of an open directory, ``.`` and ``..`` left out.
+
+        Returns:
+            None at the end of the directory. The list may be empty before that.
+
+        Raises:
+            OSError: the directory cannot be read, or is gone.
+        """
+        filled = self._getdents64(descriptor, self._view, BUFFER_BYTES)
+        if filled < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        if filled == 0:
+            return None
+        return parsed(self._buffer, filled)
+
+
+def parsed(buffer: bytes | bytearray, filled: int) -> list[Dirent]:
+    """Return the records in the first `filled` bytes, ``.`` and ``..`` left out."""
+    records, at, header = [], 0, _RECORD.size
+    unpack, make = _RECORD.unpack_from, Dirent._make
+    while at < filled:
+        inode, next_position, record_bytes, kind = unpack(buffer, at)
+        start = at + header
+        name = bytes(buffer[start : buffer.index(0, start)])
+        if name not in _DOTS:
+            records.append(make((name, kind, inode, next_position)))
+        at += record_bytes
+    return records
