@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui_fs.lab.tree_generators import Builder, Tick, blocks_bytes
+from tui_fs.linux.directories import Directory, DirectoryStack, open_directory
 from tui_fs.linux.mounts import mounts_below, read_mounts
 from tui_fs.linux.pins import pin_of
 from tui_fs.model.errors import BadInput
@@ -31,7 +32,6 @@ _LARGE = 20
 """A directory with more than 1/20 of what is copied is thinned out; others are whole or left out,
 which changes the whole by no more than that."""
 
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _DIGITS = string.digits + string.ascii_lowercase
 
 
@@ -141,7 +141,7 @@ def sample(target: str, *, is_sized: bool = False, most_entries: int = MOST_ENTR
         BadInput: it is no directory, or cannot be read.
     """
     try:
-        root = os.open(target, _OPEN)
+        root = open_directory(target)
     except OSError as error:
         is_other = error.errno in (errno.ENOTDIR, errno.ELOOP)
         why = "it is no directory" if is_other else os.strerror(error.errno or 0)
@@ -181,47 +181,38 @@ class _Walk:
 
     def directories(self) -> Iterator[_Found]:
         """Yield the directories; one that changes on the way up ends it."""
-        here = os.open(".", _OPEN, dir_fd=self._root)
-        place = self._place(here)
-        above: list[tuple[int, Iterator[str]]] = []
+        stack = DirectoryStack[Directory](self._root)
+        root = open_directory(".", self._root)
+        stack.push(Directory(b"", os.fstat(root), root))
+        location = self._location(root)
         try:
-            below: list[str] = []
-            yield _Found(0, 0, self._others(here, below))
-            ways = iter(below)
-            while self._left > 0:
-                name = next(ways, None)
-                if name is None:
-                    if not above:
-                        return
-                    inode, ways = above.pop()
-                    here = _exchanged(here, os.open("..", _OPEN, dir_fd=here))
-                    if os.fstat(here).st_ino != inode:
-                        self.unreadable += 1
-                        return
+            yield _Found(0, 0, self._others(stack.top))
+            while len(stack) and self._left > 0:
+                if not stack.top.pending:
+                    stack.pop()
                     continue
-                level, name_bytes, below = len(above) + 1, len(os.fsencode(name)), []
-                found = self._entered(name, here, place)
-                if found < 0:
+                above = stack.reopen_top()
+                level, name = len(stack), above.pending.pop()
+                descriptor = self._entered(name, above.descriptor, location)
+                if descriptor < 0:
                     self._left -= 1
-                    yield _Found(level, name_bytes, iter(()))
+                    yield _Found(level, len(name), iter(()))
                     continue
-                above.append((os.fstat(here).st_ino, ways))
-                here = _exchanged(here, found)
-                yield _Found(level, name_bytes, self._others(here, below))
-                ways = iter(below)
+                stack.push(Directory(name, os.fstat(descriptor), descriptor))
+                yield _Found(level, len(name), self._others(stack.top))
         except OSError:
             self.unreadable += 1  # the way back up is barred
         finally:
-            os.close(here)
+            stack.close()
 
-    def _others(self, here: int, below: list[str]) -> "Iterator[os.DirEntry[str]]":
-        """Yield what is no directory, and put the names of the others into the list."""
+    def _others(self, directory: Directory) -> "Iterator[os.DirEntry[str]]":
+        """Yield what is no directory; the other names become pending."""
         self._left -= 1
         try:
-            with os.scandir(here) as entries:
+            with os.scandir(directory.descriptor) as entries:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
-                        below.append(entry.name)
+                        directory.pending.append(os.fsencode(entry.name))
                         continue
                     self._left -= 1
                     yield entry
@@ -230,30 +221,25 @@ class _Walk:
         except OSError:
             self.unreadable += 1
 
-    def _entered(self, name: str, here: int, place: tuple[int, int]) -> int:
+    def _entered(self, name: bytes, above: int, location: tuple[int, int]) -> int:
         """Return a directory's descriptor, -1 if it is not to be entered or cannot be."""
         try:
-            found = os.open(name, _OPEN, dir_fd=here)
+            descriptor = open_directory(name, above)
         except OSError:
             self.unreadable += 1
             return -1
-        if self._place(found) == place:
-            return found
-        os.close(found)
+        if self._location(descriptor) == location:
+            return descriptor
+        os.close(descriptor)
         self.mounts += 1
         return -1
 
-    def _place(self, directory: int) -> tuple[int, int]:
+    def _location(self, directory: int) -> tuple[int, int]:
         """Return device and mount; the mount only where there are others in the tree."""
         if not self._has_mounts:
             return os.fstat(directory).st_dev, 0
         pin = pin_of(directory)
         return pin.device, pin.mount_id
-
-
-def _exchanged(old: int, new: int) -> int:
-    os.close(old)
-    return new
 
 
 def _taken(walk: _Walk, one_in: int, most_entries: int) -> Iterator[SampledDirectory]:
