@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_fs.linux.pins import open_directory, pin_of, take_pin
+from tui_fs.linux.pins import open_path_fd, pin_of, take_pin
 from tui_fs.model.target import Pin
 
 
@@ -50,7 +50,7 @@ def test_only_a_directory_itself_can_be_pinned(tmp_path: Path, kind: str) -> Non
 
 def test_an_open_directory_keeps_its_pin_when_renamed(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    descriptor = open_directory(str(tmp_path / "d"))
+    descriptor = open_path_fd(str(tmp_path / "d"))
     try:
         before = pin_of(descriptor)
         (tmp_path / "d").rename(tmp_path / "e")

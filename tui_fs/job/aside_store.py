@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import NO_ROOM, made_private, read_json, state_directories, write_json
 from tui_fs.linux.host import current_host
-from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.linux.pins import open_path_fd, pin_of
 from tui_fs.maintenance import exchange
 from tui_fs.maintenance.exchange import DirEntryRef, cut_name, entry_ref
 from tui_fs.model.codec import decode, encode
@@ -285,7 +285,7 @@ def opened_above(record: AsideRecord) -> Iterator[int]:
     """Give a descriptor for reading of the directory that holds what was set aside."""
     directory = os.path.dirname(record.path)
     try:
-        held = open_directory(directory)
+        held = open_path_fd(directory)
         try:
             descriptor = exchange.reopened(held)
         finally:

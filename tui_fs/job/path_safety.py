@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tui_fs.linux.mounts import MountTable, foreign_mount_on_way, read_mounts
 from tui_fs.linux.permissions import others_may_write, replaceable_part
-from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.linux.pins import open_path_fd, pin_of
 from tui_fs.model.errors import Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable
 from tui_fs.model.strategy import Options, Step
@@ -192,7 +192,7 @@ def open_pinned(target: Target) -> tuple[int, int]:
     """
     above, name = os.path.split(target.path)
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-    opened = [open_directory(above)]
+    opened = [open_path_fd(above)]
     try:
         opened.append(os.open(name, flags, dir_fd=opened[0]))
         if pin_of(opened[1]) != target.pin:

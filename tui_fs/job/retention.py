@@ -20,6 +20,7 @@ from tui_fs.job.journal import last_event
 from tui_fs.job.lock import is_occupied
 from tui_fs.job.store import JobFolder, all_jobs, is_private, load_origin, trusted_places
 from tui_fs.job.view import JobView
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boottime_s, current_host
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.events import JobFinished, JobRefused
@@ -28,7 +29,6 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
 
 _REMOVED_PREFIX = ".removed-"
-_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILES = frozenset({"plan.json", "events.jsonl", "report.json", "log", "lock", "crash", "end"})
 _SOCKET, _EMPTY = "control.sock", "empty"
 _PARTIAL = re.compile(r"(plan|report)\.json\.[0-9a-f]{8}\.partial")
@@ -243,7 +243,7 @@ def _is_empty(folder_fd: int, name: str) -> bool:
 @contextlib.contextmanager
 def _opened_place(place: str) -> Iterator[int]:
     """Open a directory of jobs; TuiFsError if another user could have written in it."""
-    descriptor = os.open(place, _OPEN_DIRECTORY)
+    descriptor = open_directory(place)
     try:
         status, named = os.fstat(descriptor), os.lstat(place)
         if not is_private(place) or not os.path.samestat(status, named):
@@ -257,7 +257,7 @@ def _opened_place(place: str) -> Iterator[int]:
 def _opened(name: str, parent_fd: int) -> Iterator[int]:
     """Open a directory of this user on the file system of its parent, never through a link."""
     try:
-        descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=parent_fd)
+        descriptor = open_directory(name, parent_fd)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENOTDIR):
             raise

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tui_fs.job.store import is_private, made_private, state_directory
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.host import boot_id, current_host
 from tui_fs.linux.permissions import may, protects_new_entries, replaceable_part
-from tui_fs.linux.pins import open_directory
+from tui_fs.linux.pins import open_path_fd
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags, statx
 from tui_fs.model.codec import decode, encode
 from tui_fs.model.errors import BadInput, Refused
@@ -26,7 +27,6 @@ from tui_fs.model.paths import PathStr, displayable, is_within, upwards
 PREFIX = ".tui-fs-scratch-"
 _NOT_IN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr")
 """What appears there is looked at by other programs."""
-_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -86,9 +86,9 @@ class Scratch:
         self.descriptor = -1
         self._name = PREFIX + os.urandom(6).hex()
         shown = displayable(above)
-        held = open_directory(above)
+        held = open_path_fd(above)
         try:
-            self._above = os.open(".", _READ, dir_fd=held)
+            self._above = open_directory(".", held)
         finally:
             os.close(held)
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
@@ -101,7 +101,7 @@ class Scratch:
         self._record, self._lock = _begun(made)
         try:
             os.mkdir(self._name, 0o700, dir_fd=self._above)
-            self.descriptor = os.open(self._name, _READ, dir_fd=self._above)
+            self.descriptor = open_directory(self._name, self._above)
             status = os.fstat(self.descriptor)
             is_own = status.st_uid == os.geteuid() and status.st_mode & 0o777 == 0o700
             if not is_own or status.st_dev != device or os.listdir(self.descriptor):
@@ -170,7 +170,7 @@ def _begun(record: _Record) -> tuple[str, int]:
 
 
 def _sync(place: str) -> None:
-    directory = os.open(place, _READ)
+    directory = open_directory(place)
     try:
         os.fsync(directory)
     finally:
@@ -211,7 +211,7 @@ def _remove_if_same(made: _Record) -> None:
     if not name.startswith(PREFIX) or "\0" in made.path or not os.path.isabs(above):
         return
     try:
-        held = open_directory(above)
+        held = open_path_fd(above)
     except (FileNotFoundError, NotADirectoryError):
         return  # gone with the directory that held it
     try:
@@ -220,7 +220,7 @@ def _remove_if_same(made: _Record) -> None:
                 os.rmdir(name, dir_fd=held)
             return
         try:
-            found = os.open(name, _READ, dir_fd=held)
+            found = open_directory(name, held)
         except (FileNotFoundError, NotADirectoryError):
             return
         try:
@@ -255,7 +255,7 @@ def empty_directory(directory: int) -> None:
     device = os.fstat(directory).st_dev
 
     def thin_out(name: str) -> None:
-        found = os.open(name, _READ, dir_fd=directory)
+        found = open_directory(name, directory)
         try:
             if os.fstat(found).st_dev != device:
                 raise OSError(f"something is mounted at {displayable(name)}")
@@ -279,7 +279,7 @@ def _sift(directory: int, on_full: Callable[[str], object]) -> bool:
         Whether anything was in it.
     """
     has_entries = False
-    fresh = os.open(".", _READ, dir_fd=directory)  # btrfs lists for each only what was there then
+    fresh = open_directory(".", directory)  # btrfs lists for each only what was there then
     try:
         with os.scandir(fresh) as entries:
             for entry in entries:

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.units import bytes_iec, count, counted
 
@@ -21,7 +22,6 @@ BLOCK_BYTES = 4096
 
 _TELL_EVERY = 500
 _CHUNK_BYTES = 1 << 20
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -39,7 +39,7 @@ class Builder:
     """
 
     def __init__(self, directory: int, tick: Tick) -> None:
-        self._here = os.open(".", _OPEN, dir_fd=directory)
+        self._here = open_directory(".", directory)
         self._above: list[int] = []
         self._tick = tick
         self._untold = 1
@@ -73,14 +73,14 @@ class Builder:
     def down_for_good(self, name: str) -> None:
         """Make a directory and go there; nothing is kept of those above it."""
         os.mkdir(name, 0o755, dir_fd=self._here)
-        below = os.open(name, _OPEN, dir_fd=self._here)
+        below = open_directory(name, self._here)
         os.close(self._here)
         self._here = below
         self._made()
 
     def up(self) -> None:
         """Go back to the directory above; TuiFsError if another one stands there by now."""
-        above = os.open("..", _OPEN, dir_fd=self._here)
+        above = open_directory("..", self._here)
         os.close(self._here)
         self._here = above
         if os.fstat(above).st_ino != self._above.pop():

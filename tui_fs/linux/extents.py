@@ -4,7 +4,7 @@ import fcntl
 import os
 import struct
 
-from tui_fs.linux.pins import open_directory
+from tui_fs.linux.pins import open_path_fd
 
 _FS_IOC_FIEMAP = 0xC020660B
 _HEADER = struct.Struct("=QQLLLL")
@@ -29,7 +29,7 @@ def extents_of(path: str) -> int | None:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     question = _HEADER.pack(0, _WHOLE_FILE, 0, 0, 0, 0)
     try:
-        directory = open_directory(above)
+        directory = open_path_fd(above)
         try:
             file = os.open(name, flags, dir_fd=directory)
         finally:

@@ -16,14 +16,14 @@ def take_pin(path: str) -> Pin:
     Raises:
         OSError: it cannot be opened, is a symlink (ELOOP) or not a directory (ENOTDIR).
     """
-    descriptor = open_directory(path)
+    descriptor = open_path_fd(path)
     try:
         return pin_of(descriptor)
     finally:
         os.close(descriptor)
 
 
-def open_directory(path: str) -> int:
+def open_path_fd(path: str) -> int:
     """Return a descriptor that stands for the directory; raises as `take_pin`.
 
     Args:

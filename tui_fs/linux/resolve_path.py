@@ -11,7 +11,7 @@ from typing import BinaryIO
 from tui_fs.linux.limits import is_limit
 from tui_fs.linux.mounts import MountTable, read_mounts
 from tui_fs.linux.permissions import ROOT, others_may_replace
-from tui_fs.linux.pins import open_directory, pin_of
+from tui_fs.linux.pins import open_path_fd, pin_of
 from tui_fs.model.errors import BadInput, Refused, cannot_examine
 from tui_fs.model.paths import PathStr, displayable, is_within
 from tui_fs.model.target import Pin
@@ -84,7 +84,7 @@ def _leads_to(path: str, pin: Pin) -> bool:
     if not path.startswith("/"):
         return False
     try:
-        descriptor = open_directory(path)
+        descriptor = open_path_fd(path)
     except OSError as error:
         if is_limit(error):
             raise

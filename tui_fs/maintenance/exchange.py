@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.pins import pin_of
 from tui_fs.linux.statx import APPEND_ONLY, IMMUTABLE, inode_flags
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
@@ -245,7 +246,6 @@ def is_empty(descriptor: int) -> bool:
 INSIDE = "twin"
 """The only name in the room."""
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _OTHERS = 0o077
 
 
@@ -273,7 +273,7 @@ class ReplacementDir:
 @contextlib.contextmanager
 def open_directory_at(spot: DirEntryRef) -> Iterator[int]:
     """Open the directory that has a name; OSError if it is none, ELOOP if it is a link."""
-    descriptor = os.open(spot.name, _FLAGS, dir_fd=spot.directory)
+    descriptor = open_directory(spot.name, spot.directory)
     try:
         yield descriptor
     finally:

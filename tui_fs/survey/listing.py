@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tui_fs.linux.pins import open_directory
+from tui_fs.linux.pins import open_path_fd
 from tui_fs.model.errors import meaning
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Child, EntryKind, Listing, Totals
@@ -61,7 +61,7 @@ def read_names(path: str) -> Names:
 
 def _opened(path: str) -> int:
     """Return a descriptor by which a directory can be read."""
-    place = open_directory(path)
+    place = open_path_fd(path)
     try:
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
     finally:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.extents import shared_bytes
 from tui_fs.linux.mounts import MountTable, mount_of
 
@@ -19,7 +20,6 @@ LIMIT_S = 0.5
 
 _CAN_SHARE = frozenset(("btrfs", "xfs", "bcachefs", "ocfs2"))
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _regular_files(
         while waiting:
             path = waiting.pop()
             try:
-                directory = os.open(path, _DIRECTORY_FLAGS)
+                directory = open_directory(path)
             except OSError:
                 yield None, None
                 continue

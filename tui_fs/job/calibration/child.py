@@ -25,6 +25,7 @@ from tui_fs.job.launcher import run_steps
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.scratch import Scratch, place_beside, remove_left_over
 from tui_fs.job.store import made_private, state_directory
+from tui_fs.linux.directories import open_directory
 from tui_fs.linux.filesystem import DROP_CACHES, FileSystem, drop_caches, file_system_of
 from tui_fs.linux.memory import children_of
 from tui_fs.linux.mounts import foreign_mount_on_way, read_mounts
@@ -239,7 +240,6 @@ _ONE_BY_ONE = Options(batch_size=1)
 _TREE = "tree"
 _OTHER = "other"
 _EMPTY = "empty"
-_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -360,14 +360,14 @@ class SmallTrees:
     def _build(self, contents: _Contents) -> int:
         """Make a tree; return the bytes its files occupy."""
         os.mkdir(_TREE, 0o700, dir_fd=self._directory)
-        top = os.open(_TREE, _READ, dir_fd=self._directory)
+        top = open_directory(_TREE, self._directory)
         try:
             if not contents.directories:
                 return _fill(top, contents)
             allocated = 0
             for number in range(contents.directories):
                 os.mkdir(f"directory-{number:06}", 0o700, dir_fd=top)
-                one = os.open(f"directory-{number:06}", _READ, dir_fd=top)
+                one = open_directory(f"directory-{number:06}", top)
                 try:
                     allocated += _fill(one, contents)
                 finally:
