@@ -1,4 +1,4 @@
-"""Whatever is in a file that is imported does no harm."""
+"""Damaged and hostile imports are refused in one sentence."""
 
 import bz2
 import gzip
@@ -21,77 +21,52 @@ from tui_fs.model.survey import Ranking, Totals
 from tui_fs.survey.imported import ImportedSurvey
 from tui_fs.survey.process import SurveyProcess
 
-HOSTILE = {
+HOSTILE: dict[str, str | bytes] = {
     "empty": "",
     "no JSON": "hello",
     "another JSON": '{"a": 1}',
-    "another array": "[1, 2, 3]",
     "version 2": '[2,0,{},[{"name":"/t"}]]',
     "no directory": "[1,2,{}]",
-    "a file on top": '[1,2,{},{"name":"/t"}]',
     "an array without a name": "[1,2,{},[[]]]",
     "only brackets": "[1,2,{}," + "[" * 100_000,
     "cut off": DIRECTORY + ',{"name":"a"}',
     "cut off in a name": DIRECTORY + ',{"name":"a',
-    "cut off behind a comma": DIRECTORY + ",",
     "cut off at the end": DIRECTORY + "]",
     "something behind it": DIRECTORY + "]] x",
-    "one more element": DIRECTORY + "],1]",
     "two directories": DIRECTORY + '],[{"name":"/u"}]]',
     "a number as an entry": DIRECTORY + ",1]]",
-    "a comma too many": DIRECTORY + ",]]",
     "no comma": DIRECTORY + '{"name":"a"}]]',
     "a missing name": DIRECTORY + ',{"asize":1}]]',
-    "a name that is a number": DIRECTORY + ',{"name":1}]]',
     "a slash": DIRECTORY + ',{"name":"a/b"}]]',
-    "an escaped slash": DIRECTORY + ',{"name":"a\\u002fb"}]]',
     "a NUL": DIRECTORY + ',{"name":"a\\u0000b"}]]',
     "the directory above": DIRECTORY + ',[{"name":".."}]]]',
-    "the directory itself": DIRECTORY + ',{"name":"."}]]',
     "an empty name": DIRECTORY + ',{"name":""}]]',
     "a name of a megabyte": DIRECTORY + ',{"name":"' + "a" * 1_000_000 + '"}]]',
     "a name without end": DIRECTORY + ',{"name":"' + "a" * 5_000_000,
     "backslashes without end": DIRECTORY + ',{"name":"' + "\\" * 5_000_000,
     "fields without end": DIRECTORY + ',{"name":"a",' + '"b":1,' * 1_000_000,
     "brackets in an entry": DIRECTORY + ',{"name":' + "[" * 3_000_000,
-    "pairs in an entry": DIRECTORY + ',{"name":' + "[]" * 2_000_000,
     "nesting in an entry": DIRECTORY + ',{"name":"a","b":' + "[" * 50_000 + "]" * 50_000 + "}]]",
     "spaces without end": DIRECTORY + " " * 5_000_000,
     "a huge size": DIRECTORY + ',{"name":"a","asize":' + "9" * 300 + '},{"name":"b","asize":1}]]',
     "a number of 5,000 digits": DIRECTORY + ',{"name":"a","asize":' + "9" * 5_000 + "}]]",
     "not a number": DIRECTORY + ',{"name":"a","asize":NaN}]]',
-    "a bare word": DIRECTORY + ',{"name":"a","asize":what}]]',
-    "single quotes": DIRECTORY + ",{'name':'a'}]]",
     "a line break in a name": DIRECTORY + ',{"name":"a\nb"}]]',
     "the top without a name": "[1,2,{},[{}]]",
-}
-
-
-@pytest.mark.parametrize("what", HOSTILE)
-@pytest.mark.parametrize("compressed", [False, True])
-def test_what_is_no_such_file_is_one_sentence(tmp_path: Path, what: str, compressed: bool) -> None:
-    data = HOSTILE[what].encode()
-    path = written(tmp_path, gzip.compress(data) if compressed else data)
-    with pytest.raises(BadInput) as told:
-        last(ImportedSurvey(path))
-    assert len(str(told.value)) < 400
-    assert str(told.value).isprintable()
-
-
-DAMAGED = {
-    "without its end": gzip.compress(DIRECTORY.encode())[:-12],
-    "only a head": gzip.compress(DIRECTORY.encode())[:5],
-    "exchanged bytes": gzip.compress(b"x" * 1000)[:20] + b"damage" * 10,
-    "the binary format of ncdu": b"\xbfncduEX1" + b"\0" * 100,
     "zeros": b"\0" * 10_000,
     "any bytes": bytes(range(256)) * 100,
+    "gzip without its end": gzip.compress(DIRECTORY.encode())[:-12],
+    "gzip with exchanged bytes": gzip.compress(b"x" * 1000)[:20] + b"damage" * 10,
+    "a damaged file in gzip": gzip.compress(DIRECTORY.encode() + b",1]]"),
 }
 
 
-@pytest.mark.parametrize("what", DAMAGED)
-def test_damaged_compression_and_other_formats(tmp_path: Path, what: str) -> None:
-    with pytest.raises(BadInput):
-        last(ImportedSurvey(written(tmp_path, DAMAGED[what])))
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_damaged_file_is_refused_in_one_sentence(tmp_path: Path, content: str | bytes) -> None:
+    with pytest.raises(BadInput) as raised:
+        last(ImportedSurvey(written(tmp_path, content)))
+    assert len(str(raised.value)) < 400
+    assert str(raised.value).isprintable()
 
 
 TEXT = (DIRECTORY + ',{"name":"a"}]]').encode()
@@ -116,11 +91,11 @@ def test_another_format_is_named_with_the_command_that_converts_it(
 ) -> None:
     data, reason, command = OTHER_FORMATS[what]
     path = written(tmp_path, data, name="its name.json")
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         ImportedSurvey(path)
-    assert reason in str(told.value)
-    assert command in str(told.value)
-    assert f"'{path}'" in str(told.value)  # quoted for the shell
+    assert reason in str(raised.value)
+    assert command in str(raised.value)
+    assert f"'{path}'" in str(raised.value)  # quoted for the shell
 
 
 @pytest.mark.parametrize("command", ("zstd -q -c", "xz -c", "bzip2 -c"))
@@ -128,37 +103,34 @@ def test_the_command_that_is_named_makes_a_file_that_is_read(tmp_path: Path, com
     needs_tool(command.split()[0], command.split()[0].replace("xz", "xz-utils"))
     plain, packed = written(tmp_path, TEXT), tmp_path / "its name"
     packed.write_bytes(subprocess.run([*command.split(), plain], capture_output=True).stdout)
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         ImportedSurvey(str(packed))
-    convert = str(told.value.advice).split(": ", 1)[1]
+    convert = str(raised.value.advice).split(": ", 1)[1]
     subprocess.run(["sh", "-c", convert], cwd=tmp_path, check=True)
     assert last(ImportedSurvey(str(tmp_path / "NEW.json"))).totals.files == 1
 
 
-@pytest.mark.parametrize("what", ["directory", "fifo"])
-def test_what_is_no_regular_file_says_what_to_give_instead(tmp_path: Path, what: str) -> None:
-    path = tmp_path / "file"
-    if what == "directory":
-        path.mkdir()
-    else:
-        os.mkfifo(path)
-    with pytest.raises(BadInput) as told:
-        ImportedSurvey(str(path))
-    wanted = {"directory": "is a directory", "fifo": "is not a regular file"}
-    assert wanted[what] in told.value.sentence
-    assert "tui-fs survey" in told.value.advice if what == "directory" else told.value.advice
+NOT_FILES = {
+    "nothing": ("cannot be read", ""),
+    "directory": ("is a directory", "tui-fs survey"),
+    "fifo": ("is not a regular file", "Write the export to a file"),
+    "NUL": ("is not a path", ""),
+}
 
 
-@pytest.mark.parametrize("what", ["nothing", "directory", "fifo", "NUL"])
-def test_what_is_no_file_is_one_sentence(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("kind", NOT_FILES)
+def test_what_is_no_regular_file_is_refused_with_advice(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "file"
-    match what:
+    match kind:
         case "directory":
             path.mkdir()
         case "fifo":
             os.mkfifo(path)
-    with pytest.raises(BadInput):
-        ImportedSurvey("a\0b" if what == "NUL" else str(path))
+    with pytest.raises(BadInput) as raised:
+        ImportedSurvey("a\0b" if kind == "NUL" else str(path))
+    sentence, advice = NOT_FILES[kind]
+    assert sentence in raised.value.sentence
+    assert advice in raised.value.advice
 
 
 def test_odd_values_are_clamped(tmp_path: Path) -> None:
@@ -177,8 +149,8 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
         top={"mode": 10**40, "dev": -1, "uid": 1e300},
     )
     survey = ImportedSurvey(path)
-    told = last(survey)
-    assert told.totals == Totals(8, 3, 0, 1, 5, 0)
+    survey_result = last(survey)
+    assert survey_result.totals == Totals(8, 3, 0, 1, 5, 0)
     assert len(listing(survey, "/top").children) >= 7
     for by in Ranking:
         assert len(survey.collector.table.ranked(by, 10)) >= 1
@@ -201,18 +173,18 @@ def test_a_size_that_is_none_is_refused_and_not_counted_as_another(
     )
 
 
-def test_a_hundred_thousand_levels_are_only_a_number(tmp_path: Path) -> None:
+def test_a_hundred_thousand_levels_are_imported(tmp_path: Path) -> None:
     levels = 100_000
     text = DIRECTORY + ',[{"name":"d"}' * levels + ',{"name":"f","asize":3}' + "]" * (levels + 2)
     survey = ImportedSurvey(written(tmp_path, text))
-    told = last(survey)
-    assert (told.totals.directories, told.max_depth) == (levels + 1, levels + 1)
+    survey_result = last(survey)
+    assert (survey_result.totals.directories, survey_result.max_depth) == (levels + 1, levels + 1)
     assert [child.name for child in survey.names("/t" + "/d" * levels).others] == ["f"]
 
 
 @given(st.data())
 @settings(max_examples=200)
-def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
+def test_damage_anywhere_is_bad_input(data: st.DataObject) -> None:
     good = (
         b'[1,2,{"progname":"ncdu"},[{"name":"/t","asize":4096,"dev":1},'
         b'{"name":"a\\u0001\xff","asize":10,"dsize":512,"ino":3,"nlink":2,"hlnkc":true},\n'
@@ -226,13 +198,13 @@ def test_damage_anywhere_is_one_sentence(data: st.DataObject) -> None:
         path = written(Path(place), bytes(damaged))
         try:
             survey = ImportedSurvey(path)
-            told = last(survey)
+            survey_result = last(survey)
         except BadInput:
             return
-        listing(survey, told.path)
+        listing(survey, survey_result.path)
 
 
-def test_nothing_that_the_file_names_is_looked_at(
+def test_no_path_that_the_file_names_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "real" / "inside").mkdir(parents=True)
@@ -248,13 +220,13 @@ def test_nothing_that_the_file_names_is_looked_at(
 
         monkeypatch.setattr(os, function, watching)
     survey = ImportedSurvey(path)
-    told = last(survey)
-    assert len(listing(survey, told.path).children) == 2
+    survey_result = last(survey)
+    assert len(listing(survey, survey_result.path).children) == 2
     # Only the file itself has been opened
     assert touched == [path]
 
 
-def test_a_process_of_its_own_tells_what_is_wrong(tmp_path: Path) -> None:
+def test_the_survey_process_reports_a_damaged_file(tmp_path: Path) -> None:
     process = SurveyProcess([], imported=written(tmp_path, "hello"))
     try:
         with pytest.raises(BadInput, match="not in the export format"):

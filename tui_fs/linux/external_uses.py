@@ -261,7 +261,7 @@ class ExternalUses:
         unseen_processes: int = 0,
     ) -> None:
         self._mounts = mounts
-        self._views = [_View(mounts), *(_View(other.mounts, other) for other in others)]
+        self._views = [_View(mounts), *(_View(namespace.mounts, namespace) for namespace in others)]
         self.unseen_processes = unseen_processes
         self._by_device: dict[str, _Places] = {}
 
@@ -328,11 +328,11 @@ class ExternalUses:
             for layer, path in layer_paths(overlay, is_directory):
                 if _is_slow(path, root, slow):
                     continue
-                found = _place_in_file_system(root + path, seen.mounts)
-                if found is not None and found[0] == device:
+                location = _place_in_file_system(root + path, seen.mounts)
+                if location is not None and location[0] == device:
                     yield ExternalUse(
                         UseKind.OVERLAY_LAYER,
-                        found[1],
+                        location[1],
                         overlay.mount_point,
                         layer.role,
                         view.namespace,
@@ -372,12 +372,12 @@ class _Places:
     def inside(self, inner: str) -> list[ExternalUse]:
         """Return the uses of a place and of all below it."""
         start = bisect.bisect_left(self._sorted, _by_names(inner), key=_by_names)
-        found: list[ExternalUse] = []
+        uses: list[ExternalUse] = []
         for number in range(start, len(self._sorted)):
             if not is_within(self._sorted[number], inner):
                 break
-            found += self._at[self._sorted[number]]
-        return found
+            uses += self._at[self._sorted[number]]
+        return uses
 
     def around(self, inner: str) -> list[ExternalUse]:
         """Return the uses of places above one that use all below them."""

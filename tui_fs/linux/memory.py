@@ -52,7 +52,7 @@ def memory_room(
             _number(_read(os.path.join(group, name))) for name in ("memory.max", "memory.high")
         ]
         used = _number(_read(os.path.join(group, "memory.current")))
-        limit = min((one for one in limits if one is not None), default=None)
+        limit = min((value for value in limits if value is not None), default=None)
         if limit is None or used is None:
             continue
         droppable = sum(map(int, _RECLAIMABLE.findall(_read(os.path.join(group, "memory.stat")))))
@@ -88,7 +88,7 @@ def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
     """Return a running process's minor and major page faults so far; zeros if it is gone."""
     fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
     numbers = fields[_MINOR_FAULTS_FIELD : _MAJOR_FAULTS_FIELD + 1 : 2]
-    if len(numbers) != 2 or not all(one.isdigit() for one in numbers):
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
         return 0, 0
     return int(numbers[0]), int(numbers[1])
 

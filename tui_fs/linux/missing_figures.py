@@ -19,7 +19,7 @@ def missing_figures(
 ) -> tuple[MissingFigure, ...]:
     """Return those of the wanted figures that cannot be measured here."""
     missing = (MissingFigure(figure, reason) for figure, reason in _reasons(proc))
-    return tuple(one for one in missing if one.figure in wanted)
+    return tuple(reported for reported in missing if reported.figure in wanted)
 
 
 def _reasons(proc: str) -> Iterator[tuple[Figure, str]]:

@@ -39,7 +39,7 @@ def other_namespaces(
         BadInput: a mount table has a line that cannot be understood.
     """
     own, known = os.readlink(f"{proc}/self/ns/mnt"), KnownMounts(own_mounts)
-    found: dict[tuple[str, str], OtherNamespace] = {}
+    namespaces: dict[tuple[str, str], OtherNamespace] = {}
     unseen = 0
     for pid in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
         folder = f"{proc}/{pid}"
@@ -48,17 +48,17 @@ def other_namespaces(
             if namespace == own:
                 continue
             key = namespace, _root_of(folder)
-            if key not in found:
+            if key not in namespaces:
                 mounts = known.read_others(f"{folder}/mountinfo")
                 command, _ = name_and_user(folder)
-                found[key] = OtherNamespace(pid, command, f"{folder}/root", mounts)
+                namespaces[key] = OtherNamespace(pid, command, f"{folder}/root", mounts)
         except PermissionError:
             unseen += 1
         except OSError as error:
             # EINVAL: a process that ends has left its namespace, and keeps its folder for a moment.
             if error.errno not in (errno.ENOENT, errno.ESRCH, errno.EINVAL):
                 raise
-    return tuple(found.values()), unseen
+    return tuple(namespaces.values()), unseen
 
 
 def _root_of(folder: str) -> str:

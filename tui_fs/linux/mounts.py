@@ -368,13 +368,13 @@ def mounts_below(path: str, mounts: MountTable) -> tuple[Mount, ...]:
     points = mounts.points
     start = bisect.bisect_right(points, _by_names(path), key=_by_names)
     below = path.rstrip("/") + "/"
-    found: list[Mount] = []
+    mounts_inside: list[Mount] = []
     for number in range(start, len(points)):
         if not points[number].startswith(below):
             break
         if (mount := mounts.visible_at(points[number])) is not None:
-            found.append(mount)
-    return tuple(found)
+            mounts_inside.append(mount)
+    return tuple(mounts_inside)
 
 
 def _by_names(path: str) -> list[str]:

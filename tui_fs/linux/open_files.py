@@ -130,10 +130,10 @@ def scan_open_files(
     scan.run()
     return OpenFileScan(
         tuple(scan.living),
-        tuple(found.whole() for found in scan.held.values()),
+        tuple(file.whole() for file in scan.held.values()),
         tuple(
             sorted(
-                (found.whole() for found in scan.deleted.values()),
+                (file.whole() for file in scan.deleted.values()),
                 key=lambda held: -(held.allocated_bytes or 0),
             )
         ),
@@ -285,10 +285,10 @@ class _Scan:
         path = path_of_link(place)
         if path is None or not self._is_wanted(process, path):
             return
-        told = access_and_mount(f"{process.folder}/fdinfo/{descriptor}")
-        if told is None:
+        access = access_and_mount(f"{process.folder}/fdinfo/{descriptor}")
+        if access is None:
             return
-        writes, mount_id = told
+        writes, mount_id = access
         mount = process.view.by_id.get(mount_id)
         is_elsewhere = mount is not None and mount.device not in self._devices
         if is_elsewhere and process.view.ours(path) is None:
@@ -382,12 +382,12 @@ class _Scan:
 
 
 def _add(files: _Files, path: PathStr, status: os.stat_result, holder: Holder) -> None:
-    found = _add_number(files, path, (status.st_dev, status.st_ino), holder)
-    found.allocated_bytes = status.st_blocks * _BLOCK_BYTES
+    file = _add_number(files, path, (status.st_dev, status.st_ino), holder)
+    file.allocated_bytes = status.st_blocks * _BLOCK_BYTES
 
 
 def _add_number(files: _Files, path: PathStr, number: tuple[int, int], holder: Holder) -> _Found:
-    found = files.setdefault(number, _Found(path, *number, None))
-    found.path = found.path or path
-    found.holders.append(holder)
-    return found
+    file = files.setdefault(number, _Found(path, *number, None))
+    file.path = file.path or path
+    file.holders.append(holder)
+    return file

@@ -98,7 +98,7 @@ def is_private_group(gid: int, uid: int) -> bool:
         return False
     if not set(group.gr_mem) <= set(users.values()):
         return False
-    if any(one.pw_gid == gid and one.pw_uid not in users for one in pwd.getpwall()):
+    if any(account.pw_gid == gid and account.pw_uid not in users for account in pwd.getpwall()):
         return False
     # Directories of accounts on the network need not list everybody: trust only the convention.
     return group.gr_name in users.values()
@@ -205,7 +205,7 @@ def missing_capabilities(*wanted: Capability, status: str = STATUS) -> tuple[Cap
             name, _, value = line.partition(":")
             if name == "CapEff":
                 effective = int(value, 16)
-                return tuple(one for one in wanted if not effective >> one & 1)
+                return tuple(capability for capability in wanted if not effective >> capability & 1)
     return wanted
 
 
@@ -221,4 +221,4 @@ def user_namespace(uid_map: str = UID_MAP) -> str | None:
         return None  # a kernel without user namespaces
     if ranges == [_ALL_IDS]:
         return None
-    return ", ".join(" ".join(map(str, one)) for one in ranges) or "empty"
+    return ", ".join(" ".join(map(str, mapping)) for mapping in ranges) or "empty"

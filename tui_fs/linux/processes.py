@@ -171,10 +171,10 @@ def descendants(root_pid: int) -> tuple[int, ...]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             parent = state_of(f"/proc/{name}").parent_pid
             children.setdefault(parent, []).append(int(name))
-    found = children.get(root_pid, [])
-    for pid in found:
-        found += children.get(pid, [])
-    return tuple(found)
+    pids = children.get(root_pid, [])
+    for pid in pids:
+        pids += children.get(pid, [])
+    return tuple(pids)
 
 
 def all_stopped(root_pid: int) -> bool:
@@ -248,16 +248,18 @@ class UsageMeter:
                 times = times_of(f"/proc/{pid}")
                 living.append((pid, times))
                 self._note_io(pid, times)
-        busiest = max(living, key=lambda one: one[1].user_s + one[1].system_s, default=None)
+        busiest = max(
+            living, key=lambda process: process[1].user_s + process[1].system_s, default=None
+        )
         system_s = root.children_system_s
-        system_s += sum(one.system_s + one.children_system_s for _, one in living)
+        system_s += sum(times.system_s + times.children_system_s for _, times in living)
         user_s = root.children_user_s
-        user_s += sum(one.user_s + one.children_user_s for _, one in living)
+        user_s += sum(times.user_s + times.children_user_s for _, times in living)
         return Usage(
             cpu_s=user_s + system_s,
             system_s=system_s,
             cpu_percent=self._percent(user_s + system_s),
-            rss_bytes=sum(one.rss_bytes for _, one in living),
+            rss_bytes=sum(times.rss_bytes for _, times in living),
             read_bytes=sum(read for read, _ in self._io.values()) if self._io else None,
             written_bytes=sum(written for _, written in self._io.values()) if self._io else None,
             processes=len(living),
@@ -340,30 +342,30 @@ class StalledCalls:
 
 def with_descendants(pids: Iterable[int], proc: str = "/proc") -> set[int]:
     """Return processes and all that descend from them; needs CONFIG_PROC_CHILDREN for these."""
-    found: set[int] = set()
+    family: set[int] = set()
     waiting = list(pids)
     while waiting:
         pid = waiting.pop()
-        if pid in found:
+        if pid in family:
             continue
-        found.add(pid)
+        family.add(pid)
         with contextlib.suppress(*_NOT_READABLE):
             for thread in os.listdir(f"{proc}/{pid}/task"):
                 with contextlib.suppress(*_NOT_READABLE):
                     children = _read(f"{proc}/{pid}/task/{thread}/children")
                     waiting += map(int, children.split())
-    return found
+    return family
 
 
 def processes_in_session(session: int, proc: str = "/proc") -> list[int]:
     """Return the processes of a session (setsid(2))."""
-    found: list[int] = []
+    pids: list[int] = []
     for name in filter(str.isdigit, os.listdir(proc)):
         with contextlib.suppress(*_NOT_READABLE):
             fields = _read(f"{proc}/{name}/stat").rpartition(b")")[2].split()
             if int(fields[3]) == session:
-                found.append(int(name))
-    return found
+                pids.append(int(name))
+    return pids
 
 
 def blocks_signal(pid: int, number: int, proc: str = "/proc") -> bool:

@@ -135,7 +135,7 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
     """
     uid = os.geteuid()
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-    held = [os.open("/", flags)]
+    path_fds = [os.open("/", flags)]
     names: list[str] = []
     waiting = deque(absolute(path).split("/"))
     links = 0
@@ -147,13 +147,13 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
             if name == "..":
                 if names:
                     names.pop()
-                    os.close(held.pop())
+                    os.close(path_fds.pop())
                 continue
-            child = os.open(name, flags, dir_fd=held[-1])
+            child = os.open(name, flags, dir_fd=path_fds[-1])
             status = os.fstat(child)
             if not stat.S_ISLNK(status.st_mode):
                 names.append(name)
-                held.append(child)
+                path_fds.append(child)
                 continue
             text = os.readlink("", dir_fd=child)
             os.close(child)
@@ -162,7 +162,7 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
             if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown)
             mounts = mounts or read_mounts()
-            if _is_changeable(status, held[-1], uid, mounts):
+            if _is_changeable(status, path_fds[-1], uid, mounts):
                 raise Refused(
                     f"{shown} is a symbolic link that somebody other than you and root can change.",
                     "Name the directory by the path it really has.",
@@ -170,11 +170,11 @@ def resolve(path: str, mounts: MountTable | None = None) -> PathStr:
                 )
             if text.startswith("/"):
                 names.clear()
-                while len(held) > 1:
-                    os.close(held.pop())
+                while len(path_fds) > 1:
+                    os.close(path_fds.pop())
             waiting.extendleft(reversed(text.split("/")))
     finally:
-        for descriptor in held:
+        for descriptor in path_fds:
             os.close(descriptor)
     return PathStr("/" + "/".join(names))
 

@@ -49,10 +49,10 @@ def find_executable(name: str, directories: Iterable[str]) -> Search:
             continue
         if not os.access(candidate, os.X_OK):
             continue
-        why = why_untrusted(candidate)
-        if why is None:
+        reason = why_untrusted(candidate)
+        if reason is None:
             return Search(candidate, rejected)
-        rejected = rejected or why
+        rejected = rejected or reason
     return Search(None, rejected)
 
 
@@ -78,8 +78,8 @@ def why_untrusted(path: str) -> str | None:
                 f"{shown} is not used: a user other than you and root can write to "
                 f"{displayable(real)}"
             )
-    except Refused as why:
-        return f"{shown} is not used: {str(why).split('. ')[0].rstrip('.')}"
+    except Refused as error:
+        return f"{shown} is not used: {str(error).split('. ')[0].rstrip('.')}"
     except OSError as error:
         return f"{shown} is not used: it cannot be examined ({error.strerror})"
     return None

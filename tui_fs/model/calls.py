@@ -74,29 +74,29 @@ class CallLine(NamedTuple):
 
 
 def call_lines(
-    counted: Mapping[str, CallCount], predicted: Mapping[str, int], other: int | None
+    counted: Mapping[str, CallCount], predicted: Mapping[str, int], predicted_other: int | None
 ) -> list[CallLine]:
     """Return the calls that decide something one by one, and one line for all others.
 
     Args:
         predicted: calls by name.
-        other: about how many are predicted that have no name there; None if not known.
+        predicted_other: about how many are predicted that have no name there; None if not known.
     """
     lines = [
-        CallLine(name, one, number, count(number) if number else "")
-        for name, one in counted.items()
+        CallLine(name, calls, number, count(number) if number else "")
+        for name, calls in counted.items()
         if name in TELLING_CALLS
         for number in (predicted.get(name, 0),)
     ]
-    rest = [one for name, one in counted.items() if name not in TELLING_CALLS]
+    rest = [calls for name, calls in counted.items() if name not in TELLING_CALLS]
     if rest:
-        seconds = [one.seconds for one in rest if one.seconds is not None]
+        seconds = [calls.seconds for calls in rest if calls.seconds is not None]
         together = CallCount(
-            sum(one.calls for one in rest),
-            sum(one.errors for one in rest),
+            sum(calls.calls for calls in rest),
+            sum(calls.errors for calls in rest),
             sum(seconds) if len(seconds) == len(rest) else None,
         )
-        text = "" if other is None else about_text(other)
+        text = "" if predicted_other is None else about_text(predicted_other)
         lines.append(CallLine(OTHER_CALLS_LABEL, together, 0, text))
     return lines
 
@@ -111,8 +111,8 @@ def added_up(counts: Iterable[Mapping[str, CallCount]]) -> dict[str, CallCount]:
     """Return the sums of several counts by name, which all have times."""
     sums: dict[str, CallCount] = {}
     for calls in counts:
-        for name, one in calls.items():
+        for name, call in calls.items():
             before = sums.get(name, CallCount(0, 0, 0.0))
-            seconds = (before.seconds or 0.0) + (one.seconds or 0.0)
-            sums[name] = CallCount(before.calls + one.calls, before.errors + one.errors, seconds)
+            seconds = (before.seconds or 0.0) + (call.seconds or 0.0)
+            sums[name] = CallCount(before.calls + call.calls, before.errors + call.errors, seconds)
     return sums

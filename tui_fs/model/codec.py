@@ -144,7 +144,7 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
         if rest != [...] and len(items) != 1 + len(rest):
             raise BadInput(f"{where} has {len(items)} items, expected {1 + len(rest)}.")
         hints = [item_hint] * len(items) if rest == [...] else [item_hint, *rest]
-        return tuple(_decode(one, item, where) for one, item in zip(hints, items, strict=True))
+        return tuple(_decode(each, item, where) for each, item in zip(hints, items, strict=True))
     if origin is dict:
         _, item_hint = typing.get_args(hint)
         mapping = _expect(dict, value, where)
@@ -153,10 +153,10 @@ def _decode(hint: Any, value: Json, where: str) -> Any:
             for key, item in mapping.items()
         }
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        for one in hint:
-            if isinstance(value, str) and one.value == value:
-                return one
-        raise BadInput(f"{where} is not one of {[one.value for one in hint]}.")
+        for member in hint:
+            if isinstance(value, str) and member.value == value:
+                return member
+        raise BadInput(f"{where} is not one of {[member.value for member in hint]}.")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(_number(value, where))
     if hint is str or getattr(hint, "__supertype__", None) is str:

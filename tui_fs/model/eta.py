@@ -34,6 +34,7 @@ def together(
         return rate or model
     trust = min(1.0, max(4.0 * fraction, working_s / TRUST_RATE_AFTER_S))
     low, high = (
-        trust * one + (1.0 - trust) * other for one, other in zip(rate, model, strict=True)
+        trust * rate_end + (1.0 - trust) * model_end
+        for rate_end, model_end in zip(rate, model, strict=True)
     )
     return low, high

@@ -70,7 +70,7 @@ def harmless(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(one if one == "\\" else _escaped(one) for one in text)
+    return "".join(character if character == "\\" else _escaped(character) for character in text)
 
 
 def shell_quoted(argv: tuple[str, ...]) -> str:
@@ -137,7 +137,10 @@ def is_within(path: str, directory: str) -> bool:
 
 def _shell_word(argument: str) -> str:
     pieces = list(shown_characters(argument))
-    if all(one == piece or one in " \\" for one, piece in zip(argument, pieces, strict=True)):
+    if all(
+        character == piece or character in " \\"
+        for character, piece in zip(argument, pieces, strict=True)
+    ):
         return shlex.quote(argument)
     return "$'" + "".join(map(_in_dollar_quotes, argument, pieces)) + "'"
 

@@ -270,7 +270,7 @@ def _fold_sample(snapshot: Snapshot, event: Sampled) -> Snapshot:
         return snapshot
     now_s = event.strategy_s - snapshot.paused_s
     removed = snapshot.removed.entries if snapshot.removed else None
-    mark = Mark(now_s, removed, {name: one.calls for name, one in calls.items()})
+    mark = Mark(now_s, removed, {name: call.calls for name, call in calls.items()})
     marks = (*snapshot.marks, mark)
     while len(marks) > 2 and marks[1].working_s <= now_s - RATE_WINDOW_S:
         marks = marks[1:]

@@ -79,19 +79,19 @@ def freed_in_words(
         shared_bytes: how much of the range copies and snapshots account for.
         is_on_overlay: lower layers account for the whole range.
     """
-    words, why = bytes_iec(most_bytes), []
+    words, reasons = bytes_iec(most_bytes), []
     worth_telling = max(_WORTH_TELLING_BYTES, most_bytes // 20)
     is_range = least_bytes < most_bytes
     if shared_bytes:
-        why.append(f"{bytes_iec(shared_bytes)} shared with copies or snapshots")
+        reasons.append(f"{bytes_iec(shared_bytes)} shared with copies or snapshots")
     if is_on_overlay:
-        why.append(LOWER_LAYER_WORDS)
+        reasons.append(LOWER_LAYER_WORDS)
     elif is_range and most_bytes - least_bytes > shared_bytes:
-        why.append("links outside, or held open")
+        reasons.append("links outside, or held open")
     if metadata_bytes_max > worth_telling:
         is_range = True
         words = bytes_iec(most_bytes + metadata_bytes_max)
-        why.append("metadata comes back by chunks")
+        reasons.append("metadata comes back by chunks")
     if is_range:
         words = f"{bytes_iec(least_bytes)} to {words}"
-    return f"{words} ({'; '.join(why)})" if why else words
+    return f"{words} ({'; '.join(reasons)})" if reasons else words

@@ -33,8 +33,8 @@ def refuse_taken(path: str, *, overwrites: bool) -> None:
             missing = errno.EACCES if os.path.isdir(directory) else errno.ENOENT
             raise BadInput(f"{shown} cannot be written: {os.strerror(missing)}.") from None
         return
-    except (OSError, ValueError) as why:
-        raise BadInput(f"{shown} cannot be written: {_reason(why)}.") from why
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{shown} cannot be written: {_reason(error)}.") from error
     if not stat.S_ISREG(status.st_mode):
         raise BadInput(f"{shown} exists and is not a regular file.", "Name another file.")
     if not overwrites:
@@ -56,14 +56,14 @@ def new_file(path: str, *, overwrites: bool = False) -> Iterator[BinaryIO]:
     partial = f".tui-fs-export-{os.getpid()}"
     try:
         place = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as why:
-        raise BadInput(f"{displayable(path)} cannot be written: {_reason(why)}.") from why
+    except OSError as error:
+        raise BadInput(f"{displayable(path)} cannot be written: {_reason(error)}.") from error
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(partial, flags, 0o600, dir_fd=place)
-        except OSError as why:
-            raise BadInput(f"{displayable(path)} cannot be written: {_reason(why)}.") from why
+        except OSError as error:
+            raise BadInput(f"{displayable(path)} cannot be written: {_reason(error)}.") from error
         try:
             with open(descriptor, "wb", buffering=_BUFFER_BYTES) as file:
                 yield file
@@ -84,14 +84,14 @@ def _name(place: int, partial: str, name: str, path: str, overwrites: bool) -> N
         try:
             os.link(partial, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
             return
-        except FileExistsError as why:
-            raise BadInput(f"{displayable(path)} has appeared meanwhile.", "Try again.") from why
-        except OSError as why:
-            if why.errno not in _WITHOUT_LINKS:
+        except FileExistsError as error:
+            raise BadInput(f"{displayable(path)} has appeared meanwhile.", "Try again.") from error
+        except OSError as error:
+            if error.errno not in _WITHOUT_LINKS:
                 raise
     refuse_taken(path, overwrites=overwrites)
     os.rename(partial, name, src_dir_fd=place, dst_dir_fd=place)
 
 
-def _reason(why: OSError | ValueError) -> str:
-    return os.strerror(why.errno or 0) if isinstance(why, OSError) else "it is no path"
+def _reason(error: OSError | ValueError) -> str:
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is no path"

@@ -54,8 +54,8 @@ def read_names(path: str) -> Names:
                         break
         finally:
             os.close(directory)
-    except OSError as why:
-        return Names(problem=f"It cannot be read: {meaning(why.errno or 0)}.")
+    except OSError as error:
+        return Names(problem=f"It cannot be read: {meaning(error.errno or 0)}.")
     return Names(tuple(directories), tuple(others))
 
 

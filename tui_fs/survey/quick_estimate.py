@@ -58,11 +58,10 @@ _HUGE_ENTRIES = 2_000
 _ENTRIES_BELOW = 10.0
 """Assumed below a subdirectory."""
 _STATS_AT_ONCE = 128
-_FIRST_FILES, _MIN_FILES, _MAX_FILES = 64, 4, 1_024
-"""Files examined of a directory: at least, first until the most were and then; and at most."""
-_ALL_FILES, _ALL_FILES_SHARE = 8_192, 0.1
-"""All files are examined, at most `_MAX_FILES` of a directory, until this number or this share of
-the time is reached. So the bytes of a small tree are exact."""
+_MIN_FILES, _MAX_FILES = 16, 1_024
+"""Files examined of a directory."""
+_ALL_FILES_SHARE = 0.1
+"""The most is examined until this share of the time. So the bytes of a small tree are exact."""
 
 _PRECISE = 0.05
 _T_95 = (6.31, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81)
@@ -72,14 +71,10 @@ _MIN_SPREAD = 0.006
 """What no sample shows: names that come and go, positions that are not quite even."""
 _LINDY = 19.0
 """What has gone on so far goes on this many times longer in one case of twenty."""
-_SQUARED_VARIATION = 25.0
-"""Among subdirectories of one directory: their variance by the square of their mean, assumed."""
 _FURTHER_LEAVES, _FURTHER_TREES, _FURTHER_BYTES = 2, 6, 2
 """How many further ones like the largest may have been missed, measured with first_figure.py."""
 _UNSEEN_FILE_BYTES = 64 << 10
 """Mean of the files that are like none of those examined."""
-_SURE_OF_LINKS = 60
-"""Of so many files with one name, at most a twentieth of all have more (3 / n)."""
 _BLOCK_BYTES = 512
 _NAMES_A_READ = 1_000
 """Names of a dozen bytes in a buffer of getdents64 of 32 KiB."""
@@ -91,12 +86,10 @@ class Figure(enum.IntEnum):
     ENTRIES = 0
     DIRECTORIES = 1
     ALLOCATED = 2
-    ALLOCATED_BY_NAME = 3
-    """As ALLOCATED, but a file with several names counts once for each of them."""
-    NON_EMPTY = 4
-    PARENTS = 5
-    READS = 6
-    PATH_BYTES = 7
+    NON_EMPTY = 3
+    PARENTS = 4
+    READS = 5
+    PATH_BYTES = 6
 
 
 _INTERVALS = (Figure.ENTRIES, Figure.DIRECTORIES, Figure.ALLOCATED)
@@ -307,10 +300,10 @@ class Sampler:
         self._queue: list[tuple[tuple[bool, bool, bool, float], int, _Node]] = []
         self._numbers = count()
         self._weighted: list[_Node] = []
-        self._unexamined = 0.0
         self._strata: list[_Stratum] = []
         self._largest: Values = _zeros()
-        self._directories_read = self._files_examined = self._files_linked = 0
+        self._directories_read = self._files_examined = 0
+        self._bytes_by_name = self._bytes_once = 0.0
         self._max_entries = self._max_depth = self._max_path_bytes = self._unreadable = 0
         for root in roots:
             self._push(_node(root, None, b"", os.fstat(root.descriptor)))
@@ -344,8 +337,6 @@ class Sampler:
             got = len(reading.children)
             if reading.subdirectories > got + 0.5:
                 # Directories that stand for others: reading them proves nothing for certain.
-                missing = reading.subdirectories - got
-                self._unexamined += reading.subdirectories * missing / got
                 for child in reading.children:
                     child.weight = reading.subdirectories / got
                 self._weighted += reading.children
@@ -467,7 +458,6 @@ class Sampler:
             Figure.ENTRIES: 1.0 + number,
             Figure.DIRECTORIES: 1.0,
             Figure.ALLOCATED: own_bytes,
-            Figure.ALLOCATED_BY_NAME: own_bytes,
             Figure.NON_EMPTY: float(sample.entries > 0),
             Figure.PARENTS: float(sample.directories > 0),
             Figure.READS: 2.0 + sample.entries // _NAMES_A_READ,
@@ -488,24 +478,23 @@ class Sampler:
     ) -> None:
         """Estimate the bytes of a directory's files from some of them."""
         number = sample.entries - sample.directories
-        least = _FIRST_FILES if self._files_examined < _MAX_FILES else _MIN_FILES
-        wanted = max(least, min(_MAX_FILES, round(number / 16)))
-        share = 1.0
-        if self._files_examined < _ALL_FILES and not self._is_over(_ALL_FILES_SHARE):
-            wanted, share = _MAX_FILES, _ALL_FILES_SHARE
+        wanted, share = _MAX_FILES, _ALL_FILES_SHARE
+        if self._is_over(_ALL_FILES_SHARE):
+            wanted, share = max(_MIN_FILES, min(_MAX_FILES, round(number / 16))), 1.0
         chosen = self._rng.sample(others, min(len(others), wanted))
         end_s = self._began_s + share * self._limit_s
         files = [status for _, status in self._stat(descriptor, chosen, end_s) if status]
         if not files or number <= 0:
             return
         self._files_examined += len(files)
-        self._files_linked += sum(file.st_nlink > 1 for file in files)
+        # A file with several names counts once; the bytes by name are those with all names inside.
         by_name = [file.st_blocks * _BLOCK_BYTES for file in files]
         once = [bytes_ / max(1, file.st_nlink) for bytes_, file in zip(by_name, files, strict=True)]
+        self._bytes_by_name += sum(by_name)
+        self._bytes_once += sum(once)
         mean = sum(once) / len(files)
         scale = number / len(files)
         reading.values[Figure.ALLOCATED] += number * mean
-        reading.values[Figure.ALLOCATED_BY_NAME] += scale * sum(by_name)
         reading.met[Figure.ALLOCATED] += sum(once)
         reading.largest_bytes = (scale - 1) * max(once)
         squares = sum((bytes_ - mean) ** 2 for bytes_ in once) / max(1, len(files) - 1)
@@ -585,8 +574,6 @@ class Sampler:
                 variance += sum(sum(each) ** 2 for each in series) / (number - 1) / number
             elif number:
                 variance += below[figure] ** 2
-            if nodes:
-                variance += _SQUARED_VARIATION * self._unexamined * (below[figure] / nodes) ** 2
             largest = self._largest[figure] / max(1, number)
             below_it, above_it = largest, further * largest
             if figure is Figure.ALLOCATED:
@@ -616,19 +603,17 @@ class Sampler:
     ) -> QuickEstimate:
         entries, directories, allocated = ranges
         inodes, used_bytes = _used(self._roots)
+        by_name = self._bytes_by_name / self._bytes_once if self._bytes_once else 1.0
         if is_complete:
             entries, directories = (
                 Interval(number, number, number)
                 for number in (round(values[Figure.ENTRIES]), round(values[Figure.DIRECTORIES]))
             )
-        elif not self._files_linked and self._files_examined >= _SURE_OF_LINKS:
-            # A file may have many names. Where none of those examined has a second one, few have.
-            names = inodes / (1 - 3 / self._files_examined)
-            entries = _at_most(entries, met[Figure.ENTRIES], names)
+        else:
+            entries = _at_most(entries, met[Figure.ENTRIES], inodes * by_name)
         directories = _at_most(directories, met[Figure.DIRECTORIES], inodes)
-        high = float(allocated.high)
-        if self._files_linked:  # the other names may all be outside
-            high = max(high, values[Figure.ALLOCATED_BY_NAME])
+        # The other names of a file may all be inside, or all outside.
+        high = max(allocated.high, allocated.expected * by_name)
         # Of all files at most 3 / n are like none of n examined.
         unseen = min(1.0, 3 / max(1, self._files_examined))
         unseen *= max(0, entries.high - directories.low - self._files_examined)

@@ -21,15 +21,17 @@ def survey_of(evidence: Evidence, elapsed_s: float) -> Survey:
     allocated = totals.allocated_bytes
     # The space of a file that processes hold open need not come back.
     open_files = () if evidence.system is None else evidence.system.occupation.held
-    held = [file for file in open_files if not counted.is_linked_outside(file.device, file.inode)]
-    is_known = all(file.allocated_bytes is not None for file in held)
-    held_bytes = sum(file.allocated_bytes or 0 for file in held) if is_known else allocated
+    open_inside = [
+        file for file in open_files if not counted.is_linked_outside(file.device, file.inode)
+    ]
+    is_known = all(file.allocated_bytes is not None for file in open_inside)
+    held_bytes = sum(file.allocated_bytes or 0 for file in open_inside) if is_known else allocated
     return Survey(
         path=evidence.root,
         totals=totals,
         inodes=counted.inodes,
         matched=counted.matched,
-        freed_inodes_min=max(0, counted.inodes - counted.linked_outside - len(held)),
+        freed_inodes_min=max(0, counted.inodes - counted.linked_outside - len(open_inside)),
         freed_bytes_min=max(0, allocated - counted.bytes_linked_outside - held_bytes),
         freed_bytes_max=allocated,
         max_depth=counted.max_depth,

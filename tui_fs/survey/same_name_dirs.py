@@ -90,12 +90,12 @@ def _group(table: DirectoryTable, name: bytes, rows: list[int]) -> NamedGroup:
         PathStr(os.fsdecode(name)),
         len(rows),
         Totals(
-            sum(one.files for one in sums),
-            sum(one.directories for one in sums),
-            sum(one.symlinks for one in sums),
-            sum(one.other for one in sums),
-            sum(one.apparent_bytes for one in sums),
-            sum(one.allocated_bytes for one in sums),
+            sum(subtree.files for subtree in sums),
+            sum(subtree.directories for subtree in sums),
+            sum(subtree.symlinks for subtree in sums),
+            sum(subtree.other for subtree in sums),
+            sum(subtree.apparent_bytes for subtree in sums),
+            sum(subtree.allocated_bytes for subtree in sums),
         ),
         tuple(map(table.path, rows[:_PATHS_TOLD])),
     )

@@ -45,7 +45,7 @@ def _detect_inodes_low(evidence: Evidence) -> list[Finding]:
     if not total or free is None or free * 100 >= total * _INODES_WARNING_PERCENT:
         return []
     largest = evidence.counted.table.ranked(Ranking.INODES, 3)
-    where = ", ".join(f"{displayable(one.path)} ({count(one.inodes)})" for one in largest)
+    where = ", ".join(f"{displayable(group.path)} ({count(group.inodes)})" for group in largest)
     return [
         Finding(
             FindingKind("inodes-low"),
@@ -92,17 +92,17 @@ SPACE_LOW = FindingType(FindingKind("space-low"), "space nearly gone", _detect_s
 
 def _detect_deleted_but_open(evidence: Evidence) -> list[Finding]:
     deleted = () if evidence.system is None else evidence.system.occupation.deleted
-    held = sum(file.allocated_bytes or 0 for file in deleted)
-    if not held:
+    open_bytes = sum(file.allocated_bytes or 0 for file in deleted)
+    if not open_bytes:
         return []
     return [
         Finding(
             FindingKind("deleted-but-open"),
-            Severity.WARNING if held >= _DELETED_WARNING_BYTES else Severity.INFO,
+            Severity.WARNING if open_bytes >= _DELETED_WARNING_BYTES else Severity.INFO,
             PathStr(evidence.paths[0]),
-            {"files": len(deleted), "held_bytes": held},
+            {"files": len(deleted), "held_bytes": open_bytes},
             f"{counted(len(deleted), 'deleted file', 'deleted files')} of this file system still "
-            f"take {bytes_iec(held)}, because processes hold them open. The largest: "
+            f"take {bytes_iec(open_bytes)}, because processes hold them open. The largest: "
             f"{_held_by(deleted[0])}.",
             "Restart those processes; deleting more does not free this space.",
         )
