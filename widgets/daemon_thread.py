@@ -24,12 +24,12 @@ async def in_daemon_thread(ask: Callable[[], Answer]) -> Answer:
 
     def work() -> None:
         try:
-            found = ask()
-        except BaseException as why:  # noqa: BLE001  whoever waits gets it
-            problem = why
+            result = ask()
+        except BaseException as error:  # noqa: BLE001  whoever waits gets it
+            problem = error
             tell(lambda: answer.set_exception(problem))
         else:
-            tell(lambda: answer.set_result(found))
+            tell(lambda: answer.set_result(result))
 
     threading.Thread(target=work, daemon=True).start()
     return await answer

@@ -88,10 +88,10 @@ def _run_watched(arguments: list[str]) -> int:
     """Run a command in a process of its own; return its exit code."""
     try:
         from tui_fs.cli.command_process import run_command  # there may be no memory for it
-    except (MemoryError, ImportError, SystemError) as why:
-        if not is_limit(why):
+    except (MemoryError, ImportError, SystemError) as error:
+        if not is_limit(error):
             raise
-        print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
+        print(f"tui-fs: {limit_sentence(error)}", file=sys.stderr)
         return MISSING
     return run_command(lambda: main(arguments))
 
@@ -116,39 +116,39 @@ def main(arguments: list[str]) -> int:
                 "mount -t proc proc /proc",
             )
         code = _run(parsed)
-    except TuiFsError as why:
-        print(f"tui-fs: {why}", file=sys.stderr)
-        return exit_code_of(why)
+    except TuiFsError as error:
+        print(f"tui-fs: {error}", file=sys.stderr)
+        return exit_code_of(error)
     except KeyboardInterrupt:
         return CANCELLED_BY_INT
     except BrokenPipeError:
         # Nobody reads on; a job that was started goes on by itself.
         _forget_output()
         return OUTPUT_LOST
-    except OutputLost as why:
+    except OutputLost as error:
         _forget_output()
-        print(f"tui-fs: {why}", file=sys.stderr)
+        print(f"tui-fs: {error}", file=sys.stderr)
         return OUTPUT_LOST
-    except RuntimeError as why:
+    except RuntimeError as error:
         # CPython has no class of its own for this; the text is that of every version since 3.3.
-        if "can't start new thread" not in str(why):
+        if "can't start new thread" not in str(error):
             raise
         print(f"tui-fs: {_NO_THREAD}", file=sys.stderr)
         return MISSING
-    except (MemoryError, ImportError, SystemError) as why:
-        if not is_limit(why):
+    except (MemoryError, ImportError, SystemError) as error:
+        if not is_limit(error):
             raise
-        print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
+        print(f"tui-fs: {limit_sentence(error)}", file=sys.stderr)
         return MISSING
-    except OSError as why:
-        if is_limit(why) and not isinstance(why, TimeoutError):
-            print(f"tui-fs: {limit_sentence(why)}", file=sys.stderr)
+    except OSError as error:
+        if is_limit(error) and not isinstance(error, TimeoutError):
+            print(f"tui-fs: {limit_sentence(error)}", file=sys.stderr)
             return MISSING
-        if why.errno == errno.ENOENT and not why.filename and not _has_current_directory():
+        if error.errno == errno.ENOENT and not error.filename and not _has_current_directory():
             print(f"tui-fs: {_NO_CURRENT_DIRECTORY}", file=sys.stderr)
             return USAGE
-        place = f"{displayable(os.fsdecode(why.filename))}: " if why.filename else ""
-        print(f"tui-fs: {place}{os.strerror(why.errno or 0)}.", file=sys.stderr)
+        place = f"{displayable(os.fsdecode(error.filename))}: " if error.filename else ""
+        print(f"tui-fs: {place}{os.strerror(error.errno or 0)}.", file=sys.stderr)
         return SOME_FAILED
     return code
 

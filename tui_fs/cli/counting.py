@@ -50,5 +50,5 @@ def watched(counting: Counting, place: str) -> Survey:
 
 def progress(entries: int, directories: int) -> str:
     """Return how far it is, in words."""
-    found = counted(entries, "entry", "entries")
-    return f"counting  {found} in {counted(directories, 'directory', 'directories')}"
+    words = counted(entries, "entry", "entries")
+    return f"counting  {words} in {counted(directories, 'directory', 'directories')}"

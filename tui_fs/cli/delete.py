@@ -115,8 +115,8 @@ def _follow(
         else:
             print_text(plan.job_id)
             note(f"tui-fs: the job runs by itself; follow it with: tui-fs attach {plan.job_id}")
-        if (why := ends_at_logout()) is not None:
-            note(f"tui-fs: {why}")
+        if (warning := ends_at_logout()) is not None:
+            note(f"tui-fs: {warning}")
         return DONE
     return follow(folder, interrupts, as_json=parsed.json, interrupting_cancels=True)
 
@@ -137,7 +137,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
             }
         )
         return
-    print_text(_what(plan))
+    print_text(_summary(plan))
     if plan.expected.about_directories:
         print_text(plan.expected.about_directories)
     for line in command_lines(predicted.command, directories_named_from(plan.paths)):
@@ -145,7 +145,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
     note("tui-fs: dry run, nothing was deleted.")
 
 
-def _what(plan: Plan) -> str:
+def _summary(plan: Plan) -> str:
     expected, totals, predicted = plan.expected, plan.expected.totals, plan.predicted
     assert predicted is not None
     files = counted(totals.non_directories, "file", "files")
@@ -164,7 +164,7 @@ def _what(plan: Plan) -> str:
 
 
 def _note_plan(plan: Plan) -> None:
-    note(_what(plan))
+    note(_summary(plan))
     if plan.expected.about_directories:
         note(plan.expected.about_directories)
 
@@ -188,9 +188,9 @@ def _asked(plan: Plan) -> Plan:
             note(f"  {displayable(path)}")
     reason = why_type_name(plan.paths, plan.expected.totals.entries)
     word = word_to_type(plan.paths)
-    what = f"the word {word}" if word == PLAIN_WORD else "its name"
+    label = f"the word {word}" if word == PLAIN_WORD else "its name"
     pronoun = "it" if len(plan.targets) == 1 else "them"
-    question = f"Because {reason}, type {what} to delete {pronoun}: "
+    question = f"Because {reason}, type {label} to delete {pronoun}: "
     plain = "Delete it? Type yes: " if len(plan.targets) == 1 else "Delete them all? Type yes: "
     print(question if reason else plain, end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().rstrip("\n")

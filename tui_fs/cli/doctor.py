@@ -40,7 +40,10 @@ def _as_text(examination: Diagnosis) -> str:
     lines.append(f"picked  {tracing.source}: {tracing.note}")
     lines.append(
         columns(
-            [(one.kind, "yes" if one.usable else "no", one.note) for one in tracing.sources],
+            [
+                (source.kind, "yes" if source.usable else "no", source.note)
+                for source in tracing.sources
+            ],
             frozenset(),
         )
     )
@@ -62,7 +65,7 @@ def _as_text(examination: Diagnosis) -> str:
         f"policy: {examination.policy}",
         "",
         "figures",
-        *(one.sentence for one in examination.missing_figures),
+        *(figure.sentence for figure in examination.missing_figures),
     ]
     if not examination.missing_figures:
         lines.append("all can be measured")

@@ -61,8 +61,8 @@ def run(parsed: argparse.Namespace) -> int:
     entries = survey.totals.entries
     is_cold = parsed.cold
     wanted = not parsed.no_measuring and needs_measuring(paths[0], entries, is_cold=is_cold)
-    why = measure(paths[0], is_cold=is_cold) if wanted else ""
-    found = forecast(paths, survey, options_of(parsed), note=why, is_cold=is_cold)
+    note = measure(paths[0], is_cold=is_cold) if wanted else ""
+    predicted = forecast(paths, survey, options_of(parsed), note=note, is_cold=is_cold)
     if parsed.json:
         print_json(
             {
@@ -70,20 +70,20 @@ def run(parsed: argparse.Namespace) -> int:
                 **target_fields(paths),
                 "entries": survey.totals.entries,
                 "complete": survey.complete,
-                "freed_bytes_min": found.expected.freed_bytes_min,
-                "freed_bytes_max": found.expected.freed_bytes_most,
+                "freed_bytes_min": predicted.expected.freed_bytes_min,
+                "freed_bytes_max": predicted.expected.freed_bytes_most,
                 "freed_inodes_min": survey.freed_inodes_min,
                 "freed_inodes_max": survey.inodes,
-                "strategies": [estimate_as_json(one) for one in found.estimates],
-                "recommended": None if refused else found.recommended,
+                "strategies": [estimate_as_json(estimate) for estimate in predicted.estimates],
+                "recommended": None if refused else predicted.recommended,
                 "refused": refused or None,
-                "missing_figures": encode(found.missing_figures),
+                "missing_figures": encode(predicted.missing_figures),
             }
         )
     else:
-        held = counted(entries, "entry", "entries")
-        print_text(f"{in_words(paths)}: {held}, frees {found.expected.freed_words}")
-        print_text(estimates_as_text(found, refused))
+        contents = counted(entries, "entry", "entries")
+        print_text(f"{in_words(paths)}: {contents}, frees {predicted.expected.freed_words}")
+        print_text(estimates_as_text(predicted, refused))
     return DONE
 
 
@@ -94,12 +94,14 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
     try:
         estimate = quick_estimate(paths)
         table = read_mounts()
-        inside = sorted({one.mount_point for path in paths for one in mounts_below(path, table)})
+        inside = sorted(
+            {mount.mount_point for path in paths for mount in mounts_below(path, table)}
+        )
         uses = find_external_uses(paths, table).uses
         findings = (*mount_findings(inside), *use_findings(uses))
     except OSError as error:
         raise cannot_examine(common_directory(paths), error) from error
-    found = forecast_by_estimate(paths, estimate, options_of(parsed), findings=findings)
+    predicted = forecast_by_estimate(paths, estimate, options_of(parsed), findings=findings)
     refused = _why_refused(paths)
     entries, allocated = estimate.entries, estimate.allocated_bytes
     if parsed.json:
@@ -119,17 +121,17 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
                 "complete": False,
                 "elapsed_s": round(estimate.elapsed_s, 3),
                 "rests_on": estimate.basis,
-                "strategies": [estimate_as_json(one) for one in found.estimates],
-                "recommended": None if refused else found.recommended,
+                "strategies": [estimate_as_json(row) for row in predicted.estimates],
+                "recommended": None if refused else predicted.recommended,
                 "refused": refused or None,
-                "missing_figures": encode(found.missing_figures),
+                "missing_figures": encode(predicted.missing_figures),
             }
         )
     else:
         is_on_overlay = any(has_lower_layers(path, table) for path in paths)
         words = quick_words(estimate, is_on_overlay=is_on_overlay)
         print_text(f"{in_words(paths)}: {words}")
-        print_text(estimates_as_text(found, refused))
+        print_text(estimates_as_text(predicted, refused))
     return DONE
 
 
@@ -153,8 +155,8 @@ def _why_refused(paths: Sequence[str]) -> str:
     """Return why a rule or a policy forbids deleting there; empty if none does."""
     try:
         check_targets(paths, to_look=True)
-    except Refused as why:
-        return str(why)
+    except Refused as error:
+        return str(error)
     return ""
 
 
@@ -165,46 +167,48 @@ def _refuse_nested(paths: Sequence[str]) -> None:
         raise cannot_examine(common_directory(paths), error) from error
 
 
-def estimates_as_text(found: Forecast, refused: str) -> str:
+def estimates_as_text(predicted: Forecast, refused: str) -> str:
     """Return a table of the estimates, then what to know about each strategy.
 
     Args:
         refused: why none of them may be used there; empty if they may.
     """
     rows: list[tuple[str, ...]] = [("strategy", "time", "calls", "memory", "processes", "")]
-    for one in found.estimates:
-        if not one.feasible:
-            rows.append((one.strategy, "-", "-", "-", "-", "cannot run here"))
+    for estimate in predicted.estimates:
+        if not estimate.feasible:
+            rows.append((estimate.strategy, "-", "-", "-", "-", "cannot run here"))
             continue
         rows.append(
             (
-                one.strategy,
-                duration_span(one.seconds_low, one.seconds_high),
-                count(one.total_calls),
-                one.memory_words,
-                count(one.processes),
-                "recommended" if one.strategy == found.recommended and not refused else "",
+                estimate.strategy,
+                duration_span(estimate.seconds_low, estimate.seconds_high),
+                count(estimate.total_calls),
+                estimate.memory_words,
+                count(estimate.processes),
+                "recommended" if estimate.strategy == predicted.recommended and not refused else "",
             )
         )
     lines = [f"tui-fs would refuse to delete it. {refused}"] if refused else []
     lines += [columns(rows, frozenset({1, 2, 3, 4})), ""]
-    feasible = [one for one in found.estimates if one.feasible]
+    feasible = [estimate for estimate in predicted.estimates if estimate.feasible]
     common = [
         reason
         for reason in (feasible[0].reasons if feasible else ())
-        if all(reason in one.reasons for one in feasible)
+        if all(reason in estimate.reasons for estimate in feasible)
     ]
-    for one in found.estimates:
-        lines.append(f"{one.strategy}: {one.advice}")
+    for estimate in predicted.estimates:
+        lines.append(f"{estimate.strategy}: {estimate.advice}")
         lines += [
-            f"    {reason}" for reason in one.reasons if one.feasible and reason not in common
+            f"    {reason}"
+            for reason in estimate.reasons
+            if estimate.feasible and reason not in common
         ]
-        if one.feasible and one.memory_reason:
-            lines.append(f"    memory: {one.memory_reason}")
+        if estimate.feasible and estimate.memory_reason:
+            lines.append(f"    memory: {estimate.memory_reason}")
     lines += [f"all strategies: {reason}" for reason in common]
     lines.append("")
-    for one in found.estimates:
-        lines += [f"$ {line}" for line in command_lines(one.command)]
-    lines += ["", f"Times rest on {found.estimates[0].rests_on}."]
-    lines += [one.sentence for one in found.missing_figures]
+    for estimate in predicted.estimates:
+        lines += [f"$ {line}" for line in command_lines(estimate.command)]
+    lines += ["", f"Times rest on {predicted.estimates[0].rests_on}."]
+    lines += [figure.sentence for figure in predicted.missing_figures]
     return "\n".join(lines)

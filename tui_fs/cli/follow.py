@@ -23,7 +23,7 @@ from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.units import clock, count, duration_span
 
-_FIRST_POLL_S, _POLL_EVERY_S, _POLL_SHARE = 0.01, 0.25, 0.1
+_FIRST_POLL_S, _MAX_POLL_S, _POLL_SHARE = 0.01, 0.25, 0.1
 """A job is looked at after a tenth of the time it took so far, and a quarter second at most."""
 
 _ENDS_SOON_S = 3.0
@@ -160,7 +160,7 @@ def _watch(
             line.clear()
             return False
         so_far_s = time.monotonic() - began_s
-        time.sleep(min(_POLL_EVERY_S, max(_FIRST_POLL_S, _POLL_SHARE * so_far_s)))
+        time.sleep(min(_MAX_POLL_S, max(_FIRST_POLL_S, _POLL_SHARE * so_far_s)))
 
 
 def status(snapshot: Snapshot, state: JobState) -> str:

@@ -34,15 +34,15 @@ def run_list(parsed: argparse.Namespace) -> int:
     """Print all jobs, or remove old ones."""
     if parsed.prune:
         return _prune(as_json=parsed.json)
-    found, damaged = summaries()
+    jobs, damaged = summaries()
     for sentence in damaged:
         note(f"tui-fs: {sentence}")
     if parsed.json:
-        print_json([_as_json(one) for one in found])
-    elif not found:
+        print_json([_as_json(job) for job in jobs])
+    elif not jobs:
         note("tui-fs: there are no jobs yet.")
     else:
-        print_text(_as_text(found))
+        print_text(_as_text(jobs))
     return DONE
 
 
@@ -102,33 +102,33 @@ def run_control(parsed: argparse.Namespace) -> int:
     return DONE
 
 
-def _as_json(one: JobSummary) -> dict[str, object]:
+def _as_json(job: JobSummary) -> dict[str, object]:
     return {
         "schema": SCHEMA,
-        "id": one.job_id,
-        **target_fields(one.targets),
-        "strategy": one.strategy,
-        "state": one.state.value,
-        "host": displayable(one.host.name),
-        "is_other_host": one.is_other_host,
-        "created_at": one.created_at,
-        "deleted_entries": one.deleted_entries,
-        "expected_entries": one.expected_entries,
-        "failed": one.failed,
+        "id": job.job_id,
+        **target_fields(job.targets),
+        "strategy": job.strategy,
+        "state": job.state.value,
+        "host": displayable(job.host.name),
+        "is_other_host": job.is_other_host,
+        "created_at": job.created_at,
+        "deleted_entries": job.deleted_entries,
+        "expected_entries": job.expected_entries,
+        "failed": job.failed,
     }
 
 
-def _as_text(found: list[JobSummary]) -> str:
+def _as_text(jobs: list[JobSummary]) -> str:
     rows: list[tuple[str, ...]] = [("job", "state", "strategy", "deleted", "of", "target")]
-    for one in found:
+    for job in jobs:
         rows.append(
             (
-                one.job_id,
-                _state_as_text(one),
-                one.strategy,
-                "?" if one.deleted_entries is None else count(one.deleted_entries),
-                count(one.expected_entries),
-                in_words(one.targets),
+                job.job_id,
+                _state_as_text(job),
+                job.strategy,
+                "?" if job.deleted_entries is None else count(job.deleted_entries),
+                count(job.expected_entries),
+                in_words(job.targets),
             )
         )
     return columns(rows, frozenset({3, 4}))

@@ -59,24 +59,29 @@ from widgets.figure_layout import Line, layout_table
 
 _WIDTH_WITHOUT_TERMINAL = 100
 _MAX_PLOT, _PLOT_HEIGHT = 110, 23
-_LEAST_WIDTH = 40
+_MIN_WIDTH = 40
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}
 
 
 def run_list(parsed: argparse.Namespace) -> int:
     """Print all experiments."""
-    found = experiments()
+    listed = experiments()
     if parsed.json:
         scales = [scale.value for scale in Scale]
         print_json(
             [
-                {"name": one.name, "title": one.title, "scales": scales, "needs": list(one.needs)}
-                for one in found
+                {
+                    "name": entry.name,
+                    "title": entry.title,
+                    "scales": scales,
+                    "needs": list(entry.needs),
+                }
+                for entry in listed
             ]
         )
         return DONE
     rows: list[tuple[str, ...]] = [("experiment", "what it is", "needs")]
-    rows += [(one.name, one.title, "; ".join(one.needs)) for one in found]
+    rows += [(entry.name, entry.title, "; ".join(entry.needs)) for entry in listed]
     print_text(columns(rows, frozenset()))
     return DONE
 
@@ -99,7 +104,7 @@ def run_run(parsed: argparse.Namespace) -> int:
     _print_run(chosen, results, lab.folder, parsed)
     if ended.ending is Ending.DONE:
         _write_report(chosen, results, lab.folder, parsed)
-        if any(one.runs for one in results.measured.values()):
+        if any(step.runs for step in results.measured.values()):
             return DONE
         note("tui-fs: no step could be measured.")
         return SOME_FAILED
@@ -116,31 +121,31 @@ def run_run(parsed: argparse.Namespace) -> int:
 
 def run_runs(parsed: argparse.Namespace) -> int:
     """Print the runs that are kept."""
-    found = stored_runs()
+    runs = stored_runs()
     if parsed.json:
         print_json(
             [
                 {
                     "schema": SCHEMA,
-                    "run": one.run_id,
-                    "experiment": one.experiment,
-                    "scale": one.scale.value,
-                    "started_at": one.started_at,
-                    "ending": None if one.ending is None else one.ending.value,
-                    "folder": displayable(one.folder),
+                    "run": run.run_id,
+                    "experiment": run.experiment,
+                    "scale": run.scale.value,
+                    "started_at": run.started_at,
+                    "ending": None if run.ending is None else run.ending.value,
+                    "folder": displayable(run.folder),
                 }
-                for one in found
+                for run in runs
             ]
         )
-    elif not found:
+    elif not runs:
         note("tui-fs: there are no runs yet.")
     else:
         rows: list[tuple[str, ...]] = [("run", "experiment", "scale", "begun", "ending")]
-        for one in found:
-            begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started_at))
-            ending = "none yet" if one.ending is None else one.ending.value
+        for run in runs:
+            begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at))
+            ending = "none yet" if run.ending is None else run.ending.value
             rows.append(
-                (displayable(one.run_id), safe(one.experiment), one.scale.value, begun, ending)
+                (displayable(run.run_id), safe(run.experiment), run.scale.value, begun, ending)
             )
         print_text(columns(rows, frozenset()))
     return DONE
@@ -159,8 +164,8 @@ def run_show(parsed: argparse.Namespace) -> int:
 
 def run_compare(parsed: argparse.Namespace) -> int:
     """Compare two runs of one experiment."""
-    folders = [find_run(one) for one in parsed.kept]
-    first, second = (load(one) for one in folders)
+    folders = [find_run(name) for name in parsed.kept]
+    first, second = (load(name) for name in folders)
     names = os.path.basename(folders[0]), os.path.basename(folders[1])
     if parsed.json:
         print_json(comparison_as_json(first, names, compared(first, second)))
@@ -280,7 +285,7 @@ def run_as_text(
     head.append(_wrapped("; ".join(facts), width))
     parts = ["\n".join(head), exhibits_as_text(exhibits, width)]
     if results.notes:
-        notes = (_wrapped(one, width, "- ", "  ") for one in results.notes)
+        notes = (_wrapped(remark, width, "- ", "  ") for remark in results.notes)
         parts.append("\n".join(["Notes", *notes]))
     took = "" if ended is None else f" after {duration(ended.elapsed_s)}"
     ending = "still going on, or killed" if ended is None else f"{ended.ending}{took}"
@@ -292,7 +297,7 @@ def run_as_text(
 
 def exhibits_as_text(exhibits: Iterable[Exhibit], width: int) -> str:
     """Return exhibits, an empty line between them."""
-    return "\n\n".join(_exhibit(one, width) for one in exhibits)
+    return "\n\n".join(_exhibit(exhibit, width) for exhibit in exhibits)
 
 
 def _exhibit(exhibit: Exhibit, width: int) -> str:
@@ -329,16 +334,16 @@ def _titled(title: str, body: str, remark: str, width: int) -> str:
 
 
 def _claims(claims: Claims, width: int) -> str:
-    verdicts = [one.verdict for one in claims.claims]
+    verdicts = [claim.verdict for claim in claims.claims]
     counts = (f"{sign} {verdicts.count(verdict)}" for verdict, sign in _SIGNS.items())
     return "\n".join(
-        ["   ".join(["Claims", *counts]), *(_claim(one, width) for one in claims.claims)]
+        ["   ".join(["Claims", *counts]), *(_claim(claim, width) for claim in claims.claims)]
     )
 
 
-def _claim(one: Judged, width: int) -> str:
-    lines = [_wrapped(f"{_SIGNS[one.verdict]} {one.verdict}: {one.text}", width, "", "  ")]
-    for name, value in (("published", one.published), ("here", one.here), ("why", one.why)):
+def _claim(claim: Judged, width: int) -> str:
+    lines = [_wrapped(f"{_SIGNS[claim.verdict]} {claim.verdict}: {claim.text}", width, "", "  ")]
+    for name, value in (("published", claim.published), ("here", claim.here), ("why", claim.why)):
         if value:
             lines.append(_wrapped(value, width, f"    {name + ':':<11}", " " * 15))
     return "\n".join(lines)
@@ -347,7 +352,7 @@ def _claim(one: Judged, width: int) -> str:
 def _wrapped(text: str, width: int, first: str = "", others: str = "") -> str:
     return textwrap.fill(
         safe(text),
-        max(width, _LEAST_WIDTH),
+        max(width, _MIN_WIDTH),
         initial_indent=first,
         subsequent_indent=others,
         break_long_words=False,
@@ -368,7 +373,7 @@ def run_as_json(experiment: Experiment, results: Results, run_id: str) -> dict[s
         "target": began.target,
         "machine": encode(began.machine),
         "claims": [_claim_as_json(claim, results) for claim in experiment.claims],
-        "steps": [_step_as_json(one) for one in results.measured.values()],
+        "steps": [_step_as_json(step) for step in results.measured.values()],
         "notes": list(results.notes),
         "ending": None if ended is None else ended.ending.value,
         "why": "" if ended is None else ended.why,
@@ -386,12 +391,12 @@ def comparison_as_json(
         "runs": list(names),
         "steps": [
             {
-                "key": one.key,
-                "title": one.title,
-                "medians": {measure.value: encode(pair) for measure, pair in one.medians.items()},
-                "calls": {name: list(pair) for name, pair in one.calls.items()},
+                "key": step.key,
+                "title": step.title,
+                "medians": {measure.value: encode(pair) for measure, pair in step.medians.items()},
+                "calls": {name: list(pair) for name, pair in step.calls.items()},
             }
-            for one in steps
+            for step in steps
         ],
     }
 
@@ -404,8 +409,8 @@ def _step_as_json(measured: Measured) -> dict[str, Json]:
     return {
         **encode(measured.plan),
         "why_not": measured.why_not,
-        "runs": [encode(one) for one in measured.runs],
-        "calls": {name: encode(one) for name, one in measured.calls.items()},
+        "runs": [encode(run) for run in measured.runs],
+        "calls": {name: encode(calls) for name, calls in measured.calls.items()},
         "source": None if measured.source is None else measured.source.value,
         "left": None if measured.left is None else encode(measured.left),
     }

@@ -159,16 +159,16 @@ def _list(*, as_json: bool) -> int:
             + [
                 {
                     "schema": SCHEMA,
-                    "id": displayable(one.id),
+                    "id": displayable(entry.id),
                     "state": "damaged",
-                    "meaning": one.why,
+                    "meaning": entry.why,
                 }
-                for one in damaged
+                for entry in damaged
             ]
         )
         return DONE
-    for one in damaged:
-        note(f"tui-fs: record {displayable(one.id)} is damaged: {one.why}")
+    for entry in damaged:
+        note(f"tui-fs: record {displayable(entry.id)} is damaged: {entry.why}")
     if not listed and not damaged:
         note("tui-fs: nothing was put aside.")
     elif listed:
@@ -188,22 +188,24 @@ def _list(*, as_json: bool) -> int:
     return DONE
 
 
-def _confirm(parsed: argparse.Namespace, what: str, question: str) -> None:
+def _confirm(parsed: argparse.Namespace, statement: str, question: str) -> None:
     """Ask, unless that was answered by --yes; Refused without a yes."""
     if parsed.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
-    note(what)
+    note(statement)
     print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().rstrip("\n") != "yes":
         raise Refused("Not confirmed; nothing was changed.", rule="not-confirmed")
 
 
 def _warn(prospect: Prospect) -> None:
-    for one in prospect.occupants.found:
-        name = displayable(one.name)
-        note(f"tui-fs: process {one.pid} ({name}) {one.how}, and stays in the old directory.")
+    for process in prospect.occupants.found:
+        name = displayable(process.name)
+        note(
+            f"tui-fs: process {process.pid} ({name}) {process.how}, and stays in the old directory."
+        )
     unseen = prospect.occupants.unseen
     if unseen:
         processes = counted(unseen, "process", "processes")
@@ -232,10 +234,11 @@ def _moved_fields(moved: int, kept: tuple[tuple[PathStr, PathStr], ...]) -> dict
 
 
 def _occupant_fields(occupants: OpenUsers) -> dict[str, object]:
-    found = [
-        {"pid": one.pid, "name": displayable(one.name), "how": one.how} for one in occupants.found
+    processes = [
+        {"pid": process.pid, "name": displayable(process.name), "how": process.how}
+        for process in occupants.found
     ]
-    return {"occupants": found, "unseen_processes": occupants.unseen}
+    return {"occupants": processes, "unseen_processes": occupants.unseen}
 
 
 def _meaning(record: AsideRecord, standing: AsideState | None) -> str:

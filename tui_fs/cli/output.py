@@ -31,11 +31,11 @@ def writing_output() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except OSError as why:
-        if why.filename is not None:
+    except OSError as error:
+        if error.filename is not None:
             raise  # a file that was opened meanwhile
-        reason = os.strerror(why.errno or 0)
-        raise OutputLost(f"Standard output cannot be written: {reason}.") from why
+        reason = os.strerror(error.errno or 0)
+        raise OutputLost(f"Standard output cannot be written: {reason}.") from error
 
 
 class DataOutput(io.RawIOBase):

@@ -30,7 +30,7 @@ def report_as_text(report: dict[str, Any]) -> str:
     ]
     lines.append(columns(rows, frozenset()))
     lines += _targets(report)
-    lines += [MissingFigure(**one).sentence for one in report.get("missing_figures", [])]
+    lines += [MissingFigure(**figure).sentence for figure in report.get("missing_figures", [])]
     for cause in report["space_causes"]:
         lines += ["", f"space: {cause['sentence']}", f"  {cause['advice']}"]
     if report["syscalls"]:

@@ -93,7 +93,7 @@ def survey_as_text(survey: Survey, collector: Aggregator, top: int) -> str:
         lines.append(f"  {finding.meaning} {finding.advice}")
     shown: list[list[LargeDirectory]] = [[]]
     for by in Ranking:
-        ranked = [one for one in collector.table.ranked(by, top) if one.entries]
+        ranked = [directory for directory in collector.table.ranked(by, top) if directory.entries]
         if ranked not in shown:  # most often as many inodes as entries
             shown.append(ranked)
             lines += ["", f"{_TITLES[by]} (in the directory itself)", _ranking(ranked)]
@@ -110,14 +110,14 @@ def _ranking(ranked: list[LargeDirectory]) -> str:
     ]
     rows += [
         (
-            count(one.entries),
-            count(one.inodes),
-            bytes_iec(one.allocated_bytes),
-            _day(one.oldest_s),
-            _day(one.newest_s),
-            displayable(one.path),
+            count(directory.entries),
+            count(directory.inodes),
+            bytes_iec(directory.allocated_bytes),
+            _day(directory.oldest_s),
+            _day(directory.newest_s),
+            displayable(directory.path),
         )
-        for one in ranked
+        for directory in ranked
     ]
     return columns(rows, frozenset({0, 1, 2}))
 
@@ -161,7 +161,7 @@ def _metadata_bytes_max(survey: Survey) -> int:
 
 
 _STANDARD_OUTPUT = "-"
-_TELL_EVERY_S = 0.25
+_STATUS_INTERVAL_S = 0.25
 _Result = tuple[Survey, Aggregator]
 
 
@@ -180,8 +180,8 @@ def run(parsed: argparse.Namespace) -> int:
         print_json({**shape, "missing_figures": encode(missing)})
     else:
         print_text(survey_as_text(survey, collector, parsed.top))
-        for one in missing:
-            note(f"tui-fs: {one.sentence}")
+        for figure in missing:
+            note(f"tui-fs: {figure.sentence}")
     listed = sum(finding.kind == LISTED_ONLY.kind for finding in survey.findings)
     if listed:
         names = counted(listed, "name is", "names are")
@@ -222,8 +222,8 @@ def _export(parsed: argparse.Namespace) -> int:
     with new_file(path, overwrites=parsed.force) as file:
         entries, unreadable, backend = _write(parsed, kind, file, result, is_patchable=True)
     if parsed.json:
-        told = {"format": kind, "entries": entries, "unreadable": unreadable}
-        print_json({"schema": SCHEMA, **path_fields("file", os.path.abspath(path)), **told})
+        fields = {"format": kind, "entries": entries, "unreadable": unreadable}
+        print_json({"schema": SCHEMA, **path_fields("file", os.path.abspath(path)), **fields})
     else:
         note(f"tui-fs: {counted(entries, 'entry', 'entries')} written to {displayable(path)}.")
     return _end(unreadable, backend)
@@ -274,15 +274,15 @@ def _write(
 
 
 def _now_and_then(line: StatusLine) -> Callable[[Written], None]:
-    told_s = 0.0
+    shown_at_s = 0.0
 
-    def tell(written: Written) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s >= _TELL_EVERY_S:
-            told_s = time.monotonic()
+    def show_progress(written: Written) -> None:
+        nonlocal shown_at_s
+        if time.monotonic() - shown_at_s >= _STATUS_INTERVAL_S:
+            shown_at_s = time.monotonic()
             line.show(progress(written.entries, written.directories))
 
-    return tell
+    return show_progress
 
 
 def _end(unreadable: int, backend: str) -> int:

@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("ago", 10, right=True),
     Column("directory", 0),
 )
-_LOOK_EVERY_S = 1.0
+_POLL_INTERVAL_S = 1.0
 _BAD = (JobState.DIED, JobState.PARTIAL)
 
 
@@ -53,45 +53,45 @@ class JobsScreen(BaseScreen):
         yield BarTable(_COLUMNS, empty_text="reading…", id="jobs")
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Begin to poll the jobs."""
         self.show_place("", "jobs")
         self.query_one(BarTable).focus()
-        self._look()
+        self._poll_jobs()
 
     @work(thread=True, exclusive=True)
-    def _look(self) -> None:
+    def _poll_jobs(self) -> None:
         worker = get_current_worker()
         jobs = JobList()
         while not worker.is_cancelled:
             if self.is_current:
                 try:
-                    found, damaged = jobs.read()
-                except TuiFsError as why:
-                    self.app.call_from_thread(self._show_problem, why)
+                    summaries, damaged = jobs.read()
+                except TuiFsError as error:
+                    self.app.call_from_thread(self._show_problem, error)
                 else:
-                    self.app.call_from_thread(self._show, found, damaged)
-            time.sleep(_LOOK_EVERY_S)
+                    self.app.call_from_thread(self._show, summaries, damaged)
+            time.sleep(_POLL_INTERVAL_S)
 
-    def _show_problem(self, why: TuiFsError) -> None:
+    def _show_problem(self, error: TuiFsError) -> None:
         if not self.is_attached:
             return
         self._jobs = {}
         rows = self.query_one(BarTable)
-        rows.empty_text = str(why)
+        rows.empty_text = str(error)
         rows.set_rows([])
 
-    def _show(self, found: list[JobSummary], damaged: list[str]) -> None:
+    def _show(self, summaries: list[JobSummary], damaged: list[str]) -> None:
         if not self.is_attached:
             return
-        self._jobs = {one.job_id: one for one in found}
+        self._jobs = {job.job_id: job for job in summaries}
         rows = self.query_one(BarTable)
         rows.empty_text = "no jobs yet"
-        rows.set_rows([_row(one) for one in found])
-        live = sum(one.state.is_live for one in found)
-        other = sum(one.state is JobState.ELSEWHERE for one in found)
-        note = f"{count(live)} running, {count(len(found) - live - other)} ended"
-        if other:
-            note += f", {count(other)} on other hosts"
+        rows.set_rows([_row(job) for job in summaries])
+        live = sum(job.state.is_live for job in summaries)
+        elsewhere_count = sum(job.state is JobState.ELSEWHERE for job in summaries)
+        note = f"{count(live)} running, {count(len(summaries) - live - elsewhere_count)} ended"
+        if elsewhere_count:
+            note += f", {count(elsewhere_count)} on other hosts"
         if damaged:
             note += f", {count(len(damaged))} unreadable !"
         self.show_place("", "jobs", note)
@@ -100,8 +100,8 @@ class JobsScreen(BaseScreen):
         """Show the job at work, or its report."""
         try:
             folder = find(message.row.key)
-        except TuiFsError as why:
-            self.notify(str(why), markup=False)
+        except TuiFsError as error:
+            self.notify(str(error), markup=False)
             return
         job = self._jobs[message.row.key]
         if job.state is JobState.ELSEWHERE:
@@ -111,20 +111,20 @@ class JobsScreen(BaseScreen):
         self.app.push_screen(screen(folder, self.settings))
 
 
-def _row(one: JobSummary) -> BarRow:
-    deleted = "?" if one.deleted_entries is None else count(one.deleted_entries)
+def _row(job: JobSummary) -> BarRow:
+    deleted = "?" if job.deleted_entries is None else count(job.deleted_entries)
     return BarRow(
-        key=one.job_id,
+        key=job.job_id,
         cells=(
-            one.job_id,
-            str(one.state),
-            str(one.strategy),
+            job.job_id,
+            str(job.state),
+            str(job.strategy),
             deleted,
-            duration(max(0.0, time.time() - one.created_at)),
-            in_words(one.targets),
+            duration(max(0.0, time.time() - job.created_at)),
+            in_words(job.targets),
         ),
-        flag=_flag(one),
-        tone="warning" if one.state in _BAD else "normal",
+        flag=_flag(job),
+        tone="warning" if job.state in _BAD else "normal",
     )
 
 

@@ -90,16 +90,16 @@ class MaintenanceScreen(BaseScreen):
         """Look what can be done."""
         self.show_place("Maintenance", displayable(self._path))
         self.query_one(BarTable).focus()
-        self._look()
+        self._read_actions()
 
     @work(thread=True, exclusive=True, group="look")
-    def _look(self) -> None:
+    def _read_actions(self) -> None:
         actions = {action.key: action for action in (_recreate(self._path), *_asides(self._path))}
         problem = ""
         try:
             listed, damaged = records()
-        except TuiFsError as why:
-            listed, damaged, problem = [], [], str(why)
+        except TuiFsError as error:
+            listed, damaged, problem = [], [], str(error)
         if damaged:
             problem = f"A record is damaged: {damaged[0].why}"
         actions |= {action.key: action for action in (_undo(*pair) for pair in listed) if action}
@@ -118,12 +118,12 @@ class MaintenanceScreen(BaseScreen):
             rows.append(BarRow(_DELETE + record.id, ("delete", meaning)))
         self.query_one(BarTable).set_rows(rows)
         if problem:
-            self._say(Text(problem, style="bold"))
+            self._show_text(Text(problem, style="bold"))
 
     def on_bar_table_highlighted(self, message: BarTable.Highlighted) -> None:
-        """Say why something cannot be done, in full."""
+        """Show in full why something cannot be done."""
         action = self._actions.get(message.row.key)
-        self._say(muted(action.impossible if action else ""))
+        self._show_text(muted(action.impossible if action else ""))
 
     def on_bar_table_opened(self, message: BarTable.Opened) -> None:
         """Ask whether it shall be done."""
@@ -154,13 +154,13 @@ class MaintenanceScreen(BaseScreen):
         self.has_acted = True
         try:
             text = Text(action.act(), style="bold")
-        except TuiFsError as why:
-            text = Text(f"{why.sentence}\n", style="bold")
-            text.append(why.advice, "not bold")
-        self.app.call_from_thread(self._say, text)
-        self.app.call_from_thread(self._look)
+        except TuiFsError as error:
+            text = Text(f"{error.sentence}\n", style="bold")
+            text.append(error.advice, "not bold")
+        self.app.call_from_thread(self._show_text, text)
+        self.app.call_from_thread(self._read_actions)
 
-    def _say(self, text: Text) -> None:
+    def _show_text(self, text: Text) -> None:
         self.query_one("#command", Static).update(text)
 
 
@@ -173,12 +173,12 @@ def _row(action: _Action) -> BarRow:
 def _recreate(path: str) -> _Action:
     try:
         prospect = look(path, to_recreate=True)
-    except TuiFsError as why:
-        return _Action(_RECREATE, "recreate", "", str(why), (), "", str)
+    except TuiFsError as error:
+        return _Action(_RECREATE, "recreate", "", str(error), (), "", str)
     size = bytes_iec(prospect.index_bytes)
     impossible = ""
     if prospect.occupants.found:
-        impossible = f"{_who(prospect.occupants)} in it and would stay in the old one."
+        impossible = f"{_occupant_words(prospect.occupants)} in it and would stay in the old one."
 
     meaning = f"make the emptied directory anew; it takes {size} now"
     lines: tuple[str, ...] = (
@@ -203,11 +203,11 @@ def _asides(path: str) -> tuple[_Action, ...]:
     )
     try:
         prospect = look(path, to_recreate=False)
-    except TuiFsError as why:
-        return tuple(_Action(key, title, "", str(why), (), "", str) for key, title, _, _ in ways)
+    except TuiFsError as error:
+        return tuple(_Action(key, title, "", str(error), (), "", str) for key, title, _, _ in ways)
     lines = [displayable(path)]
     if prospect.occupants.found:
-        lines.append(f"{_who(prospect.occupants)} in it and will go with it.")
+        lines.append(f"{_occupant_words(prospect.occupants)} in it and will go with it.")
     lines += _unseen(prospect.occupants)
     consequence = "Nothing is deleted; it can be put back until its deletion begins."
     return tuple(
@@ -253,14 +253,14 @@ def _act_on(seen: Prospect, command: str, *options: str) -> str:
 
 
 def _unseen(occupants: OpenUsers) -> tuple[str, ...]:
-    hidden = tuple(one.sentence for one in missing_figures({Figure.PROCESSES}))
+    hidden = tuple(figure.sentence for figure in missing_figures({Figure.PROCESSES}))
     if not occupants.unseen:
         return hidden
     processes = counted(occupants.unseen, "process", "processes")
     return (f"{processes} could not be looked into, and may stand in it.", *hidden)
 
 
-def _who(occupants: OpenUsers) -> str:
+def _occupant_words(occupants: OpenUsers) -> str:
     first = occupants.found[0]
     verb = "stands" if len(occupants.found) == 1 else "stand"
     number = counted(len(occupants.found), "process", "processes")

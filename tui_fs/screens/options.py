@@ -16,8 +16,8 @@ from tui_fs.model.errors import Missing
 from tui_fs.model.strategy import Options
 from tui_fs.tracing.select_source import open_source
 
-_LARGEST_BATCH = 1_000_000
-_MOST_PROCESSES = 256
+_MAX_BATCH = 1_000_000
+_MAX_PROCESSES = 256
 _SOURCES: tuple[tuple[str, str], ...] = (
     ("automatic: the engine, or kernel counters", "auto"),
     ("bpftrace: times too, 5 to 10 % slower", TraceSource.BPF.value),
@@ -79,9 +79,9 @@ class OptionsDialog(ModalScreen[Choices | None]):
             yield _Box(
                 "gentle: wait while others wait for the disk", options.pace.gentle, id="gentle"
             )
-            yield from _number("names per rm (xargs)", "batch", options.batch_size, _LARGEST_BATCH)
+            yield from _number("names per rm (xargs)", "batch", options.batch_size, _MAX_BATCH)
             yield from _number(
-                "rm processes at once (xargs)", "processes", options.processes, _MOST_PROCESSES
+                "rm processes at once (xargs)", "processes", options.processes, _MAX_PROCESSES
             )
             pace = options.pace
             yield from _number("niceness, 0 to 19", "nice", pace.nice, 19, minimum=0)
@@ -100,19 +100,19 @@ class OptionsDialog(ModalScreen[Choices | None]):
         self.action_accept()
 
     def action_accept(self) -> None:
-        """Take the values over, or say what is wrong with them."""
+        """Take the values over, or show what is wrong with them."""
         for number in self.query(Input):
             result = number.validate(number.value)
             if result is not None and not result.is_valid:
-                self._say(f"{number.name}: {', '.join(result.failure_descriptions)}")
+                self._show_problem(f"{number.name}: {', '.join(result.failure_descriptions)}")
                 number.focus()
                 return
         chosen = str(self.query_one("#source", Select).value)
         trace = None if chosen == "auto" else TraceSource(chosen)
         try:
             open_source(trace)
-        except Missing as why:
-            self._say(str(why))
+        except Missing as error:
+            self._show_problem(str(error))
             return
         options = replace(
             self._choices.options,
@@ -129,7 +129,7 @@ class OptionsDialog(ModalScreen[Choices | None]):
         )
         self.dismiss(Choices(options, trace))
 
-    def _say(self, problem: str) -> None:
+    def _show_problem(self, problem: str) -> None:
         self.query_one("#problem", Static).update(Text(problem, style="bold"))
 
     def _value(self, name: str) -> int:

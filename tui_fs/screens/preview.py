@@ -93,7 +93,7 @@ def about_estimate(survey: Survey, estimate: QuickEstimate) -> Text:
     return text
 
 
-def about_targets(survey: Survey, found: Forecast) -> Text:
+def about_targets(survey: Survey, prediction: Forecast) -> Text:
     """Return what is in the targets together and what comes back, in three lines."""
     totals = survey.totals
     so_far = "" if survey.finished else "~"
@@ -104,8 +104,8 @@ def about_targets(survey: Survey, found: Forecast) -> Text:
     symlinks = counted(totals.symlinks, "symlink", "symlinks")
     text.append(f" · {symlinks} · {counted(totals.other, 'other', 'others')}\n")
     text.append("frees ")
-    text.append(found.expected.freed_words, "bold")
-    names = counted(found.expected.totals.entries, "name", "names")
+    text.append(prediction.expected.freed_words, "bold")
+    names = counted(prediction.expected.totals.entries, "name", "names")
     text.append(f" · {names} · apparent {bytes_iec(totals.apparent_bytes)}\n")
     text.append(
         f"deepest level {count(survey.max_depth)} · largest directory "
@@ -116,12 +116,12 @@ def about_targets(survey: Survey, found: Forecast) -> Text:
     return text
 
 
-def rows_of(found: Forecast) -> list[BarRow]:
+def rows_of(prediction: Forecast) -> list[BarRow]:
     """Return one row for each strategy."""
-    return [_row(estimate, found) for estimate in found.estimates]
+    return [_row(estimate, prediction) for estimate in prediction.estimates]
 
 
-def _row(estimate: Estimate, found: Forecast) -> BarRow:
+def _row(estimate: Estimate, prediction: Forecast) -> BarRow:
     if not estimate.feasible:
         cells = (str(estimate.strategy), "–", "–", "–", "–", "cannot run: see below")
         return BarRow(estimate.strategy, cells, tone="muted")
@@ -130,7 +130,7 @@ def _row(estimate: Estimate, found: Forecast) -> BarRow:
         for word, holds in (("races", estimate.race_safe), ("mounts", estimate.mount_safe))
         if holds
     )
-    recommended = estimate.strategy == found.recommended
+    recommended = estimate.strategy == prediction.recommended
     return BarRow(
         key=estimate.strategy,
         cells=(
@@ -146,10 +146,10 @@ def _row(estimate: Estimate, found: Forecast) -> BarRow:
     )
 
 
-def about_command(estimate: Estimate, found: Forecast) -> Text:
+def about_command(estimate: Estimate, prediction: Forecast) -> Text:
     """Return the highlighted strategy's command lines and what to know about it."""
     text = Text()
-    lines = command_lines(estimate.command, found.directories)
+    lines = command_lines(estimate.command, prediction.directories)
     for line in lines[:_LINES_SHOWN]:
         text.append("$ ", "dim")
         text.append(f"{line}\n")
@@ -157,15 +157,15 @@ def about_command(estimate: Estimate, found: Forecast) -> Text:
         text.append(f"… {count(len(lines) - _LINES_SHOWN)} more command lines\n", "dim")
     for reason in estimate.reasons:
         text.append(f"! {reason}\n", "bold")
-    if estimate.strategy == found.recommended:
+    if estimate.strategy == prediction.recommended:
         text.append("recommended: ", "bold")
     if estimate.feasible:
         text.append(f"{estimate.advice}\n")
     if estimate.feasible and estimate.memory_reason:
         text.append(f"memory: {estimate.memory_reason}\n", "dim")
     text.append(f"time rests on {estimate.rests_on}", "dim")
-    for one in found.missing_figures:
-        text.append(f"\n{one.sentence}", "dim")
+    for figure in prediction.missing_figures:
+        text.append(f"\n{figure.sentence}", "dim")
     return text
 
 
@@ -235,8 +235,8 @@ def confirmation(
         kept = "the directory itself is" if len(paths) == 1 else "the directories themselves are"
         lines.append(Text(f"{kept} kept, empty"))
     if reason is not None:
-        what = "the word" if word_to_type(paths) == PLAIN_WORD else "its name"
-        lines.append(Text(f"Type {what} because {reason}."))
+        label = "the word" if word_to_type(paths) == PLAIN_WORD else "its name"
+        lines.append(Text(f"Type {label} because {reason}."))
     if _is_long(paths):
         lines.append(Text(f"It is in {displayable(os.path.dirname(paths[0]))}"))
     return lines, "What is deleted cannot be brought back."
@@ -346,11 +346,11 @@ class PreviewScreen(BaseScreen):
         self.query_one(BarTable).focus()
         self.set_timer(_PATIENCE_S, self._show_no_answer)
         if self._died is not None and self._died.options.filters.active:
-            why = BadInput(
+            error = BadInput(
                 "This job took only what matched, and that is not counted here.",
                 f"tui-fs resume {self._died.job_id} goes on with it.",
             )
-            self._refuse(why)
+            self._refuse(error)
             return
         self._check()
 
@@ -374,8 +374,8 @@ class PreviewScreen(BaseScreen):
             else:
                 rest = Remainder(check_targets(self._paths, to_look=True), "")
             self._open_targets.enter_context(keep_open(rest.targets))
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
             return
         self.app.call_from_thread(self._checked, rest)
 
@@ -440,12 +440,12 @@ class PreviewScreen(BaseScreen):
     def _predict(self, survey: Survey) -> None:
         """In a thread: predict with the options of now, and show that."""
         choices = self._choices
-        found = self._forecast_of(survey)
-        self.app.call_from_thread(self._predicted, found, choices)
+        prediction = self._forecast_of(survey)
+        self.app.call_from_thread(self._predicted, prediction, choices)
 
-    def _predicted(self, found: Forecast, choices: Choices) -> None:
+    def _predicted(self, prediction: Forecast, choices: Choices) -> None:
         if self.is_attached and choices == self._choices:
-            self._forecast = found
+            self._forecast = prediction
             self._show()
 
     @work(thread=True, exclusive=True, group="predict")
@@ -471,11 +471,11 @@ class PreviewScreen(BaseScreen):
         """Say why it cannot be counted or started."""
         self._refuse(message.error)
 
-    def _refuse(self, why: TuiFsError) -> None:
+    def _refuse(self, error: TuiFsError) -> None:
         self._targets, self._is_refused = (), True
-        words = "Refused: " if isinstance(why, Refused) else "Not possible: "
-        text = Text(f"{words}{why.sentence}\n", style="bold")
-        text.append(why.advice, "not bold")
+        words = "Refused: " if isinstance(error, Refused) else "Not possible: "
+        text = Text(f"{words}{error.sentence}\n", style="bold")
+        text.append(error.advice, "not bold")
         about = self.query_one("#about", Static)
         about.update(text)
         about.add_class("refused")
@@ -484,23 +484,23 @@ class PreviewScreen(BaseScreen):
         rows.empty_text = "nothing was touched; esc goes back"
 
     def _show(self) -> None:
-        survey, found = self._survey, self._forecast
-        if survey is None or found is None or not self._targets:
+        survey, prediction = self._survey, self._forecast
+        if survey is None or prediction is None or not self._targets:
             return
         counted = Text("counted" if survey.complete else "not complete !", style="dim")
         if not survey.finished:
             counted = Text("counting ~", style="bold")
         self._show_targets(counted)
         estimate = self._current_estimate(survey)
-        about = about_targets(survey, found)
+        about = about_targets(survey, prediction)
         if estimate is not None:
             about = about_estimate(survey, estimate)
         if self._gone:
             about.append(f"\n{self._gone}", "bold")
         self.query_one("#about", Static).update(about)
         rows = self.query_one(BarTable)
-        rows.set_rows(rows_of(found))
-        chosen = self._died.strategy if self._died is not None else found.recommended
+        rows.set_rows(rows_of(prediction))
+        chosen = self._died.strategy if self._died is not None else prediction.recommended
         at = rows.cursor_row
         if self._put_on is not None and at is not None and at.key != self._put_on:
             self._chosen_by_person = True  # a key whose message has not come yet
@@ -525,20 +525,20 @@ class PreviewScreen(BaseScreen):
 
     def on_bar_table_opened(self) -> None:
         """Ask for confirmation of the highlighted strategy."""
-        strategy, survey, found = self._strategy(), self._survey, self._forecast
-        if not self._targets or strategy is None or survey is None or found is None:
+        strategy, survey, prediction = self._strategy(), self._survey, self._forecast
+        if not self._targets or strategy is None or survey is None or prediction is None:
             return
-        estimate = found.of(strategy)
+        estimate = prediction.of(strategy)
         if (who := read_only_reason(by_option=self.settings.read_only)) is not None:
             self.notify(f"Deleting is switched off: {who}.", markup=False)
             return
         if not estimate.feasible:
             self.notify(estimate.reasons[0], title=f"{strategy} cannot run", markup=False)
             return
-        self._ask(survey, estimate, self._targets, self._choices)
+        self._ask_for_confirmation(survey, estimate, self._targets, self._choices)
 
     @work(exclusive=True, group="ask")
-    async def _ask(
+    async def _ask_for_confirmation(
         self,
         survey: Survey,
         estimate: Estimate,
@@ -550,8 +550,8 @@ class PreviewScreen(BaseScreen):
         needed = partial(why_type_name, self._paths, survey.totals.entries)
         try:
             reason = await in_daemon_thread(needed)  # it examines the targets
-        except TuiFsError as why:
-            self._refuse(why)
+        except TuiFsError as error:
+            self._refuse(error)
             return
         is_shown = self.is_attached and self.app.screen is self
         if not is_shown or targets is not self._targets or choices is not self._choices:
@@ -589,8 +589,8 @@ class PreviewScreen(BaseScreen):
             plan = replace(plan, name_typed=name_typed, continues=continues)
             check_plan(plan)
             folder = start(plan, lambda: self.is_attached)
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
             return
         finally:
             self._open_targets.close()

@@ -25,27 +25,27 @@ _COLUMNS = (
     Column("total", 7, right=True),
     Column("", 14, bar=True),
 )
-_MOST_ROWS = 500
-_MOST_INDENT = 24  # of the 44 cells that a terminal of 80 leaves for it
+_MAX_ROWS = 500
+_MAX_INDENT = 24  # of the 44 cells that a terminal of 80 leaves for it
 _GROUP = "profile"
 
 
 def begin_profile(app: App[None], settings: Settings) -> None:
-    """Look at this program for ten seconds, wherever the person is, then show what was seen."""
-    if any(one.group == _GROUP and not one.is_finished for one in app.workers):
+    """Profile this program for ten seconds, whatever the person does, then show the result."""
+    if any(worker.group == _GROUP and not worker.is_finished for worker in app.workers):
         app.notify("tui-fs is being looked at already.")
         return
     app.notify(f"Looking where the next {SECONDS} seconds of tui-fs go: carry on.")
-    app.run_worker(partial(_look, app, settings), group=_GROUP, thread=True)
+    app.run_worker(partial(_profile_and_show, app, settings), group=_GROUP, thread=True)
 
 
-def _look(app: App[None], settings: Settings) -> None:
+def _profile_and_show(app: App[None], settings: Settings) -> None:
     worker = get_current_worker()
     try:
         profile = profile_itself(SECONDS, lambda: not worker.is_cancelled)
-    except TuiFsError as why:
+    except TuiFsError as error:
         if not worker.is_cancelled:
-            app.call_from_thread(app.notify, str(why), severity="warning", markup=False)
+            app.call_from_thread(app.notify, str(error), severity="warning", markup=False)
         return
     app.call_from_thread(app.push_screen, ProfileScreen(profile, settings))
 
@@ -74,23 +74,23 @@ class ProfileScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Show what was seen."""
-        samples, found = flames(self._profile.raw.splitlines(), _MOST_ROWS)
+        samples, functions = flames(self._profile.raw.splitlines(), _MAX_ROWS)
         note = f"{SECONDS} seconds, at work in {counted(samples, 'sample', 'samples')}"
         self.show_place("", "tui-fs itself", note)
         rows = self.query_one(BarTable)
-        rows.set_rows([_row(number, one) for number, one in enumerate(found)])
+        rows.set_rows([_row(number, flame) for number, flame in enumerate(functions)])
         rows.focus()
 
 
-def _row(number: int, one: Flame) -> BarRow:
+def _row(number: int, flame: Flame) -> BarRow:
     return BarRow(
         key=str(number),
         cells=(
-            " " * min(one.depth, _MOST_INDENT) + _short(one.function),
-            f"{one.own_percent:.1f} %",
-            f"{one.total_percent:.1f} %",
+            " " * min(flame.depth, _MAX_INDENT) + _short(flame.function),
+            f"{flame.own_percent:.1f} %",
+            f"{flame.total_percent:.1f} %",
         ),
-        fraction=one.total_percent / 100,
+        fraction=flame.total_percent / 100,
     )
 
 

@@ -98,19 +98,19 @@ def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
     predicted = report["predicted"]
     counted = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
-    total_s = sum(one.seconds or 0.0 for one in counted.values())
+    total_s = sum(call.seconds or 0.0 for call in counted.values())
     lines = call_lines(counted, predicted["syscalls"], predicted.get("other_calls"))
     rows = []
     for line in sorted(lines, key=lambda line: (-line.counted.calls, line.name)):
-        one, share = line.counted, ""
-        if one.seconds is not None and total_s > 0:
-            share = f"{100 * one.seconds / total_s:.1f} %"
+        call, share = line.counted, ""
+        if call.seconds is not None and total_s > 0:
+            share = f"{100 * call.seconds / total_s:.1f} %"
         rows.append(
             CallRow(
                 name=line.name,
-                calls=count(one.calls),
+                calls=count(call.calls),
                 predicted=line.predicted_text,
-                errors=count(one.errors) if one.errors else "",
+                errors=count(call.errors) if call.errors else "",
                 share=share,
                 emphasised=line.name in REMOVING_CALLS,
             )

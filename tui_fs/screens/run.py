@@ -138,9 +138,9 @@ def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
     """Return the calls, those that are predicted most often first."""
     started = snapshot.started
     predicted = started.predicted_calls if started else {}
-    other = started.predicted_other_calls if started else None
-    total_s = sum(one.seconds or 0.0 for one in snapshot.calls.values())
-    lines = call_lines(snapshot.calls, predicted, other)
+    other_calls = started.predicted_other_calls if started else None
+    total_s = sum(call.seconds or 0.0 for call in snapshot.calls.values())
+    lines = call_lines(snapshot.calls, predicted, other_calls)
     ordered = sorted(lines, key=lambda line: (-line.predicted, -line.counted.calls, line.name))
     return tuple(_row(line, snapshot.call_rates.get(line.name, 0.0), total_s) for line in ordered)
 
@@ -203,7 +203,7 @@ def usage_line(snapshot: Snapshot) -> Text:
 def missing_lines(snapshot: Snapshot) -> Text:
     """Return a line for each figure that cannot be measured, with the reason."""
     missing = snapshot.started.missing_figures if snapshot.started else ()
-    return Text("\n".join(one.sentence for one in missing), style="dim")
+    return Text("\n".join(figure.sentence for figure in missing), style="dim")
 
 
 def _freed(snapshot: Snapshot) -> int | None:
@@ -220,7 +220,7 @@ _RANKS = {
 }
 """The ranks that follow each other with every key press."""
 
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 """More are a matter for the command line."""
 
 
@@ -297,8 +297,8 @@ class RunScreen(BaseScreen):
                 if view.is_over:
                     return
                 time.sleep(self.settings.interval_s)
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
         except OSError as error:
             sentence = f"The journal of job {self._folder.job_id} cannot be read: {error.strerror}."
             self.post_message(Failed(JobFailed(sentence, "The job goes on without being shown.")))
@@ -361,7 +361,7 @@ class RunScreen(BaseScreen):
     def action_threads(self) -> None:
         """Let the engine use one thread, then two, four and so on, then as many as it likes."""
         threads = 2 * self._snapshot.pace.threads or 1
-        self._send(Command("threads", "auto" if threads > _MOST_THREADS else str(threads)))
+        self._send(Command("threads", "auto" if threads > _MAX_THREADS else str(threads)))
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""
@@ -387,8 +387,8 @@ class RunScreen(BaseScreen):
         """Go back; the job goes on."""
         self.app.pop_screen()
         if self._state is not None and self._state.is_live:
-            why = ends_at_logout()
-            self.app.notify(f"The job goes on; J lists the jobs. {why or ''}", markup=False)
+            warning = ends_at_logout()
+            self.app.notify(f"The job goes on; J lists the jobs. {warning or ''}", markup=False)
 
     @work(thread=True, group="control")
     def _send(self, *commands: Command) -> None:
@@ -396,5 +396,5 @@ class RunScreen(BaseScreen):
             for command in commands:
                 check_command(command, by_option=self.settings.read_only)
                 send(self._folder, command)
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))

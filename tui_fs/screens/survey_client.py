@@ -158,17 +158,17 @@ class SurveyClient:
     def show(self, path: str) -> None:
         """Ask for the listing of a directory."""
         self._path = path
-        self._ask()
+        self._send_questions()
 
     def rank(self, by: Ranking) -> None:
         """Ask for the directories that come first."""
         self._by = by
-        self._ask()
+        self._send_questions()
 
     def find_named(self, name: str) -> None:
         """Ask for all directories of a name; `take_named` returns the answer."""
         self._name = self._sought_name = name
-        self._ask()
+        self._send_questions()
 
     def take_named(self) -> Update | None:
         """Return the answer to `find_named`, once."""
@@ -195,11 +195,11 @@ class SurveyClient:
         ):
             return
         self._unanswered = None
-        self._ask()
+        self._send_questions()
         if self._unanswered is None:
             self._pause_or_resume()
 
-    def _ask(self) -> None:
+    def _send_questions(self) -> None:
         process, questions = self._process, (self._path, self._by, self._name)
         if process is None or self._unanswered is not None or questions == (None, None, None):
             return

@@ -619,12 +619,12 @@ class Prompts(Widget):
 
     def ask_for_search(self, text: str) -> None:
         """Show the field for a search, which begins with the present one."""
-        self._ask("#search-input", text)
+        self._open_field("#search-input", text)
 
     def ask_for_path(self, path: str) -> None:
         """Show the field for a path, which begins with as much of this one as can be typed."""
         typable = next(part for part in upwards(path) if is_shown_as_it_is(part))
-        self._ask("#path-input", typable.rstrip("/") + "/")
+        self._open_field("#path-input", typable.rstrip("/") + "/")
 
     def close(self) -> None:
         """Hide the fields."""
@@ -632,7 +632,7 @@ class Prompts(Widget):
             field.add_class("hidden")
         self.post_message(self.Closed())
 
-    def _ask(self, selector: str, value: str) -> None:
+    def _open_field(self, selector: str, value: str) -> None:
         field = self.query_one(selector, Input)
         field.remove_class("hidden")
         field.value = value

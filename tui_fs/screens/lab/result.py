@@ -78,9 +78,9 @@ def pages_of(exhibits: Sequence[Exhibit]) -> dict[str, list[Exhibit]]:
     """Return the exhibits by the page they stand on; the machine has the last one."""
     pages: dict[str, list[Exhibit]] = {}
     for kind, name in _NAMES.items():
-        found = [one for one in exhibits if isinstance(one, kind)]
-        if found:
-            pages[name] = found
+        on_page = [exhibit for exhibit in exhibits if isinstance(exhibit, kind)]
+        if on_page:
+            pages[name] = on_page
     pages["machine"] = []
     return pages
 
@@ -106,7 +106,7 @@ def run_words(results: Results) -> str:
 def summary(experiment: Experiment, results: Results, claims: Sequence[Judged]) -> Text:
     """Return the question, the claims in numbers, and what a person should know of the run."""
     text = Text(experiment.question, "bold")
-    verdicts = Counter(one.verdict for one in claims)
+    verdicts = Counter(claim.verdict for claim in claims)
     if verdicts:
         text.append(f"\n{verdict_words(verdicts)}", "not bold")
     ended = results.ended
@@ -185,15 +185,15 @@ def _grid(pairs: dict[str, str]) -> Grid:
 
 def _steps(results: Results) -> Text:
     text = Text("steps", "bold")
-    for one in results.measured.values():
-        text.append(f"\n{safe(one.plan.title)}", "not bold")
-        about = ", ".join(safe(word) for word in (one.plan.tree, one.plan.place) if word)
+    for step in results.measured.values():
+        text.append(f"\n{safe(step.plan.title)}", "not bold")
+        about = ", ".join(safe(word) for word in (step.plan.tree, step.plan.place) if word)
         text.append(f"  {about}", "dim not bold")
-        for command in one.plan.commands:
+        for command in step.plan.commands:
             text.append("\n  $ ", "dim not bold")
             text.append(safe(command), "not bold")
-        if one.why_not:
-            text.append(f"\n  ! {safe(one.why_not)}", "not bold")
+        if step.why_not:
+            text.append(f"\n  ! {safe(step.why_not)}", "not bold")
     return text
 
 
@@ -305,8 +305,8 @@ class LabResultScreen(BaseScreen):
         try:
             results = load(self._folder)
             exhibits = exhibits_of(self._experiment, results, self._folder)
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
             return
         self.post_message(ResultRead(results, exhibits))
 
@@ -315,20 +315,20 @@ class LabResultScreen(BaseScreen):
         results, self._exhibits = message.results, message.exhibits
         self._results = results
         self._pages = pages_of(self._exhibits)
-        calls = [one for one in self._exhibits if isinstance(one, Calls)]
-        self._calls = [table for one in calls for table in one.tables if table.rows]
+        calls = [exhibit for exhibit in self._exhibits if isinstance(exhibit, Calls)]
+        self._calls = [table for exhibit in calls for table in exhibit.tables if table.rows]
         verb = "result of" if self._given is None else "comparison of"
         self.show_place(verb, self._experiment.name, run_words(results))
         place = self.query_one("#pages")
         await place.remove_children()
         await place.mount_all(
             VerticalScroll(
-                *self._widgets_of(name, found, results),
+                *self._widgets_of(name, exhibits, results),
                 id=f"page-{name}",
                 classes="page",
                 can_focus=False,
             )
-            for name, found in self._pages.items()
+            for name, exhibits in self._pages.items()
         )
         self._show_page(next(iter(self._pages)))
 
@@ -340,13 +340,13 @@ class LabResultScreen(BaseScreen):
             self.notify(str(message.error), severity="warning", markup=False)
 
     def _widgets_of(
-        self, name: str, found: Sequence[Exhibit], results: Results
+        self, name: str, exhibits: Sequence[Exhibit], results: Results
     ) -> Iterator[Widget]:
         if name == "machine":
             yield Static(machine_text(results, self._folder))
         elif name == "calls":
             yield from self._calls_page()
-        for exhibit in found:
+        for exhibit in exhibits:
             match exhibit:
                 case Claims():
                     yield from self._claims(exhibit, results)
@@ -444,8 +444,8 @@ class LabResultScreen(BaseScreen):
     def _write(self, results: Results) -> None:
         try:
             path = write_report(self._experiment, results, self._exhibits, self._folder)
-        except TuiFsError as why:
-            self.post_message(Failed(why))
+        except TuiFsError as error:
+            self.post_message(Failed(error))
             return
         written = f"The report is written: {displayable(path)}"
         self.app.call_from_thread(self.notify, written, markup=False)

@@ -50,47 +50,47 @@ class RunOver(Message):
         folder: empty if it never began.
     """
 
-    def __init__(self, folder: str, results: Results | None, why: str = "") -> None:
+    def __init__(self, folder: str, results: Results | None, reason: str = "") -> None:
         super().__init__()
         self.folder = folder
         self.results = results
-        self.why = why
+        self.reason = reason
 
 
 def step_rows(results: Results) -> list[BarRow]:
     """Return the steps with their figures so far."""
-    return [_step_row(one) for one in results.measured.values()]
+    return [_step_row(step) for step in results.measured.values()]
 
 
-def _step_row(one: Measured) -> BarRow:
-    values, calls = one.values(Measure.SECONDS), one.values(Measure.CALLS)
+def _step_row(step: Measured) -> BarRow:
+    values, calls = step.values(Measure.SECONDS), step.values(Measure.CALLS)
     median = shown(Measure.SECONDS, statistics.median(values)) if values else ""
     span = shown_span(Measure.SECONDS, min(values), max(values), median) if values else ""
-    flag = "! failed" if one.failed else "not here" if one.plan.why_not else ""
+    flag = "! failed" if step.failed else "not here" if step.plan.why_not else ""
     return BarRow(
-        one.plan.key,
+        step.plan.key,
         (
-            safe(one.plan.title),
+            safe(step.plan.title),
             count(len(values)) if values else "",
             median,
             span,
             count(round(calls[0])) if calls else "",
         ),
         flag=flag,
-        tone="warning" if one.failed else "muted" if not values and not calls else "normal",
+        tone="warning" if step.failed else "muted" if not values and not calls else "normal",
     )
 
 
-def step_in_full(one: Measured) -> Text:
+def step_in_full(step: Measured) -> Text:
     """Return a step's commands, or why it cannot be done."""
     text = Text()
-    if one.why_not:
-        text.append(safe(one.why_not))
+    if step.why_not:
+        text.append(safe(step.why_not))
     else:
         text.append("$ ", "dim")
-        text.append("; ".join(safe(line) for line in one.plan.commands))
-        if one.plan.tree:
-            text.append(f"  on {safe(one.plan.tree)}, {safe(one.plan.place)}", "dim")
+        text.append("; ".join(safe(line) for line in step.plan.commands))
+        if step.plan.tree:
+            text.append(f"  on {safe(step.plan.tree)}, {safe(step.plan.place)}", "dim")
     return text
 
 
@@ -149,7 +149,7 @@ class LabRunScreen(BaseScreen):
 
     @work(thread=True, exclusive=True, group="lab-run")
     def _follow(self) -> None:
-        folder, why = "", ""
+        folder, reason = "", ""
         try:
             with LabRun(self._experiment.name, self._scale, None, self._target) as run:
                 self._run, folder = run, run.folder
@@ -160,10 +160,10 @@ class LabRunScreen(BaseScreen):
                         self._latest_step = event.key
                     self._latest = fold_one(self._latest, event)
         except TuiFsError as error:
-            why = str(error)
+            reason = str(error)
         except OSError as error:
-            why = f"The record of the run cannot be written: {error.strerror}."
-        self.post_message(RunOver(folder, self._latest, why))
+            reason = f"The record of the run cannot be written: {error.strerror}."
+        self.post_message(RunOver(folder, self._latest, reason))
 
     def _draw(self) -> None:
         """Show what has come since."""
@@ -171,8 +171,8 @@ class LabRunScreen(BaseScreen):
         elapsed = Figure("elapsed", clock(time.monotonic() - self._began_s), label_first=True)
         figures = [elapsed]
         if results is not None:
-            timed = sum(bool(one.runs) for one in results.measured.values())
-            possible = sum(not one.why_not for one in results.measured.values())
+            timed = sum(bool(step.runs) for step in results.measured.values())
+            possible = sum(not step.why_not for step in results.measured.values())
             figures.append(Figure("timed", f"{count(timed)} of {count(possible)} steps"))
         self.query_one(StatsLine).figures = tuple(figures)
         if results is None or results is self._drawn:
@@ -246,7 +246,7 @@ class LabRunScreen(BaseScreen):
             return
         self.app.pop_screen()
         if ended is not None:
-            why = "Cancelled. All that the run had made is cleared away."
-            self.app.notify(why, markup=False)
+            message = "Cancelled. All that the run had made is cleared away."
+            self.app.notify(message, markup=False)
         else:
-            self.app.notify(safe(over.why), severity="warning", markup=False)
+            self.app.notify(safe(over.reason), severity="warning", markup=False)
