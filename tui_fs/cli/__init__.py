@@ -36,7 +36,6 @@ _STREAMS = ("stdin", "r"), ("stdout", "w"), ("stderr", "w")
 _WITHOUT_PROC = "jobs.run_list"
 """The one command that reads nothing but tui-fs's own records."""
 
-_DELETE = "delete.run"
 _FEW_DESCRIPTORS = 64
 """With a lower limit a command keeps all descriptors for itself."""
 
@@ -81,7 +80,12 @@ def entry_point() -> None:
     # A message that nobody can read must not change what happens, nor the exit code.
     lossy = cast(BinaryIO, _LossyFile(2, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(lossy, sys.stderr.encoding, write_through=True)
-    sys.exit(_run_watched(sys.argv[1:]))
+    code = _run_watched(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.exit(code)  # the interpreter reports it
+    os._exit(code)  # taking the interpreter down takes longer than a small command
 
 
 def _run_watched(arguments: list[str]) -> int:
@@ -102,14 +106,17 @@ def main(arguments: list[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a poor locale must not end a job's view
     use_real_terminal_size()
+    waiting: SupervisorProcess | None = None
     try:
         refuse_borrowed_privileges()
         if arguments == ["--version"]:
             print_text(f"tui-fs {__version__}")  # without loading the parser
             return DONE
+        waiting = _waiting_supervisor(arguments)
         from tui_fs.cli.parser import parse  # there may be no memory for it
 
         parsed = parse(arguments)
+        parsed.supervisor = waiting
         if parsed.run != _WITHOUT_PROC and not os.path.exists(MOUNTINFO):
             raise Missing(
                 "/proc is not mounted; tui-fs reads mounts and processes from it.",
@@ -150,6 +157,9 @@ def main(arguments: list[str]) -> int:
         place = f"{displayable(os.fsdecode(error.filename))}: " if error.filename else ""
         print(f"tui-fs: {place}{os.strerror(error.errno or 0)}.", file=sys.stderr)
         return SOME_FAILED
+    finally:
+        if waiting is not None:
+            waiting.abandon()
     return code
 
 
@@ -189,26 +199,24 @@ def _forget_output() -> None:
 def _run(parsed: argparse.Namespace) -> int:
     """Run a command; only its own modules are loaded, because loading all takes longer than it."""
     module, _, function = parsed.run.partition(".")
-    waiting = _waiting_supervisor(parsed)
-    try:
-        gc.disable()  # what is loaded stays: looking through it again takes a sixth longer
-        loaded = import_module(f"tui_fs.cli.{module}")
-        gc.enable()
-        code: int = getattr(loaded, function)(parsed)
-    finally:
-        if waiting is not None:
-            waiting.abandon()
+    gc.disable()  # what is loaded stays: looking through it again and again takes a sixth longer
+    loaded = import_module(f"tui_fs.cli.{module}")
+    gc.enable()
+    code: int = getattr(loaded, function)(parsed)
     return code
 
 
-def _waiting_supervisor(parsed: argparse.Namespace) -> SupervisorProcess | None:
-    """Start a supervisor that loads its modules while the command checks and counts.
+def _waiting_supervisor(arguments: list[str]) -> SupervisorProcess | None:
+    """Start a supervisor that loads its modules while the command loads its own, and counts.
 
-    Only where the command asks nothing: nobody waits long for an answer then.
+    Only where the command asks nothing: nobody waits long for an answer then. The arguments are
+    not checked yet; without a job the supervisor ends.
     """
-    parsed.supervisor = None
+    is_deletion = arguments[:1] == ["delete"] and "--yes" in arguments
     has_room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= _FEW_DESCRIPTORS
-    if parsed.run == _DELETE and parsed.yes and not parsed.dry_run and has_room:
-        with contextlib.suppress(OSError):  # tried again, and reported, when the job starts
-            parsed.supervisor = SupervisorProcess()
-    return cast(SupervisorProcess | None, parsed.supervisor)
+    if not is_deletion or "--dry-run" in arguments or not has_room:
+        return None
+    try:
+        return SupervisorProcess()
+    except OSError:
+        return None  # tried again, and reported, when the job starts

@@ -8,7 +8,6 @@ from dataclasses import replace
 from tui_fs.cli.arguments import options_of, trace_of
 from tui_fs.cli.command_process import set_left_running, watch_session
 from tui_fs.cli.counting import count_tree
-from tui_fs.cli.estimate import estimate_as_json
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, note, print_json, print_text
@@ -24,7 +23,6 @@ from tui_fs.job.permission import (
 from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate, remainder_of
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
-from tui_fs.job.view import JobView
 from tui_fs.linux.logind import ends_at_logout
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
@@ -125,6 +123,8 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
     predicted = plan.predicted
     assert predicted is not None  # make_plan predicts always
     if as_json:
+        from tui_fs.cli.estimate import estimate_as_json  # no other deletion needs it
+
         print_json(
             {
                 "schema": SCHEMA,
@@ -171,6 +171,8 @@ def _note_plan(plan: Plan) -> None:
 
 def _raise_if_refused(folder: JobFolder) -> None:
     """Tell of a job whose supervisor has refused it: nobody will follow it."""
+    from tui_fs.job.view import JobView  # loaded while the supervisor prepares
+
     view = JobView(folder)
     view.poll()
     refused = view.snapshot.refused

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from tui_fs.cli.command_process import report_reaction, set_wait_hint, watch_session
 from tui_fs.cli.exit_codes import (
@@ -12,16 +13,17 @@ from tui_fs.cli.exit_codes import (
     exit_code_of_job,
 )
 from tui_fs.cli.output import OutputLost, StatusLine, note, print_json_line, print_text
-from tui_fs.cli.report import report_as_text
 from tui_fs.job.control import send
 from tui_fs.job.store import JobFolder
-from tui_fs.job.view import JobView
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.events import Event, event_to_json
 from tui_fs.model.outcome import JobState
 from tui_fs.model.snapshot import Snapshot
 from tui_fs.model.units import clock, count, duration_span
+
+if TYPE_CHECKING:
+    from tui_fs.job.view import JobView
 
 _FIRST_POLL_S, _MAX_POLL_S, _POLL_SHARE = 0.01, 0.25, 0.1
 """A job is looked at after a tenth of the time it took so far, and a quarter second at most."""
@@ -81,6 +83,9 @@ def follow(
         interrupting_cancels: SIGINT and SIGTERM cancel the job; otherwise they only end the
             following.
     """
+    from tui_fs.cli.report import report_as_text  # both are loaded while the supervisor works
+    from tui_fs.job.view import JobView
+
     view = JobView(folder)
     try:
         is_over = _watch(view, folder, interrupts, as_json, interrupting_cancels)
@@ -106,7 +111,7 @@ def follow(
 
 
 def _watch(
-    view: JobView,
+    view: "JobView",
     folder: JobFolder,
     interrupts: Interrupts,
     as_json: bool,

@@ -21,7 +21,6 @@ from tui_fs.model.strategy import Argv, flatten
 from tui_fs.model.survey import Totals
 from tui_fs.model.target import Target
 from tui_fs.model.units import counted
-from tui_fs.survey.findings.listed_only import LISTED_ONLY
 
 COUNTING_LIMIT_S = 10.0
 """Survivors are counted for at most this long; more are reported as not counted."""
@@ -179,7 +178,9 @@ def _count(
     """Return what is left, whether all of that is counted, and which names cannot be examined."""
     if clock() > deadline_s:
         return Totals(), False, ""
-    from tui_fs.survey.runner import SurveyRunner  # loading it takes time: mostly all is gone
+    # loading these takes time: mostly all is gone
+    from tui_fs.survey.findings.listed_only import LISTED_ONLY
+    from tui_fs.survey.runner import SurveyRunner
 
     filters, pin = plan.options.filters, target.pin
     totals, complete, note = Totals(), False, ""
@@ -192,7 +193,8 @@ def _count(
             roots = [(root.device, root.inode) for root in so_far.roots]
             is_target = roots == [(pin.device, pin.inode)]
             complete = so_far.finished and not so_far.unreadable and is_target
-            note = _about_listed_only(so_far.findings)
+            listed_only = [f for f in so_far.findings if f.kind == LISTED_ONLY.kind]
+            note = _about_listed_only(listed_only)
             if clock() > deadline_s:
                 break
     except (OSError, TuiFsError) as error:
@@ -206,10 +208,7 @@ def _count(
 
 def _about_listed_only(findings: Sequence[Finding]) -> str:
     """Name what a directory lists and nobody can examine; empty if there is nothing."""
-    listed_only = [finding for finding in findings if finding.kind == LISTED_ONLY.kind]
-    sentences = [
-        f"{displayable(finding.path)}: {finding.meaning}" for finding in listed_only[:_NOTES_SHOWN]
-    ]
+    sentences = [f"{displayable(f.path)}: {f.meaning}" for f in findings[:_NOTES_SHOWN]]
     return " ".join(sentences)
 
 

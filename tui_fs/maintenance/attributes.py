@@ -93,9 +93,9 @@ def give(descriptor: int, wanted: Attributes) -> None:
     lacking = differences(read_attributes(descriptor), wanted)
     if lacking and lacking[0].startswith(_FLAGS_LABEL):
         raise Refused(
-            "It has inode flags or a quota project that a new directory does not get here.",
-            "Nothing was changed. See lsattr -pd; take them off with chattr, and set them again "
-            "afterwards.",
+            "It has inode flags that a new directory does not get here, or its quota project is not "
+            "that of the directory that holds it.",
+            "Nothing was changed. Compare both with lsattr -pd, and make them equal with chattr.",
             rule="attribute",
         )
     if lacking:
