@@ -179,20 +179,21 @@ class _Samples:
 
     def of(self, strategy: StrategyName, shape: Shape) -> Sample | None:
         """Return a sample with the median of the times of all its like."""
-        alike = [one for one in self._samples if (one.strategy, one.shape) == (strategy, shape)]
+        wanted = strategy, shape
+        alike = [sample for sample in self._samples if (sample.strategy, sample.shape) == wanted]
         if not alike:
             return None
-        seconds = statistics.median_low(one.seconds for one in alike)
-        return next(one for one in alike if one.seconds == seconds)
+        seconds = statistics.median_low(sample.seconds for sample in alike)
+        return next(sample for sample in alike if sample.seconds == seconds)
 
     @property
     def noise(self) -> float:
         """The median factor by which two times of the same lie apart, of more the mean of pairs."""
         times: dict[tuple[StrategyName, Shape], list[float]] = {}
-        for one in self._samples:
-            if one.shape in (Shape.FLAT, Shape.FOREST, Shape.BLOCKS):
-                times.setdefault((one.strategy, one.shape), []).append(one.seconds)
-        factors = [_factor_between(them) for them in times.values() if len(them) > 1]
+        for sample in self._samples:
+            if sample.shape in (Shape.FLAT, Shape.FOREST, Shape.BLOCKS):
+                times.setdefault((sample.strategy, sample.shape), []).append(sample.seconds)
+        factors = [_factor_between(alike) for alike in times.values() if len(alike) > 1]
         return statistics.median(factors) if factors else _NOISE_OF_ONE_ROUND
 
 
@@ -222,7 +223,7 @@ def _prices(every: _Samples, strategy: StrategyName, batch_s: float) -> UnitCost
 
 def _cold(every: _Samples, rm: UnitCosts) -> tuple[float | None, float | None]:
     """Compare trees that were not in memory with what rm takes for those that are."""
-    flat, forest = (every.of(REFERENCE, one) for one in (Shape.COLD_FLAT, Shape.COLD_FOREST))
+    flat, forest = (every.of(REFERENCE, shape) for shape in (Shape.COLD_FLAT, Shape.COLD_FOREST))
     if flat is None or forest is None:
         return None, None
     name_s = _rest(flat.seconds, rm.start_s + flat.names * rm.name_s, flat.names)

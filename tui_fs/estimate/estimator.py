@@ -73,7 +73,7 @@ def estimate_all(
         for name, candidate in candidates.items()
     )
     sentences = advice(survey, inputs.calibration.kind, estimates)
-    return tuple(replace(one, advice=sentences[one.strategy]) for one in estimates)
+    return tuple(replace(estimate, advice=sentences[estimate.strategy]) for estimate in estimates)
 
 
 def with_rmdir(estimate: Estimate, number: int) -> Estimate:

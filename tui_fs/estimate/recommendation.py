@@ -46,7 +46,8 @@ def advice(survey: Survey, kind: str, estimates: Sequence[Estimate]) -> dict[Str
     """
     best = recommended(estimates)
     by_name = {estimate.strategy: estimate for estimate in estimates}
-    other = recommended([one for one in estimates if not STRATEGIES[one.strategy].has_threads])
+    single_threaded = [e for e in estimates if not STRATEGIES[e.strategy].has_threads]
+    other = recommended(single_threaded)
     return {
         name: _why(survey, kind, by_name[name], by_name.get(other) if other is not None else None)
         if name == best

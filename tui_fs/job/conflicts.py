@@ -102,9 +102,9 @@ def check_conflicts(targets: Sequence[Target], folder: JobFolder | None = None) 
 
 
 def _overlapping(theirs: Sequence[Target], ours: Sequence[Target]) -> Target | None:
-    """Return one of theirs that is, holds or lies in one of ours, also under other names."""
-    return next((one for one, _ in _containing(theirs, ours)), None) or next(
-        (one for _, one in _containing(ours, theirs)), None
+    """Return one of theirs that is, contains or is inside one of ours, also under other names."""
+    return next((container for container, _ in _containing(theirs, ours)), None) or next(
+        (contained for _, contained in _containing(ours, theirs)), None
     )
 
 
@@ -116,8 +116,8 @@ def _containing(
     by_identity = {_identity(holder): holder for holder in holders}
     devices = {holder.pin.device for holder in holders}
     for target in targets:
-        # Nobody goes from one device to another, so there only the path is compared: to look at
-        # a file system that does not answer any more would hold this job up.
+        # No tool goes from one device to another, so there only the path is compared: stat on a
+        # file system that does not answer would block this job.
         is_near = target.pin.device in devices
         for path, identity in _upwards(target.path) if is_near else _unseen(target.path):
             holder = by_path.get(path) or by_identity.get(identity)

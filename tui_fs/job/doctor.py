@@ -127,7 +127,7 @@ def _privileges() -> Privileges:
         return Privileges(uid, False, note)
     lacking = missing_capabilities(*_TO_DELETE)
     if lacking:
-        names = ", ".join(f"CAP_{one.name}" for one in lacking)
+        names = ", ".join(f"CAP_{capability.name}" for capability in lacking)
         return Privileges(uid, False, f"root without {names}: some entries may be refused")
     if missing_capabilities(Capability.PERFMON) and missing_capabilities(Capability.SYS_ADMIN):
         note = "may delete everything; the kernel's counters need CAP_PERFMON, which is missing"

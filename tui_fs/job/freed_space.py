@@ -211,7 +211,8 @@ def _let_go(command: str, first: Holder, file: HeldFile) -> str:
         f"Restart {command} ('systemctl status {first.pid}' names its service), or have it open "
         "its files anew."
     )
-    if first.descriptor is None or any(one.how is not HoldKind.DESCRIPTOR for one in file.holders):
+    is_mapped = any(holder.how is not HoldKind.DESCRIPTOR for holder in file.holders)
+    if first.descriptor is None or is_mapped:
         return restart  # emptying a mapped file kills whoever reads it (SIGBUS)
     return (
         f"{restart} Where it can do without the content, root can empty the file while it stays "
@@ -409,8 +410,8 @@ class SpaceWatch:
         return OpenFileScan(
             living=scans[0].living,
             held=scans[0].held,
-            deleted=tuple(file for one in scans for file in one.deleted),
-            unseen_processes=max(one.unseen_processes for one in scans),
-            unnamed=max(one.unnamed for one in scans),
-            complete=all(one.complete for one in scans),
+            deleted=tuple(file for scan in scans for file in scan.deleted),
+            unseen_processes=max(scan.unseen_processes for scan in scans),
+            unnamed=max(scan.unnamed for scan in scans),
+            complete=all(scan.complete for scan in scans),
         )

@@ -140,7 +140,7 @@ def refuse_occupied(
     if not occupants.found or are_accepted:
         return
     first = occupants.found[0]
-    others = len({one.pid for one in occupants.found} - {first.pid})
+    others = len({user.pid for user in occupants.found} - {first.pid})
     more = f" (and {others:,} more)" if others else ""
     raise Refused(
         f"Process {first.pid} ({displayable(first.name)}) {first.how}{more}: it would be left in "

@@ -74,7 +74,7 @@ class Forecast:
 
     def of(self, strategy: StrategyName) -> Estimate:
         """Return the estimate of one strategy."""
-        return next(one for one in self.estimates if one.strategy == strategy)
+        return next(estimate for estimate in self.estimates if estimate.strategy == strategy)
 
 
 def forecast(
@@ -144,7 +144,7 @@ def forecast(
     if not keeps:
         estimates = tuple(with_rmdir(estimate, len(inside)) for estimate in estimates)
     missing = missing_figures(FOR_ESTIMATE)
-    is_hidden = Figure.PROCESSES in {one.figure for one in missing}
+    is_hidden = Figure.PROCESSES in {missing_figure.figure for missing_figure in missing}
     # Root may inspect all but the first process of some containers, which is in their namespace.
     if survey.unchecked_processes and os.geteuid() != 0 and not is_hidden:
         processes = counted(survey.unchecked_processes, "process", "processes")

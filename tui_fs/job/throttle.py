@@ -109,7 +109,7 @@ def disk_pressure(devices: Iterable[int]) -> Measure:
 
     def percent() -> float | None:
         waited, busy = pressure.percent(), [load.percent() for load in loads]
-        known = [one for one in busy if one is not None]
+        known = [load for load in busy if load is not None]
         return max(known, default=None) if waited is None else waited
 
     return percent

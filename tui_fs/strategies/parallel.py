@@ -188,7 +188,7 @@ class Parallel(Strategy):
         """See `Strategy.peak_memory_bytes`."""
         survey, name_bytes = work.survey, mean_name_bytes(work.survey)
         engine = installed_engine()
-        largest = sum(one.entries for one in survey.largest[: threads_of(work.options)])
+        largest = sum(directory.entries for directory in survey.largest[: threads_of(work.options)])
         names = min(max(largest, survey.max_entries_in_directory), survey.totals.entries)
         stored_bytes = min(names * (_NAME_BYTES + name_bytes), engine.name_bytes)
         return int(_ENGINE_BYTES + min(engine.read_bytes, stored_bytes) + stored_bytes)

@@ -28,7 +28,7 @@ def _listed(strategies: Iterable[Strategy]) -> str:
     return f"{', '.join(names)} or {last}" if names else last
 
 
-RACE_SAFE = _listed(one for one in _ALL if one.guarantees.race_safe)
+RACE_SAFE = _listed(strategy for strategy in _ALL if strategy.guarantees.race_safe)
 """The strategies that nobody can lead outside the target, as a part of a sentence."""
 
 FinderOfTools = Callable[[str], Tool | None]
@@ -104,6 +104,6 @@ def package_of(tool: str) -> str:
 def unfit_options(strategy: Strategy, options: Options) -> tuple[str, ...]:
     """Return why the strategy cannot do what the options ask."""
     if options.filters.active and not strategy.guarantees.takes_filters:
-        able = ", ".join(one.name for one in _ALL if one.guarantees.takes_filters)
+        able = ", ".join(strategy.name for strategy in _ALL if strategy.guarantees.takes_filters)
         return (f"{strategy.name} cannot filter by name, size or age; {able} can",)
     return ()

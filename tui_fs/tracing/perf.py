@@ -139,8 +139,8 @@ class PerfCounters:
     def removed(self) -> int | None:
         """See `CallSource.removed`; every counter read interrupts the processor it counts on."""
         return sum(
-            one.calls - one.errors
-            for one in (self._count(name) for name in REMOVING_CALLS if name in self._exits)
+            count.calls - count.errors
+            for count in (self._count(name) for name in REMOVING_CALLS if name in self._exits)
         )
 
     def close(self) -> None:

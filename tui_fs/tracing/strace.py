@@ -158,9 +158,9 @@ class Strace:
 def add_up(counts: Sequence[Counts]) -> Counts:
     """Return the sums of several counts."""
     entries = directories = 0
-    for one in counts:
-        if one.removed is not None:
-            entries += one.removed.entries
-            directories += one.removed.directories or 0
-    calls = added_up(one.calls for one in counts)
+    for part in counts:
+        if part.removed is not None:
+            entries += part.removed.entries
+            directories += part.removed.directories or 0
+    calls = added_up(part.calls for part in counts)
     return Counts(calls, Removed(entries, directories))

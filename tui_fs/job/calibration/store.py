@@ -67,7 +67,7 @@ class Known:
 
     @property
     def _jobs(self) -> int:
-        return sum(one.jobs for one in self.calibration.experience.values())
+        return sum(learned.jobs for learned in self.calibration.experience.values())
 
 
 def load_calibration(filesystem: FileSystem) -> Known:
@@ -80,7 +80,8 @@ def load_calibration(filesystem: FileSystem) -> Known:
         most_s = FRESH_S if is_sure else DOUBTFUL_FRESH_S
         is_young = 0 <= time.time() - own.measured_at < most_s
         return Known(own, True, is_young and is_same_kernel)
-    alike = [one for one in _all() if one.kind == filesystem.kind] if is_ours else []
+    stored = _all() if is_ours else ()
+    alike = [calibration for calibration in stored if calibration.kind == filesystem.kind]
     if alike:
         return Known(max(alike, key=lambda one: one.measured_at), False, False)
     return Known(typical(filesystem.kind), False, False)
