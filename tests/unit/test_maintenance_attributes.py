@@ -14,7 +14,7 @@ from tests.needs import needs_root
 from tests.unit.test_maintenance_exchange import ROOM, Arena, nothing
 from tests.unit.test_maintenance_writers import Writers
 from tui_fs.maintenance.attributes import Attributes, differences, give, read_attributes
-from tui_fs.maintenance.exchange import put_twin_in_place
+from tui_fs.maintenance.exchange import put_aside_with_replacement
 from tui_fs.model.errors import Refused
 
 _NODUMP, _NOATIME = 0x40, 0x80  # linux/fs.h
@@ -77,7 +77,9 @@ def test_everything_is_the_same_afterwards(arena: Arena, action: str) -> None:
     if action == "recreate":
         arena.recreate()
     else:
-        put_twin_in_place(arena.spot(), arena.old, arena.spot(".a"), arena.spot(ROOM), nothing)
+        put_aside_with_replacement(
+            arena.entry(), arena.old, arena.entry(".a"), arena.entry(ROOM), nothing
+        )
     assert arena.path.stat().st_ino != arena.inode
     assert now_at(arena.path) == before
     assert set(os.listdir(arena.parent)) == ({"spool"} if action == "recreate" else {"spool", ".a"})

@@ -20,9 +20,9 @@ from tui_fs.maintenance.exchange import (
     cut_name,
     exchange_checked,
     exchange_names,
-    finish_room,
+    finish_staging_dir,
     put_aside,
-    put_twin_in_place,
+    put_aside_with_replacement,
     recreate,
     rename_new,
 )
@@ -49,7 +49,7 @@ class Arena:
         self.old = os.open(self.path, flags)
         self.inode = os.fstat(self.old).st_ino
 
-    def spot(self, name: str = "spool") -> DirEntryRef:
+    def entry(self, name: str = "spool") -> DirEntryRef:
         """Return a name in the parent."""
         return DirEntryRef(self.above, name)
 
@@ -60,7 +60,7 @@ class Arena:
 
     def recreate(self, made: Callable[[ReplacementDir], None] = nothing) -> Recreated:
         """Recreate the directory."""
-        return recreate(self.spot(), self.old, self.spot(ROOM), made)
+        return recreate(self.entry(), self.old, self.entry(ROOM), made)
 
 
 @pytest.fixture
@@ -97,10 +97,12 @@ def test_a_swapped_name_stays_as_it_was_swapped(arena: Arena, instead: str, acti
         if action == "recreate":
             arena.recreate(swap)
         elif action == "twin":
-            put_twin_in_place(arena.spot(), arena.old, arena.spot(".aside"), arena.spot(ROOM), swap)
+            put_aside_with_replacement(
+                arena.entry(), arena.old, arena.entry(".aside"), arena.entry(ROOM), swap
+            )
         else:
             swap()
-            put_aside(arena.spot(), arena.old, arena.spot(".aside"))
+            put_aside(arena.entry(), arena.old, arena.entry(".aside"))
     assert elsewhere.stat().st_ino == arena.inode
     left = {"elsewhere"} if instead == "nothing" else {"elsewhere", "spool"}
     assert set(os.listdir(arena.parent)) == left
@@ -121,7 +123,7 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
     def storm() -> None:
         while not is_over.is_set():
             with contextlib.suppress(OSError):
-                exchange_names(here.spot("spool"), here.spot("decoy"))
+                exchange_names(here.entry("spool"), here.entry("decoy"))
 
     thread = threading.Thread(target=storm)
     thread.start()
@@ -131,13 +133,13 @@ def test_under_a_storm_of_swaps_nothing_full_is_removed(here: Arena) -> None:
             room = f".room{round_number}"
             try:
                 if round_number % 2:
-                    recreate(here.spot(), here.old, here.spot(room), nothing)
+                    recreate(here.entry(), here.old, here.entry(room), nothing)
                     outcomes.add("done")
                     break
-                aside = here.spot(f".aside{round_number}")
-                put_twin_in_place(here.spot(), here.old, aside, here.spot(room), nothing)
+                aside = here.entry(f".aside{round_number}")
+                put_aside_with_replacement(here.entry(), here.old, aside, here.entry(room), nothing)
                 outcomes.add("aside")
-                rename_new(aside, here.spot(f"back{round_number}"))
+                rename_new(aside, here.entry(f"back{round_number}"))
                 break
             except (Refused, OSError):
                 outcomes.add("refused")
@@ -165,8 +167,8 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
             with pytest.raises(OSError, match="No space"):
                 arena.recreate()
             with pytest.raises(OSError, match="No space"):
-                put_twin_in_place(
-                    arena.spot(), arena.old, arena.spot(".aside"), arena.spot(ROOM), nothing
+                put_aside_with_replacement(
+                    arena.entry(), arena.old, arena.entry(".aside"), arena.entry(ROOM), nothing
                 )
             assert os.listdir(point) == ["spool"]
             assert arena.path.stat().st_ino == arena.inode
@@ -187,11 +189,11 @@ def test_a_change_of_mode_in_the_last_moment_is_not_lost(here: Arena) -> None:
 
 def test_a_change_of_mode_is_not_lost_when_a_twin_takes_the_place(here: Arena) -> None:
     """Given a stricter mode since the twin was made, the directory is back with it."""
-    goal = here.spot(".aside")
+    goal = here.entry(".aside")
 
     with pytest.raises(Refused, match="mode") as refused:
-        put_twin_in_place(
-            here.spot(), here.old, goal, here.spot(ROOM), lambda _: here.path.chmod(0o700)
+        put_aside_with_replacement(
+            here.entry(), here.old, goal, here.entry(ROOM), lambda _: here.path.chmod(0o700)
         )
 
     assert refused.value.rule == "changed"
@@ -212,7 +214,9 @@ def test_what_came_into_a_twin_that_is_taken_back_is_moved(
     monkeypatch.setattr("tui_fs.maintenance.exchange.refuse_changed", changed)
 
     with pytest.raises(Refused):
-        put_twin_in_place(here.spot(), here.old, here.spot(".aside"), here.spot(ROOM), nothing)
+        put_aside_with_replacement(
+            here.entry(), here.old, here.entry(".aside"), here.entry(ROOM), nothing
+        )
 
     assert here.path.stat().st_ino == here.inode
     assert os.listdir(here.path) == ["late"]
@@ -259,7 +263,7 @@ def test_finishing_refuses_a_strange_directory(here: Arena) -> None:
     (room / "twin" / "file").touch()
 
     with pytest.raises(Refused, match="Other directories"):
-        finish_room(here.spot(), here.spot(ROOM), (Pin(1, 1, 1),))
+        finish_staging_dir(here.entry(), here.entry(ROOM), (Pin(1, 1, 1),))
 
     assert (room / "twin" / "file").exists()
 
@@ -271,7 +275,7 @@ def test_a_room_of_others_is_not_entered(here: Arena) -> None:
     room.chmod(0o777)
 
     with pytest.raises(Refused, match="Somebody put another"):
-        finish_room(here.spot(), here.spot(ROOM), ())
+        finish_staging_dir(here.entry(), here.entry(ROOM), ())
 
     assert room.exists()
 
@@ -285,7 +289,7 @@ def test_an_exchange_of_the_wrong_thing_is_put_back(here: Arena) -> None:
 
     for expected in (((device, 1), None), ((device, here.inode), (device, 1))):
         with pytest.raises(Refused):
-            exchange_checked(here.spot(), here.spot("other"), *expected)
+            exchange_checked(here.entry(), here.entry("other"), *expected)
         assert (here.path.stat().st_ino, other.stat().st_ino) == inodes
 
 

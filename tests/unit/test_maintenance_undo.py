@@ -153,7 +153,7 @@ def test_where_it_stands_is_asked_of_the_open_directory(
 
     def record_room() -> str:
         ((record, _),) = aside_store.records()[0]
-        return record.room
+        return record.staging_dir
 
     monkeypatch.setattr("tui_fs.maintenance.exchange.recreate", fail)
 

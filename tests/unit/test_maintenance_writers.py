@@ -16,7 +16,7 @@ from tests.conftest import DEADLINE_S, wait_until
 from tests.unit.test_maintenance_exchange import Arena, arena, here
 from tui_fs.maintenance import exchange as exchange_module
 from tui_fs.maintenance.exchange import DEADLINE_S as DRAIN_DEADLINE_S
-from tui_fs.maintenance.exchange import Drained, ReplacementDir, remove_drained
+from tui_fs.maintenance.exchange import MovedEntries, ReplacementDir, move_entries_and_remove
 from tui_fs.model.errors import Refused
 from tui_fs.model.paths import PathStr
 
@@ -134,10 +134,10 @@ def test_names_made_twice_are_both_kept(here: Arena) -> None:
         (here.path / name).write_text("old")
         (new / name).write_text("new")
     held = os.open(new, os.O_RDONLY)
-    drained = remove_drained(here.spot(), here.old, held)
+    moved_entries = move_entries_and_remove(here.entry(), here.old, held)
     os.close(held)
-    kept = dict(drained.kept)
-    assert drained.moved == 2
+    kept = dict(moved_entries.kept)
+    assert moved_entries.moved == 2
     assert set(kept) == {"same", long_name}
     for name, now in kept.items():
         assert (new / name).read_text() == "new"
@@ -153,7 +153,7 @@ def test_a_full_directory_moves_whole(here: Arena) -> None:
     new.mkdir()
     held = os.open(new, os.O_RDONLY)
 
-    assert remove_drained(here.spot(), here.old, held).moved == 1
+    assert move_entries_and_remove(here.entry(), here.old, held).moved == 1
 
     os.close(held)
     assert (new / "sub" / "file").exists()
@@ -161,16 +161,16 @@ def test_a_full_directory_moves_whole(here: Arena) -> None:
 
 def test_what_cannot_be_moved_is_taken_back(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given entries that cannot be moved over, the old directory is back, with every entry."""
-    honest = Drained._move
+    honest = MovedEntries._move
     refused: list[str] = []
 
-    def fail_at_third(self: Drained, name: PathStr, old: int, new: int) -> None:
+    def fail_at_third(self: MovedEntries, name: PathStr, old: int, new: int) -> None:
         if self.moved == 2 and not refused:
             refused.append(name)
             raise OSError(errno.ENOSPC, "full")
         honest(self, name, old, new)
 
-    monkeypatch.setattr(Drained, "_move", fail_at_third)
+    monkeypatch.setattr(MovedEntries, "_move", fail_at_third)
 
     def write(_: ReplacementDir) -> None:
         for number in range(5):
@@ -195,7 +195,7 @@ def write_before_each_rmdir(
     written: list[str] = []
 
     def rmdir(name: str, *, dir_fd: int) -> None:
-        if here.spot().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
+        if here.entry().identity() != (os.fstat(here.old).st_dev, here.inode) and name == "twin":
             written.append(f"w{len(written)}")
             os.close(os.open(written[-1], os.O_CREAT, dir_fd=here.old))
             if len(written) == signal_at:

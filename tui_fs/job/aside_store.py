@@ -60,7 +60,7 @@ class AsideRecord:
         return locality_of(self.host, current_host()) is Locality.OTHER_HOST
 
     @property
-    def room(self) -> PathStr:
+    def staging_dir(self) -> PathStr:
         """The private directory in which the twin is made."""
         above, name = os.path.split(self.path)
         return PathStr(os.path.join(above, cut_name(".", name, f".tui-fs-new-{self.id}")))
@@ -89,7 +89,7 @@ def new_record(action: Action, target: Target) -> AsideRecord:
         time.time(),
         current_host(),
     )
-    return replace(record, aside=record.room) if action is Action.RECREATE else record
+    return replace(record, aside=record.staging_dir) if action is Action.RECREATE else record
 
 
 def delete_command(record: AsideRecord) -> tuple[str, ...]:
@@ -250,16 +250,16 @@ def state_of_record(record: AsideRecord) -> AsideState:
     """Return what is there now; BadInput if the place cannot be looked at."""
     if record.is_of_other_host:
         return AsideState.ELSEWHERE
-    with opened_above(record) as parent:
-        return standing_in(record, parent)
+    with opened_parent(record) as parent:
+        return state_in(record, parent)
 
 
-def standing_in(record: AsideRecord, parent: int) -> AsideState:
+def state_in(record: AsideRecord, parent: int) -> AsideState:
     aside_entry = entry_ref(parent, record.aside)
     if record.action is Action.ASIDE and is_recorded(aside_entry, record.pin):
         return AsideState.ASIDE
-    has_room = entry_ref(parent, record.room).identity() is not None
-    is_gone = aside_entry.identity() is None and not has_room
+    has_staging_dir = entry_ref(parent, record.staging_dir).identity() is not None
+    is_gone = aside_entry.identity() is None and not has_staging_dir
     return AsideState.GONE if is_gone else AsideState.INTERRUPTED
 
 
@@ -281,15 +281,15 @@ def is_recorded(place: DirEntryRef, recorded: Pin) -> bool:
 
 
 @contextlib.contextmanager
-def opened_above(record: AsideRecord) -> Iterator[int]:
+def opened_parent(record: AsideRecord) -> Iterator[int]:
     """Give a descriptor for reading of the directory that holds what was set aside."""
     directory = os.path.dirname(record.path)
     try:
-        held = open_path_fd(directory)
+        directory_fd = open_path_fd(directory)
         try:
-            descriptor = exchange.reopened(held)
+            descriptor = exchange.reopened(directory_fd)
         finally:
-            os.close(held)
+            os.close(directory_fd)
     except OSError as error:
         raise cannot_examine(directory, error) from error
     try:

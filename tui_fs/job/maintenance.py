@@ -22,9 +22,9 @@ from tui_fs.job.aside_store import (
     is_recorded,
     keep,
     new_record,
-    opened_above,
+    opened_parent,
     rewrite,
-    standing_in,
+    state_in,
     state_of_record,
     undo_command,
 )
@@ -41,14 +41,14 @@ from tui_fs.linux.pins import pin_of
 from tui_fs.maintenance import exchange
 from tui_fs.maintenance.exchange import (
     INSIDE,
-    Drained,
+    MovedEntries,
     ReplacementDir,
     entry_ref,
     finish,
-    finish_room,
+    finish_staging_dir,
     identity_of,
+    move_entries_and_remove,
     open_directory_at,
-    remove_drained,
     remove_if_empty,
 )
 from tui_fs.maintenance.open_users import OpenUsers, find_open_users
@@ -124,9 +124,9 @@ def opened(target: Target) -> Iterator[tuple[int, int]]:
                 stack.callback(os.close, descriptor)
             parent = exchange.reopened(pair[0])
             stack.callback(os.close, parent)
-            held = exchange.reopened(pair[1])
-            stack.callback(os.close, held)
-        yield parent, held
+            target_fd = exchange.reopened(pair[1])
+            stack.callback(os.close, target_fd)
+        yield parent, target_fd
 
 
 def refuse_occupied(
@@ -268,13 +268,13 @@ def look(path: str, *, to_recreate: bool, pin: Pin | None = None) -> Prospect:
     if pin is not None and target.pin != pin:
         raise _replaced(target.path)
     _refuse_unfinished(target.path)
-    with opened(target) as (parent, held):
+    with opened(target) as (parent, target_fd):
         exchange.refuse_locked(parent)
-        exchange.refuse_locked(held)
+        exchange.refuse_locked(target_fd)
         if to_recreate:
-            exchange.refuse_full(held)
-        found = find_open_users(target.path, identity_of(held))
-        return Prospect(target, exchange.index_bytes(held), found)
+            exchange.refuse_full(target_fd)
+        found = find_open_users(target.path, identity_of(target_fd))
+        return Prospect(target, exchange.index_bytes(target_fd), found)
 
 
 def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> RecreatedDirectory:
@@ -287,12 +287,15 @@ def recreate_directory(prospect: Prospect, *, accept_occupants: bool) -> Recreat
         Refused, Missing, BadInput: it is as it was; or the sentence says where what is.
     """
     record = new_record(Action.RECREATE, prospect.target)
-    with _acting(record) as act:
+    with _action(record) as act:
         refuse_occupied(
-            find_open_users(record.path, identity_of(act.held)), are_accepted=accept_occupants
+            find_open_users(record.path, identity_of(act.target_fd)), are_accepted=accept_occupants
         )
-        place, room = entry_ref(act.parent, record.path), entry_ref(act.parent, record.room)
-        done = exchange.recreate(place, act.held, room, act.note_twin)
+        place, staging = (
+            entry_ref(act.parent, record.path),
+            entry_ref(act.parent, record.staging_dir),
+        )
+        done = exchange.recreate(place, act.target_fd, staging, act.note_replacement)
         sync(act.parent)
     return RecreatedDirectory(done, act.was_logged, act.warning)
 
@@ -304,35 +307,37 @@ def put_aside(prospect: Prospect, *, with_twin: bool) -> RenamedAside:
         Refused, Missing, BadInput: it is as it was; or the sentence says where what is.
     """
     record = new_record(Action.ASIDE, prospect.target)
-    with _acting(record) as act:
+    with _action(record) as act:
         place, goal = entry_ref(act.parent, record.path), entry_ref(act.parent, record.aside)
         if with_twin:
-            room = entry_ref(act.parent, record.room)
-            exchange.put_twin_in_place(place, act.held, goal, room, act.note_twin)
+            staging = entry_ref(act.parent, record.staging_dir)
+            exchange.put_aside_with_replacement(
+                place, act.target_fd, goal, staging, act.note_replacement
+            )
         else:
-            exchange.put_aside(place, act.held, goal)
+            exchange.put_aside(place, act.target_fd, goal)
         sync(act.parent)
     return RenamedAside(act.record, prospect.occupants, act.was_logged)
 
 
-class _Act:
+class _Action:
     """An action with its record, on a directory and the one that holds it, both open."""
 
-    def __init__(self, record: AsideRecord, parent: int, held: int) -> None:
-        self.parent, self.held = parent, held
+    def __init__(self, record: AsideRecord, parent: int, target_fd: int) -> None:
+        self.parent, self.target_fd = parent, target_fd
         self.record = record
         self.file = keep(record)
         self.was_logged = False
         self.warning = ""
 
-    def note_twin(self, twin: ReplacementDir) -> None:
+    def note_replacement(self, twin: ReplacementDir) -> None:
         """Write into the record which directory takes the place."""
         self.record = replace(self.record, twin=pin_of(twin.descriptor))
         rewrite(self.file, self.record)
 
 
 @contextlib.contextmanager
-def _acting(record: AsideRecord) -> Iterator[_Act]:
+def _action(record: AsideRecord) -> Iterator[_Action]:
     """Hold off jobs and signals, write the record, and tell the system's log how it ended.
 
     Raises:
@@ -344,8 +349,8 @@ def _acting(record: AsideRecord) -> Iterator[_Act]:
             check_conflicts([target])
             if checked(record.path) != target:
                 raise _replaced(record.path)
-            with opened(target) as (parent, held):
-                act = _Act(record, parent, held)
+            with opened(target) as (parent, target_fd):
+                act = _Action(record, parent, target_fd)
                 with (
                     _with_location(act),
                     reporting_errors("Nothing could be exchanged", record.path),
@@ -360,13 +365,13 @@ def _acting(record: AsideRecord) -> Iterator[_Act]:
 
 
 @contextlib.contextmanager
-def _with_location(act: _Act) -> Iterator[None]:
+def _with_location(act: _Action) -> Iterator[None]:
     """Complete the advice of what failed: all is as it was, or what is where."""
     try:
         yield
     except TuiFsError as why:
         record = act.record
-        if standing_in(record, act.parent) is AsideState.GONE:
+        if state_in(record, act.parent) is AsideState.GONE:
             forgotten(act.file)  # if that fails, the list says that nothing is left of it
             why.advice = why.advice or "Everything is as it was."
         else:
@@ -456,7 +461,7 @@ def _moved(result: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What putting back or finishing did; `moved` and `kept` as in `Drained`.
+    """What putting back or finishing did; `moved` and `kept` as in `MovedEntries`.
 
     Attributes:
         warning: a sentence about what failed afterwards; empty if nothing did.
@@ -483,8 +488,8 @@ def undo(record_id: str) -> Undone:
     file, record = find(record_id)
     refuse_other_host(record)
     with reporting_errors("It cannot be put back"), no_job_starting(), undisturbed():
-        with opened_above(record) as parent:
-            standing = standing_in(record, parent)
+        with opened_parent(record) as parent:
+            standing = state_in(record, parent)
             if standing is AsideState.GONE:
                 _refuse_gone(file, record, parent)
             try:
@@ -493,16 +498,16 @@ def undo(record_id: str) -> Undone:
                     reporting_errors("It cannot be put back", record.aside),
                 ):
                     if standing is AsideState.ASIDE:
-                        drained = _put_back(record)
+                        moved_entries = _put_back(record)
                     else:
-                        drained = _finish(record, parent)
+                        moved_entries = _finish(record, parent)
                     sync(parent)
             except TuiFsError:
                 log_maintenance("undo", record.path, record.aside, "refused")
                 raise
         warning = forgotten(file)
     logged = log_maintenance("undo", record.path, record.aside, "done")
-    return Undone(record, standing, drained.moved, tuple(drained.kept), logged, warning)
+    return Undone(record, standing, moved_entries.moved, tuple(moved_entries.kept), logged, warning)
 
 
 def refuse_other_host(record: AsideRecord) -> None:
@@ -523,57 +528,59 @@ def _with_undo_location(record: AsideRecord, parent: int, before: AsideState) ->
         is_back = is_recorded(entry_ref(parent, record.path), record.pin)
         if before is AsideState.ASIDE and is_back:
             why.sentence = f"{displayable(record.path)} is back. {why.sentence}"
-            if standing_in(record, parent) is AsideState.INTERRUPTED:
+            if state_in(record, parent) is AsideState.INTERRUPTED:
                 order = shell_quoted(undo_command(record))
                 why.advice = f"It is {displayable(record.aside)} now; {order} goes on with it."
         raise
 
 
-def _put_back(record: AsideRecord) -> Drained:
+def _put_back(record: AsideRecord) -> MovedEntries:
     target = checked(record.aside)
     refuse_begun_deletion(record, target)
-    with opened(target) as (parent, held):
-        if not pin_of(held).is_same_later(record.pin):
+    with opened(target) as (parent, target_fd):
+        if not pin_of(target_fd).is_same_later(record.pin):
             raise _another_at(record.aside)
         place, there = entry_ref(parent, record.path), entry_ref(parent, record.aside)
-        remove_if_empty(entry_ref(parent, record.room))  # left by a run that was killed at its end
+        remove_if_empty(
+            entry_ref(parent, record.staging_dir)
+        )  # left by a run that was killed at its end
         here = place.identity()
         if here is None:
             try:
-                exchange.put_back(place, held, there)
+                exchange.put_back(place, target_fd, there)
             except FileExistsError as error:
                 raise _occupied_place(record) from error
-            return Drained()
+            return MovedEntries()
         if record.twin is None or not is_recorded(place, record.twin):
             raise _occupied_place(record)
         with open_directory_at(place) as twin:
             refuse_used(record.path)
             refuse_occupied(find_open_users(record.path, here), to_undo=True)
-            exchange.refuse_changed_twin(twin, held)
-            exchange.exchange_back(place, held, there, twin)
+            exchange.refuse_changed_replacement(twin, target_fd)
+            exchange.exchange_back(place, target_fd, there, twin)
             with reporting_errors("The directory that took its place cannot be removed"):
-                return remove_drained(there, twin, held)
+                return move_entries_and_remove(there, twin, target_fd)
 
 
-def _finish(record: AsideRecord, parent: int) -> Drained:
+def _finish(record: AsideRecord, parent: int) -> MovedEntries:
     """Put in order what a killed run has left."""
     place, there = entry_ref(parent, record.path), entry_ref(parent, record.aside)
-    room = entry_ref(parent, record.room)
+    staging = entry_ref(parent, record.staging_dir)
     known = [pin for pin in (record.pin, record.twin) if pin is not None]
     is_known = any(is_recorded(there, pin) for pin in known)
     if record.action is Action.ASIDE and not is_known and there.identity() is not None:
         raise _another_at(record.aside)
     checked(record.path)
-    drained = Drained()
+    moved_entries = MovedEntries()
     if record.action is Action.ASIDE and there.identity() is not None:
         refuse_used(record.aside)
-        drained = finish(there, place, known)
-    if room.identity() is not None:
-        refuse_used(PathStr(os.path.join(record.room, INSIDE)))
-        more = finish_room(place, room, known)
-        drained.moved += more.moved
-        drained.kept += more.kept
-    return drained
+        moved_entries = finish(there, place, known)
+    if staging.identity() is not None:
+        refuse_used(PathStr(os.path.join(record.staging_dir, INSIDE)))
+        more = finish_staging_dir(place, staging, known)
+        moved_entries.moved += more.moved
+        moved_entries.kept += more.kept
+    return moved_entries
 
 
 def _another_at(aside_path: PathStr) -> Refused:

@@ -86,11 +86,11 @@ class Scratch:
         self.descriptor = -1
         self._name = PREFIX + os.urandom(6).hex()
         shown = displayable(above)
-        held = open_path_fd(above)
+        above_fd = open_path_fd(above)
         try:
-            self._above = open_directory(".", held)
+            self._above = open_directory(".", above_fd)
         finally:
-            os.close(held)
+            os.close(above_fd)
         if not protects_new_entries(os.fstat(self._above), os.geteuid(), self._above):
             raise Refused(f"Others could exchange what is made in {shown}.", rule="races")
         if (inode_flags(self._above) or 0) & (APPEND_ONLY | IMMUTABLE):
@@ -211,30 +211,30 @@ def _remove_if_same(made: _Record) -> None:
     if not name.startswith(PREFIX) or "\0" in made.path or not os.path.isabs(above):
         return
     try:
-        held = open_path_fd(above)
+        above_fd = open_path_fd(above)
     except (FileNotFoundError, NotADirectoryError):
         return  # gone with the directory that held it
     try:
         if made.inode is None:
             with contextlib.suppress(OSError):  # never made; nothing but an empty one is removed
-                os.rmdir(name, dir_fd=held)
+                os.rmdir(name, dir_fd=above_fd)
             return
         try:
-            found = open_directory(name, held)
+            directory_fd = open_directory(name, above_fd)
         except (FileNotFoundError, NotADirectoryError):
             return
         try:
-            if _is_same(found, made):
-                empty_directory(found)
-                _remove_name(held, name, os.fstat(found))
+            if _is_same(directory_fd, made):
+                empty_directory(directory_fd)
+                _remove_name(above_fd, name, os.fstat(directory_fd))
         finally:
-            os.close(found)
+            os.close(directory_fd)
     finally:
-        os.close(held)
+        os.close(above_fd)
 
 
-def _is_same(found: int, made: _Record) -> bool:
-    status, birth_ns = os.fstat(found), statx(found).birth_ns
+def _is_same(directory_fd: int, made: _Record) -> bool:
+    status, birth_ns = os.fstat(directory_fd), statx(directory_fd).birth_ns
     return (
         (status.st_dev, status.st_ino) == (made.device, made.inode)
         and status.st_uid == os.geteuid()
@@ -255,14 +255,14 @@ def empty_directory(directory: int) -> None:
     device = os.fstat(directory).st_dev
 
     def thin_out(name: str) -> None:
-        found = open_directory(name, directory)
+        directory_fd = open_directory(name, directory)
         try:
-            if os.fstat(found).st_dev != device:
+            if os.fstat(directory_fd).st_dev != device:
                 raise OSError(f"something is mounted at {displayable(name)}")
-            if not _sift(found, lambda below: move_up(below, found)):
+            if not _sift(directory_fd, lambda below: move_up(below, directory_fd)):
                 os.rmdir(name, dir_fd=directory)  # says what is wrong with it
         finally:
-            os.close(found)
+            os.close(directory_fd)
 
     def move_up(name: str, above: int) -> None:
         fresh = os.urandom(8).hex()

@@ -161,19 +161,19 @@ LAST_DEADLINE_S = 600.0
 _TOKEN_BYTES = 4
 
 
-def remove_drained(
-    spot: DirEntryRef, old: int, new: int, deadline_s: float = LAST_DEADLINE_S
-) -> "Drained":
+def move_entries_and_remove(
+    entry: DirEntryRef, old: int, new: int, deadline_s: float = LAST_DEADLINE_S
+) -> "MovedEntries":
     """Remove a directory; what is in it moves into another one of the same file system first.
 
     rmdir(2) removes only what is empty, and from then on nobody can make an entry in it: so every
     entry that could be made was moved, or its maker was told that it failed.
 
     Args:
-        spot: the name of the old one; if it is another directory's by now, that stays.
+        entry: the name of the old one; if it is another directory's by now, that stays.
         old, new: both open for reading.
 
-    A signal that is held off, and comes in while somebody still writes, ends it as the deadline
+    A blocked signal that arrives while another process still writes ends it as the deadline
     does.
 
     Raises:
@@ -181,26 +181,26 @@ def remove_drained(
             still writes into the old one after the deadline (ENOTEMPTY) or a signal (EINTR).
             The entries are in the two directories, and the old one stands where it stood.
     """
-    drained = Drained()
+    moved_entries = MovedEntries()
     deadline = time.monotonic() + deadline_s
     pending = signal.sigpending()
     while True:
-        if spot.identity() != identity_of(old):
+        if entry.identity() != identity_of(old):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         try:
-            os.rmdir(spot.name, dir_fd=spot.directory)
+            os.rmdir(entry.name, dir_fd=entry.directory)
         except OSError as error:
             is_late = time.monotonic() > deadline
             if is_late or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             if signal.sigpending() - pending:
                 raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR)) from error
-            drained.move_all(old, new, deadline)
+            moved_entries.move_all(old, new, deadline)
         else:
-            return drained
+            return moved_entries
 
 
-class Drained:
+class MovedEntries:
     """What was moved.
 
     Attributes:
@@ -244,7 +244,7 @@ def is_empty(descriptor: int) -> bool:
 
 
 INSIDE = "twin"
-"""The only name in the room."""
+"""The only name in the staging directory."""
 
 _OTHERS = 0o077
 
@@ -257,11 +257,11 @@ class ReplacementDir:
     name in there, so no other user can replace it while it still belongs to this user.
 
     Attributes:
-        spot: its name in the staging directory.
+        entry: its name in the staging directory.
         descriptor: the open directory.
     """
 
-    spot: DirEntryRef
+    entry: DirEntryRef
     descriptor: int
 
     @property
@@ -271,9 +271,9 @@ class ReplacementDir:
 
 
 @contextlib.contextmanager
-def open_directory_at(spot: DirEntryRef) -> Iterator[int]:
+def open_directory_at(entry: DirEntryRef) -> Iterator[int]:
     """Open the directory that has a name; OSError if it is none, ELOOP if it is a link."""
-    descriptor = open_directory(spot.name, spot.directory)
+    descriptor = open_directory(entry.name, entry.directory)
     try:
         yield descriptor
     finally:
@@ -281,25 +281,25 @@ def open_directory_at(spot: DirEntryRef) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def room_for_twin(room: DirEntryRef) -> Iterator[int]:
+def staging_dir(staging: DirEntryRef) -> Iterator[int]:
     """Make the private directory, give its descriptor, and remove it at the end if it is empty.
 
     Raises:
         OSError: it cannot be made.
         Refused: somebody put another directory in its place.
     """
-    os.mkdir(room.name, 0o700, dir_fd=room.directory)
+    os.mkdir(staging.name, 0o700, dir_fd=staging.directory)
     try:
-        with open_room(room) as descriptor:
+        with open_staging_dir(staging) as descriptor:
             yield descriptor
     finally:
-        remove_if_empty(room)
+        remove_if_empty(staging)
 
 
 @contextlib.contextmanager
-def open_room(room: DirEntryRef) -> Iterator[int]:
-    """Open a room; Refused if it is not this user's alone."""
-    with open_directory_at(room) as descriptor:
+def open_staging_dir(staging: DirEntryRef) -> Iterator[int]:
+    """Open a staging directory; Refused if it is not this user's alone."""
+    with open_directory_at(staging) as descriptor:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
             raise Refused(
@@ -311,33 +311,33 @@ def open_room(room: DirEntryRef) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def make_twin(room: int, wanted: Attributes) -> Iterator[ReplacementDir]:
+def make_replacement(staging: int, wanted: Attributes) -> Iterator[ReplacementDir]:
     """Make a twin with these attributes; it is removed at the end if it is still here and empty.
 
     Raises:
         OSError: it cannot be made.
         Refused: it cannot be given one of the attributes.
     """
-    spot = DirEntryRef(room, INSIDE)
-    os.mkdir(INSIDE, 0o700, dir_fd=room)
-    with open_directory_at(spot) as descriptor:
-        twin = ReplacementDir(spot, descriptor)
+    entry = DirEntryRef(staging, INSIDE)
+    os.mkdir(INSIDE, 0o700, dir_fd=staging)
+    with open_directory_at(entry) as descriptor:
+        twin = ReplacementDir(entry, descriptor)
         try:
             give(descriptor, wanted)
             yield twin
         finally:
-            if spot.identity() == twin.identity:
-                remove_if_empty(spot)
+            if entry.identity() == twin.identity:
+                remove_if_empty(entry)
 
 
-def remove_if_empty(spot: DirEntryRef) -> bool:
+def remove_if_empty(entry: DirEntryRef) -> bool:
     """Remove an empty directory; return whether nothing has that name now."""
     try:
-        os.rmdir(spot.name, dir_fd=spot.directory)
+        os.rmdir(entry.name, dir_fd=entry.directory)
     except FileNotFoundError:
         return True
     except OSError:
-        return spot.identity() is None  # not empty: it stays, and the caller tells of it
+        return entry.identity() is None  # not empty: it stays, and the caller tells of it
     return True
 
 
@@ -384,59 +384,63 @@ def refuse_locked(descriptor: int) -> None:
 
 
 def recreate(
-    place: DirEntryRef, old: int, room: DirEntryRef, made: Callable[[ReplacementDir], None]
+    place: DirEntryRef, old: int, staging: DirEntryRef, made: Callable[[ReplacementDir], None]
 ) -> Recreated:
     """Put an empty twin in the place of an empty directory, and remove that.
 
     The name stands for a directory at every moment. Somebody who writes meanwhile loses nothing:
-    see `remove_drained`.
+    see `move_entries_and_remove`.
 
     Args:
         place: the directory's name in the open directory that holds it.
         old: the directory, open for reading.
-        room: a name beside it for the private directory in which the twin is made.
+        staging: a name beside it for the private directory in which the twin is made.
         made: called with the twin, before anything is exchanged.
 
     Raises:
-        OSError, Refused, Missing: everything is as it was; or, if the room is still there, some
-            entries that somebody made meanwhile are in it (see `finish_room`).
+        OSError, Refused, Missing: everything is as it was; or, if the staging directory is still
+            there, some entries that somebody made meanwhile are in it (see `finish_staging_dir`).
     """
     refuse_locked(old)
     wanted = read_attributes(old)
     before = index_bytes(old)
-    with room_for_twin(room) as inside, make_twin(inside, wanted) as twin:
+    with staging_dir(staging) as inside, make_replacement(inside, wanted) as twin:
         refuse_full(old)
         made(twin)
-        exchange_checked(place, twin.spot, identity_of(old))
+        exchange_checked(place, twin.entry, identity_of(old))
         try:
             refuse_changed(old, wanted)
             if is_empty(twin.descriptor):  # xfs takes the exchange for a change of the directory
                 os.utime(twin.descriptor, ns=(wanted.accessed_ns, wanted.modified_ns))
-            drained = remove_drained(twin.spot, old, twin.descriptor, DEADLINE_S)
+            moved_entries = move_entries_and_remove(twin.entry, old, twin.descriptor, DEADLINE_S)
         except (OSError, Refused) as why:
-            take_back(place, twin.spot, old, twin, why)
+            undo_exchange(place, twin.entry, old, twin, why)
             raise
-        return Recreated(before, index_bytes(twin.descriptor), drained.moved, tuple(drained.kept))
+        return Recreated(
+            before, index_bytes(twin.descriptor), moved_entries.moved, tuple(moved_entries.kept)
+        )
 
 
-def finish_room(place: DirEntryRef, room: DirEntryRef, known: Collection[Pin]) -> Drained:
-    """Finish what a killed run has left in its room: its entries go to the directory.
+def finish_staging_dir(
+    place: DirEntryRef, staging: DirEntryRef, known: Collection[Pin]
+) -> MovedEntries:
+    """Finish what a killed run has left in its staging directory: its entries go to the directory.
 
     Raises:
-        OSError, Refused: as `finish`, or the room is not this user's alone.
+        OSError, Refused: as `finish`, or the staging directory is not this user's alone.
     """
-    drained = Drained()
-    with open_room(room) as inside:
+    moved_entries = MovedEntries()
+    with open_staging_dir(staging) as inside:
         left = DirEntryRef(inside, INSIDE)
         if not remove_if_empty(left):
-            drained = finish(left, place, known)
-    os.rmdir(room.name, dir_fd=room.directory)
-    return drained
+            moved_entries = finish(left, place, known)
+    os.rmdir(staging.name, dir_fd=staging.directory)
+    return moved_entries
 
 
-def refuse_changed(held: int, wanted: Attributes) -> None:
+def refuse_changed(target_fd: int, wanted: Attributes) -> None:
     """Raise Refused unless a directory still has the attributes that its twin got."""
-    changed = differences(read_attributes(held), wanted)
+    changed = differences(read_attributes(target_fd), wanted)
     if changed:
         raise Refused(
             f"Somebody has changed the directory's {displayable(changed[0])} in this very moment.",
@@ -445,22 +449,26 @@ def refuse_changed(held: int, wanted: Attributes) -> None:
         )
 
 
-def take_back(
-    place: DirEntryRef, other: DirEntryRef, held: int, twin: ReplacementDir, why: OSError | Refused
+def undo_exchange(
+    place: DirEntryRef,
+    other: DirEntryRef,
+    target_fd: int,
+    twin: ReplacementDir,
+    why: OSError | Refused,
 ) -> None:
     """Put a directory back, and with it what has come into its twin meanwhile; remove that.
 
     Args:
         place, other: the names of the twin and of the directory now.
-        held: the directory, open for reading.
+        target_fd: the directory, open for reading.
         why: what the caller is going to raise.
 
     Raises:
         OSError, Missing, Refused: it could not be put back or not all entries could be moved; or
             both had an entry of one name (rule "clash").
     """
-    exchange_checked(place, other, twin.identity, identity_of(held))
-    kept = remove_drained(other, twin.descriptor, held).kept
+    exchange_checked(place, other, twin.identity, identity_of(target_fd))
+    kept = move_entries_and_remove(other, twin.descriptor, target_fd).kept
     if kept:
         name, new_name = kept[0]
         raise Refused(
@@ -470,7 +478,7 @@ def take_back(
         ) from why
 
 
-def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Drained:
+def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> MovedEntries:
     """Remove the directory that a killed run has left; its entries go to the one at the place.
 
     Args:
@@ -489,66 +497,66 @@ def finish(left: DirEntryRef, place: DirEntryRef, known: Collection[Pin]) -> Dra
                 "Look at both, and move what you need yourself.",
                 rule="changed",
             )
-        return remove_drained(left, old, new)
+        return move_entries_and_remove(left, old, new)
 
 
-def put_aside(place: DirEntryRef, held: int, goal: DirEntryRef) -> None:
+def put_aside(place: DirEntryRef, target_fd: int, goal: DirEntryRef) -> None:
     """Rename a directory to a name that nothing has; nothing has its old name then.
 
     Args:
-        held: a descriptor of the directory.
+        target_fd: a descriptor of the directory.
 
     Raises:
         OSError, Missing, Refused: everything is as it was. Refused with the rule "changed":
             another directory had the name.
     """
     rename_new(place, goal)
-    if goal.identity() != identity_of(held):
+    if goal.identity() != identity_of(target_fd):
         rename_new(goal, place)
         raise _exchanged_meanwhile()
 
 
-def put_twin_in_place(
+def put_aside_with_replacement(
     place: DirEntryRef,
-    held: int,
+    target_fd: int,
     goal: DirEntryRef,
-    room: DirEntryRef,
+    staging: DirEntryRef,
     made: Callable[[ReplacementDir], None],
 ) -> None:
     """Rename a directory to a name that nothing has; an empty twin takes its name in that step.
 
     Args:
-        held: the directory, open for reading.
-        room: a name beside it for the private directory in which the twin is made.
+        target_fd: the directory, open for reading.
+        staging: a name beside it for the private directory in which the twin is made.
         made: called with the twin, before anything is renamed.
 
     Raises:
-        OSError, Missing, Refused: as `put_aside`, or no twin could be made, or what `take_back`
+        OSError, Missing, Refused: as `put_aside`, or no twin could be made, or what `undo_exchange`
             tells. Refused with the rule "changed" also if somebody changed its attributes.
     """
-    wanted = read_attributes(held)
-    with room_for_twin(room) as inside, make_twin(inside, wanted) as twin:
+    wanted = read_attributes(target_fd)
+    with staging_dir(staging) as inside, make_replacement(inside, wanted) as twin:
         made(twin)
-        rename_new(twin.spot, goal)
+        rename_new(twin.entry, goal)
         try:
-            exchange_checked(place, goal, identity_of(held), twin.identity)
+            exchange_checked(place, goal, identity_of(target_fd), twin.identity)
         except (OSError, Refused):
             if goal.identity() == twin.identity:
-                rename_new(goal, twin.spot)
+                rename_new(goal, twin.entry)
             raise
         try:
-            refuse_changed(held, wanted)
+            refuse_changed(target_fd, wanted)
         except (OSError, Refused) as why:
-            take_back(place, goal, held, twin, why)
+            undo_exchange(place, goal, target_fd, twin, why)
             raise
 
 
-def put_back(place: DirEntryRef, held: int, aside: DirEntryRef) -> None:
+def put_back(place: DirEntryRef, target_fd: int, aside: DirEntryRef) -> None:
     """Rename a directory back; FileExistsError if anything has its old name by now."""
-    put_aside(aside, held, place)
+    put_aside(aside, target_fd, place)
 
 
-def refuse_changed_twin(twin: int, original: int) -> None:
+def refuse_changed_replacement(twin: int, original: int) -> None:
     """Raise Refused unless a twin is empty and as it was made; both are open for reading."""
     if not is_empty(twin):
         raise Refused(
@@ -565,19 +573,19 @@ def refuse_changed_twin(twin: int, original: int) -> None:
         )
 
 
-def exchange_back(place: DirEntryRef, held: int, aside: DirEntryRef, twin: int) -> None:
+def exchange_back(place: DirEntryRef, target_fd: int, aside: DirEntryRef, twin: int) -> None:
     """Exchange a directory with its twin, which has the other name then.
 
     Raises:
         OSError, Missing, Refused: everything is as it was.
     """
-    exchange_checked(place, aside, identity_of(twin), identity_of(held))
+    exchange_checked(place, aside, identity_of(twin), identity_of(target_fd))
 
 
-def reopened(held: int) -> int:
-    """Return a descriptor for reading of a directory that is held by O_PATH.
+def reopened(target_fd: int) -> int:
+    """Return a descriptor for reading of a directory that is open by O_PATH.
 
     Raises:
         OSError: this user may not read or search it.
     """
-    return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=held)
+    return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=target_fd)
