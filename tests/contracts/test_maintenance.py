@@ -149,5 +149,5 @@ def test_another_quota_project_is_named(cli: Cli, xfs: Path, command: tuple[str,
     assert "its quota project is not that of the directory that holds it" in sentence
     assert "lsattr -pd" in sentence
     assert os.listdir(xfs) == ["spool"]
-    subprocess.run([chattr, "-p", "42", spool], check=True)
+    subprocess.run([chattr, "+P", "-p", "42", spool], check=True)
     cli.run(*command, spool, "--yes").expect(0)

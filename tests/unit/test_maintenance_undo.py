@@ -79,7 +79,7 @@ def test_another_directory_under_its_name_is_not_put_back(
     record = put_aside(look(str(spool), to_recreate=False), with_twin=False).record
     Path(record.aside).rename(spool.parent / "elsewhere")
     Path(record.aside).mkdir()
-    monkeypatch.setattr(maintenance, "standing_in", lambda *_: AsideState.ASIDE)
+    monkeypatch.setattr(maintenance, "state_in", lambda *_: AsideState.ASIDE)
 
     with pytest.raises(Refused, match="not the directory that was set aside"):
         undo(record.id)
