@@ -80,7 +80,7 @@ class Launcher:
         steps: what will run; nothing runs before `release`.
         directories: for each step a descriptor of the directory its tools run in.
         nice, io_priority: the tools' ranks.
-        takes_commands: the tools read what `tell` writes; else they read nothing.
+        takes_commands: the tools read what `send_command` writes; else they read nothing.
     """
 
     def __init__(
@@ -177,10 +177,10 @@ class Launcher:
 
     @property
     def takes_commands(self) -> bool:
-        """Whether the tools read what `tell` writes."""
+        """Whether the tools read what `send_command` writes."""
         return self._commands >= 0
 
-    def tell(self, line: str) -> None:
+    def send_command(self, line: str) -> None:
         """Write a line to the standard input of the running step's tool, or of the next one's.
 
         Raises:
@@ -261,7 +261,7 @@ def _open_empty_input() -> int:
 
 
 class _StepPipes:
-    """Ends of pipes to write to, kept besides those that the writing tools have.
+    """Ends of pipes to write to, open besides those that the writing tools have.
 
     What a tool that was killed has written may end in the middle of a name, and its reader
     (xargs -0) takes that for a whole one: of another file. So its reader is killed before it can
@@ -271,22 +271,22 @@ class _StepPipes:
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
 
-    def keep(self, writer: int, end: int) -> None:
-        """Keep what a process writes to open; until `end_after` it may not be waited for."""
+    def add(self, writer: int, end: int) -> None:
+        """Add what a process writes to; until `close_ended` the process may not be waited for."""
         self._ends[writer] = end
 
-    def are_kept_for(self, writer: int) -> bool:
-        """Tell whether the end of what a process writes was not told yet."""
+    def is_open_for(self, writer: int) -> bool:
+        """Return whether the pipe of a process is still open here."""
         return writer in self._ends
 
-    def forget(self) -> None:
+    def close_all(self) -> None:
         """Close all ends: what was to write into them was never released."""
         for end in self._ends.values():
             os.close(end)
         self._ends.clear()
 
-    def end_after(self, kill_readers: Callable[[], None]) -> None:
-        """Tell the end of what was written by processes that have ended, whole or to nobody."""
+    def close_ended(self, kill_readers: Callable[[], None]) -> None:
+        """Close the pipes of ended processes; kill the readers if one of these was killed."""
         for writer, end in tuple(self._ends.items()):
             ended = os.waitid(os.P_PID, writer, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is None:
@@ -389,7 +389,7 @@ class _Process:
             for descriptor in opened:
                 os.close(descriptor)
             self._gate = -1
-            self._pipes.forget()
+            self._pipes.close_all()
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
@@ -436,7 +436,7 @@ class _Process:
             close(source)
             if sink != self._out:
                 opened.remove(sink)
-                self._pipes.keep(pid, sink)
+                self._pipes.add(pid, sink)
             source = following
         close(gate)
         close(at_gate_end)
@@ -462,10 +462,10 @@ class _Process:
         """Collect ended tools, the group's first process last: until then its number is ours."""
         if not self._waiting:
             return
-        self._pipes.end_after(lambda: self._signal(signal.SIGKILL))
+        self._pipes.close_ended(lambda: self._signal(signal.SIGKILL))
         leader, *others = self._waiting
         for pid in others:
-            if pid not in self._statuses and not self._pipes.are_kept_for(pid):
+            if pid not in self._statuses and not self._pipes.is_open_for(pid):
                 self._collect(pid)
         if any(pid not in self._statuses for pid in others):
             return

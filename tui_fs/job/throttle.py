@@ -290,7 +290,7 @@ class Throttle:
         if self._rate is not None:
             self._rate.step_begins()
         with contextlib.suppress(OSError):  # the launcher has died: the supervisor sees that
-            self._tell(self._first_pace, self.pace)  # its command line has the first one
+            self._send_changes(self._first_pace, self.pace)  # its command line has the first one
 
     def change(self, command: Command) -> str | None:
         """Change the pace as a person asks; return why it cannot be done."""
@@ -308,7 +308,7 @@ class Throttle:
         except OSError as error:
             return f"The rank cannot be changed: {error.strerror}."
         try:
-            self._tell(self.pace, pace)
+            self._send_changes(self.pace, pace)
         except OSError as error:
             return f"The tool takes no commands now: {error.strerror}."
         self._take(pace)
@@ -365,16 +365,16 @@ class Throttle:
             self._end_gentle_hold()
         self.pace = pace
 
-    def _tell(self, before: Pace, after: Pace) -> None:
-        """Tell a tool that takes commands what has changed; OSError if that is not possible."""
+    def _send_changes(self, before: Pace, after: Pace) -> None:
+        """Send what has changed to a tool that takes commands; OSError if that is not possible."""
         if not self._launcher.takes_commands:
             return
         if before.rate_per_s != after.rate_per_s:
-            self._launcher.tell(f"rate {after.rate_per_s or 'off'}")
+            self._launcher.send_command(f"rate {after.rate_per_s or 'off'}")
         if before.gentle != after.gentle:
-            self._launcher.tell(f"gentle {'on' if after.gentle else 'off'}")
+            self._launcher.send_command(f"gentle {'on' if after.gentle else 'off'}")
         if before.threads != after.threads:
-            self._launcher.tell(f"threads {after.threads or 'auto'}")
+            self._launcher.send_command(f"threads {after.threads or 'auto'}")
 
     def _end_gentle_hold(self) -> None:
         """End a hold of gentleness."""
