@@ -31,7 +31,7 @@ import psutil
 from tests.bench.accuracy_trees import SHAPES
 from tests.bench.scratch_mount import mounted
 from tests.bench.stolen import MOST_STOLEN, STARTS, Stolen, seconds_of_starts_when_quiet
-from tui_fs.job.calibration.runner import calibrate
+from tui_fs.job.calibration.store import calibrate
 from tui_fs.model.calls import TELLING_CALLS
 
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "tui-fs")

@@ -24,8 +24,12 @@ from tests.matrix.ordinary_user import GID, UID
 from tests.needs import needs_root
 from tests.trees import HOSTILE_NAMES, Sentinel, manifest, many_directories
 from tests.unit.scratching import records
-from tui_fs.job.calibration.runner import MEASURED_FROM_ENTRIES, calibrate, needs_measuring
-from tui_fs.job.calibration.store import load_calibration
+from tui_fs.job.calibration.store import (
+    MEASURED_FROM_ENTRIES,
+    calibrate,
+    load_calibration,
+    needs_measuring,
+)
 from tui_fs.job.scratch import PREFIX
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.strategies.registry import STRATEGIES

@@ -15,7 +15,7 @@ from tests.needs import needs_root
 from tests.trees import manifest, many_directories
 from tests.unit.scratching import records
 from tui_fs.estimate.calibration import Calibration
-from tui_fs.job.calibration.runner import calibrate, measure
+from tui_fs.job.calibration.store import calibrate, measure
 from tui_fs.model.codec import decode
 from tui_fs.model.errors import TuiFsError
 from tui_fs.safety.policy import READ_ONLY_VARIABLE

@@ -12,7 +12,7 @@ from tests.conftest import Cli, Json
 from tests.contracts.calibrating import mounted, scratches
 from tests.needs import needs_root
 from tests.trees import flat, manifest, many_directories
-from tui_fs.job.calibration.runner import MEASURED_FROM_ENTRIES
+from tui_fs.job.calibration.store import MEASURED_FROM_ENTRIES
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 
 MIB = 1 << 20

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Cli, entries_in, removed_since, wait_until
 from tests.contracts.test_policy import write_policy
 from tests.trees import flat, manifest, many_directories
-from tui_fs.job.calibration.runner import measure
+from tui_fs.job.calibration.store import measure
 from tui_fs.job.control import send
 from tui_fs.job.permission import check_command
 from tui_fs.job.store import find

@@ -8,7 +8,7 @@ from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, print_json, print_text
-from tui_fs.job.calibration.runner import measure, needs_measuring
+from tui_fs.job.calibration.store import measure, needs_measuring
 from tui_fs.job.conflicts import check_nested
 from tui_fs.job.permission import check_targets
 from tui_fs.job.planning import Forecast, forecast, forecast_by_estimate

@@ -73,7 +73,7 @@ class JobFolder:
 
     @property
     def end(self) -> str:
-        """Where the end of the job is written if the journal has no room; see `end_reserve`."""
+        """Where the end of the job is written if the journal has no room: `journal.EndReserve`."""
         return os.path.join(self.path, "end")
 
     @property

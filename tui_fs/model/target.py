@@ -19,7 +19,7 @@ class Pin:
 
     The kernel assigns device, inode and mount numbers again once nothing uses them. So whoever
     compares a pin later keeps a descriptor of the directory open from the first look to the last
-    (`job.races.keep_open`), or relies on the birth time.
+    (`job.path_safety.keep_open`), or relies on the birth time.
 
     Attributes:
         birth_ns: when the directory was created, in nanoseconds since the epoch; None where the

@@ -16,7 +16,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui_fs.job.calibration.runner import measure, needs_measuring
+from tui_fs.job.calibration.store import measure, needs_measuring
 from tui_fs.job.path_safety import keep_open
 from tui_fs.job.permission import (
     PLAIN_WORD,

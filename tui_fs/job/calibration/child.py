@@ -1,6 +1,6 @@
 """The process that measures what deleting costs: it makes and deletes small trees.
 
-`tui_fs.job.calibration.runner` runs it as ``python -m tui_fs.job.calibration.child TARGET
+`tui_fs.job.calibration.store` runs it as ``python -m tui_fs.job.calibration.child TARGET
 [--cold]``. This process only waits and removes what is left; a forked one measures. Killing
 either leaves nothing behind; what killing both leaves is removed by the next measurement.
 """
