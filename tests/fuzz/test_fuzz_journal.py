@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.common import damaged, fuzzed, mutated, nasty, tried, values_of
 from tests.fuzz.samples import EVENT_LINES, JOURNALS, event_line, plan_json
-from tui_fs.cli.follow import status
-from tui_fs.cli.report import report_as_text
+from tui_fs.cli.follow import report_as_text, status
 from tui_fs.job.journal import JournalReader, JournalWriter
 from tui_fs.job.report import report_of
 from tui_fs.job.store import JobFolder, load_plan

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.test_job_store import plan
 from tests.unit.test_model_snapshot import RUNNING, finished, sampled, started
-from tui_fs.cli.report import report_as_text
+from tui_fs.cli.follow import report_as_text
 from tui_fs.job.outcome import JobOutcome, Verification, outcome_of_job
 from tui_fs.job.report import report_of
 from tui_fs.model.calls import CallCount, Removed, TraceSource

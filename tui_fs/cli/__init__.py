@@ -1,15 +1,12 @@
 """The command line: the only place that parses arguments, prints and chooses exit codes."""
 
-import argparse
 import contextlib
 import errno
-import gc
 import io
 import os
 import resource
 import signal
 import sys
-from importlib import import_module
 from typing import Any, BinaryIO, cast
 
 from tui_fs import __version__
@@ -32,9 +29,6 @@ from tui_fs.safety.privileges import refuse_borrowed_privileges
 
 _STREAMS = ("stdin", "r"), ("stdout", "w"), ("stderr", "w")
 """The standard streams by their numbers."""
-
-_WITHOUT_PROC = "jobs.run_list"
-"""The one command that reads nothing but tui-fs's own records."""
 
 _FEW_DESCRIPTORS = 64
 """With a lower limit a command keeps all descriptors for itself."""
@@ -117,19 +111,19 @@ def main(arguments: list[str]) -> int:
 
         parsed = parse(arguments)
         parsed.supervisor = waiting
-        if parsed.run != _WITHOUT_PROC and not os.path.exists(MOUNTINFO):
+        if parsed.needs_proc and not os.path.exists(MOUNTINFO):
             raise Missing(
                 "/proc is not mounted; tui-fs reads mounts and processes from it.",
                 "mount -t proc proc /proc",
             )
-        code = _run(parsed)
+        code: int = parsed.run(parsed)
     except TuiFsError as error:
         print(f"tui-fs: {error}", file=sys.stderr)
         return exit_code_of(error)
     except KeyboardInterrupt:
         return CANCELLED_BY_INT
     except BrokenPipeError:
-        # Nobody reads on; a job that was started goes on by itself.
+        # The reader has ended; a job that was started continues.
         _forget_output()
         return OUTPUT_LOST
     except OutputLost as error:
@@ -192,18 +186,8 @@ def _fill_standard_streams() -> None:
 
 
 def _forget_output() -> None:
-    """Let Python not complain at its exit that it cannot write what it still holds."""
+    """Discard what Python has buffered, so that its exit reports no error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _run(parsed: argparse.Namespace) -> int:
-    """Run a command; only its own modules are loaded, because loading all takes longer than it."""
-    module, _, function = parsed.run.partition(".")
-    gc.disable()  # what is loaded stays: looking through it again and again takes a sixth longer
-    loaded = import_module(f"tui_fs.cli.{module}")
-    gc.enable()
-    code: int = getattr(loaded, function)(parsed)
-    return code
 
 
 def _waiting_supervisor(arguments: list[str]) -> SupervisorProcess | None:

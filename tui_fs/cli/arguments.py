@@ -1,6 +1,7 @@
-"""Single arguments: their types, and what several commands make of them."""
+"""Arguments that several commands share: their types, and what is made of them."""
 
 import argparse
+import sys
 import time
 
 from tui_fs.linux.resolve_path import canonical_directory
@@ -41,12 +42,12 @@ def options_of(parsed: argparse.Namespace) -> Options:
 
 
 def trace_of(parsed: argparse.Namespace) -> TraceSource | None:
-    """Return the wanted source, None for the best one."""
+    """Return the call source; None selects the best one."""
     return None if parsed.trace == "auto" else TraceSource(parsed.trace)
 
 
 def directory_argument(path: str) -> PathStr:
-    """Return the canonical absolute path of a directory to look into; BadInput otherwise."""
+    """Return the canonical absolute path of a directory; raise BadInput if it is none."""
     if not path or "\0" in path or not is_encodable(path):
         raise BadInput(f"'{displayable(path)}' is not a path.")
     return canonical_directory(path)
@@ -133,3 +134,37 @@ def glob(text: str) -> str:
             "name it as a target"
         )
     return text
+
+
+def require_terminal() -> None:
+    """Raise BadInput if no question can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+
+
+def add_answers(parser: argparse.ArgumentParser) -> None:
+    """Add what answers the questions before a job starts."""
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--confirm", metavar="NAME",
+        help="the directory's name, where a policy wants it typed; delete for several",
+    )  # fmt: skip
+    parser.add_argument("--detach", action="store_true", help="start the job and return")
+
+
+def add_strategy_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that an estimate depends on, too."""
+    parser.add_argument(
+        "--keep-root", action="store_true", help="empty the directories, but keep them"
+    )
+    parser.add_argument(
+        "--batch-size", type=positive, default=1000, metavar="N", help="names per rm (xargs)"
+    )
+    parser.add_argument(
+        "--accept-races",
+        action="store_true",
+        help="run xargs or rsync even where somebody else could lead them astray",
+    )
+    parser.add_argument(
+        "--processes", type=positive, default=1, metavar="P", help="rm processes at once (xargs)"
+    )

@@ -13,7 +13,7 @@ from tui_fs.survey.runner import SurveyRunner
 
 
 class Counting(Protocol):
-    """What counts, and tells how far it is."""
+    """A survey that yields intermediate counts."""
 
     def run(self) -> Iterator[Survey]:
         """Yield what is counted so far, the last time when all is."""

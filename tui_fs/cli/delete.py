@@ -5,7 +5,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tui_fs.cli.arguments import options_of, trace_of
+from tui_fs.cli.arguments import (
+    add_answers,
+    add_strategy_options,
+    age,
+    glob,
+    io_priority,
+    nice,
+    options_of,
+    positive,
+    require_terminal,
+    size,
+    strategy,
+    threads,
+    trace_of,
+)
 from tui_fs.cli.command_process import set_left_running, watch_session
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
@@ -24,20 +38,66 @@ from tui_fs.job.planning import guarantees_of, make_plan, refuse_uncounted_rate,
 from tui_fs.job.start import start
 from tui_fs.job.store import JobFolder
 from tui_fs.linux.logind import ends_at_logout
+from tui_fs.model.calls import TraceSource
 from tui_fs.model.codec import argv_fields, encode
 from tui_fs.model.errors import BadInput, JobFailed, Refused
 from tui_fs.model.paths import displayable
 from tui_fs.model.plan import Plan
+from tui_fs.model.strategy import IoPriority
 from tui_fs.model.target import Target, command_lines, in_words, target_fields
 from tui_fs.model.units import bytes_iec, counted, duration_span
+from tui_fs.strategies.registry import STRATEGIES
 from tui_fs.tracing.select_source import open_source
 
 _Started = tuple[Plan, JobFolder | None, Interrupts]
 """A job, its folder (None if an interrupt came before it began), and what interrupts it."""
 
 
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Delete directories in one job and follow it."
+    parser.add_argument("paths", metavar="PATH", nargs="+")
+    parser.add_argument(
+        "--strategy", required=True, type=strategy, metavar="S",
+        help=f"one of {', '.join(STRATEGIES)}",
+    )  # fmt: skip
+    add_answers(parser)
+    parser.add_argument("--dry-run", action="store_true", help="show what would run, then stop")
+    parser.add_argument("--name", type=glob, metavar="GLOB", help="only entries whose name matches")
+    parser.add_argument("--min-size", type=size, metavar="SIZE", help="only files this large (10M)")
+    parser.add_argument(
+        "--older-than", type=age, metavar="AGE", help="only entries not modified for AGE (30d)"
+    )
+    parser.add_argument(
+        "--trace", choices=["auto", *(s.value for s in TraceSource if s is not TraceSource.OUTPUT)],
+        default="auto", metavar="SOURCE",
+        help="who counts system calls: auto, perf, engine (parallel counts its own), bpf (5 to "
+        "10 %% slower), strace (5 to 7 times slower), off",
+    )  # fmt: skip
+    parser.add_argument("--nice", type=nice, default=0, metavar="N", help="0 to 19: how nice to be")
+    parser.add_argument(
+        "--ionice", type=io_priority, default=IoPriority.NORMAL, metavar="RANK",
+        help=f"one of {', '.join(IoPriority)}: the tools' rank at the disk",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gentle",
+        action="store_true",
+        help="hold the deletion back while others wait for the disk or the processors",
+    )
+    parser.add_argument(
+        "--rate", type=positive, default=0, metavar="N", help="delete at most N entries a second"
+    )
+    parser.add_argument(
+        "--threads", type=threads, default=0, metavar="N",
+        help="threads of parallel; 0, as without this: it finds out how many are faster",
+    )  # fmt: skip
+    add_strategy_options(parser)
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
 def run(parsed: argparse.Namespace) -> int:
-    """Delete the directories, or say why not."""
+    """Delete the directories in one job."""
     targets = check_targets(parsed.paths)
     with keep_open(targets):
         started = _plan_and_start(targets, parsed)
@@ -62,7 +122,7 @@ def _plan_and_start(targets: Sequence[Target], parsed: argparse.Namespace) -> _S
     return _confirm_and_start(plan, parsed, asks=asks)
 
 
-def go_on(died: Plan, parsed: argparse.Namespace) -> int:
+def resume_dead_job(died: Plan, parsed: argparse.Namespace) -> int:
     """Delete what a job has left that died, with the same strategy and options."""
     rest = remainder_of(died)
     if rest.gone:
@@ -81,8 +141,8 @@ def go_on(died: Plan, parsed: argparse.Namespace) -> int:
 
 def _asks(parsed: argparse.Namespace) -> bool:
     asks = not (parsed.yes or getattr(parsed, "dry_run", False))
-    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+    if asks:
+        require_terminal()
     return asks
 
 
@@ -170,7 +230,7 @@ def _note_plan(plan: Plan) -> None:
 
 
 def _raise_if_refused(folder: JobFolder) -> None:
-    """Tell of a job whose supervisor has refused it: nobody will follow it."""
+    """Raise what a supervisor has refused; a detached job has no follower to report it."""
     from tui_fs.job.view import JobView  # loaded while the supervisor prepares
 
     view = JobView(folder)

@@ -10,6 +10,13 @@ from tui_fs.model.paths import displayable, harmless
 from tui_fs.strategies.registry import remedy
 
 
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Tell what works here, and what would make the rest work."
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
 def run(parsed: argparse.Namespace) -> int:
     """Print what works here."""
     examination = diagnose()

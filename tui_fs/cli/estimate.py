@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from tui_fs.cli.arguments import directory_argument, options_of
+from tui_fs.cli.arguments import add_strategy_options, directory_argument, options_of
 from tui_fs.cli.command_process import give_up_when_stalled
 from tui_fs.cli.counting import count_tree
 from tui_fs.cli.exit_codes import DONE
@@ -48,6 +48,31 @@ def estimate_as_json(estimate: Estimate) -> dict[str, object]:
     }
 
 
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Predict what each strategy would cost."
+    parser.add_argument("paths", metavar="PATH", nargs="+")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="sample for a second instead of counting: estimates with their ranges",
+    )
+    parser.add_argument(
+        "--cold",
+        action="store_true",
+        help="as if nothing of it were in memory; to measure that, root drops the caches "
+        "of the whole machine",
+    )
+    parser.add_argument(
+        "--no-measuring",
+        action="store_true",
+        help="use what is known: make no small trees beside PATH to measure with",
+    )
+    add_strategy_options(parser)
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
 def run(parsed: argparse.Namespace) -> int:
     """Survey the trees and print the estimates of all strategies."""
     if parsed.quick:
@@ -74,10 +99,7 @@ def run(parsed: argparse.Namespace) -> int:
                 "freed_bytes_max": predicted.expected.freed_bytes_most,
                 "freed_inodes_min": survey.freed_inodes_min,
                 "freed_inodes_max": survey.inodes,
-                "strategies": [estimate_as_json(estimate) for estimate in predicted.estimates],
-                "recommended": None if refused else predicted.recommended,
-                "refused": refused or None,
-                "missing_figures": encode(predicted.missing_figures),
+                **_forecast_fields(predicted, refused),
             }
         )
     else:
@@ -121,10 +143,7 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
                 "complete": False,
                 "elapsed_s": round(estimate.elapsed_s, 3),
                 "rests_on": estimate.basis,
-                "strategies": [estimate_as_json(row) for row in predicted.estimates],
-                "recommended": None if refused else predicted.recommended,
-                "refused": refused or None,
-                "missing_figures": encode(predicted.missing_figures),
+                **_forecast_fields(predicted, refused),
             }
         )
     else:
@@ -133,6 +152,15 @@ def _quick(paths: Sequence[str], parsed: argparse.Namespace) -> int:
         print_text(f"{in_words(paths)}: {words}")
         print_text(estimates_as_text(predicted, refused))
     return DONE
+
+
+def _forecast_fields(predicted: Forecast, refused: str) -> dict[str, object]:
+    return {
+        "strategies": [estimate_as_json(estimate) for estimate in predicted.estimates],
+        "recommended": None if refused else predicted.recommended,
+        "refused": refused or None,
+        "missing_figures": encode(predicted.missing_figures),
+    }
 
 
 def quick_words(estimate: QuickEstimate, *, is_on_overlay: bool = False) -> str:

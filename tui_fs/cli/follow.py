@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_fs.cli.command_process import report_reaction, set_wait_hint, watch_session
 from tui_fs.cli.exit_codes import (
@@ -12,21 +12,41 @@ from tui_fs.cli.exit_codes import (
     CANCELLED_BY_TERM,
     exit_code_of_job,
 )
-from tui_fs.cli.output import OutputLost, StatusLine, note, print_json_line, print_text
+from tui_fs.cli.output import (
+    OutputLost,
+    StatusLine,
+    columns,
+    note,
+    print_json_line,
+    print_text,
+)
 from tui_fs.job.control import send
 from tui_fs.job.store import JobFolder
+from tui_fs.model.calls import CallCount, call_lines
+from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed
 from tui_fs.model.events import Event, event_to_json
+from tui_fs.model.figures import MissingFigure
 from tui_fs.model.outcome import JobState
+from tui_fs.model.paths import harmless
 from tui_fs.model.snapshot import Snapshot
-from tui_fs.model.units import clock, count, duration_span
+from tui_fs.model.target import done_word, shown_commands, shown_targets
+from tui_fs.model.units import (
+    bytes_iec,
+    clock,
+    count,
+    counted,
+    duration,
+    duration_span,
+    more_or_less,
+)
 
 if TYPE_CHECKING:
     from tui_fs.job.view import JobView
 
 _FIRST_POLL_S, _MAX_POLL_S, _POLL_SHARE = 0.01, 0.25, 0.1
-"""A job is looked at after a tenth of the time it took so far, and a quarter second at most."""
+"""The interval is a tenth of the time the job has taken, within these limits."""
 
 _ENDS_SOON_S = 3.0
 """A job that is cancelled ends within a second, unless a tool waits in the kernel."""
@@ -66,7 +86,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """What the first of them, which has come, stands for."""
+        """The exit code of the first signal, which has come."""
         assert self.received is not None
         return _EXIT_CODES[self.received]
 
@@ -83,8 +103,7 @@ def follow(
         interrupting_cancels: SIGINT and SIGTERM cancel the job; otherwise they only end the
             following.
     """
-    from tui_fs.cli.report import report_as_text  # both are loaded while the supervisor works
-    from tui_fs.job.view import JobView
+    from tui_fs.job.view import JobView  # loaded while the supervisor works
 
     view = JobView(folder)
     try:
@@ -117,7 +136,7 @@ def _watch(
     as_json: bool,
     interrupting_cancels: bool,
 ) -> bool:
-    """Show a job until it is over, or a signal has ended that; tell whether it is over."""
+    """Show a job; return whether it is over, False if a signal has ended the following."""
 
     def print_event(event: Event) -> None:
         print_json_line(event_to_json(event))
@@ -127,7 +146,7 @@ def _watch(
     )
     interrupts.note_stops()
     line = StatusLine()
-    has_heard = has_cancelled = is_watched = is_wait_reported = False
+    is_signal_seen = has_cancelled = is_watched = is_wait_reported = False
     cancelled_s = 0.0
     began_s = time.monotonic()
     while True:
@@ -149,9 +168,9 @@ def _watch(
             )
             interrupts.stop()
         if interrupts.received is not None and not has_cancelled and interrupting_cancels:
-            if not has_heard:
+            if not is_signal_seen:
                 interrupts.came_again = False  # one key that was held says nothing more
-            has_heard, has_cancelled = True, _cancel(folder)
+            is_signal_seen, has_cancelled = True, _cancel(folder)
             cancelled_s = time.monotonic()
         if (
             has_cancelled
@@ -169,7 +188,7 @@ def _watch(
 
 
 def status(snapshot: Snapshot, state: JobState) -> str:
-    """Return one line on how a running job stands."""
+    """Return the state of a running job in one line."""
     started = snapshot.started
     if started is None:
         return "starting"
@@ -197,3 +216,100 @@ def _cancel(folder: JobFolder) -> bool:
     except JobFailed:
         return False  # it has just ended by itself, or is busy: the next round tells
     return True
+
+
+def report_as_text(report: dict[str, Any]) -> str:
+    """Return what a person wants to know after a job."""
+    lines = [f"{report['outcome']}: {harmless(report['explanation'])}"]
+    if "target" not in report:
+        return "\n".join(lines)
+    freed, inodes = report["freed_bytes"], report["freed_inodes"]
+    rows: list[tuple[str, ...]] = [
+        ("target", shown_targets(report)),
+        ("strategy", report["strategy"]),
+        ("deleted files", _count(report["deleted_files"], report["counts_are"])),
+        ("deleted directories", _count(report["deleted_directories"], report["counts_are"])),
+        ("failed", count(report["failed"])),
+        ("time", _time(report)),
+        ("free space", "not known" if freed is None else more_or_less(bytes_iec, freed)),
+        ("free inodes", "not counted here" if inodes is None else more_or_less(count, inodes)),
+        ("counted by", report["trace_note"]),
+    ]
+    lines.append(columns(rows, frozenset()))
+    lines += _targets(report)
+    lines += [MissingFigure(**figure).sentence for figure in report.get("missing_figures", [])]
+    for cause in report["space_causes"]:
+        lines += ["", f"space: {cause['sentence']}", f"  {cause['advice']}"]
+    if report["syscalls"]:
+        lines += ["", _calls(report)]
+    if report["error_groups"]:
+        lines += ["", _errors(report)]
+    lines += [f"  {harmless(text)}" for text in report["tool_lines"][-5:]]
+    lines += [""]
+    lines += [f"$ {line}" for line in shown_commands(report, "command")]
+    return "\n".join(lines)
+
+
+def _targets(report: dict[str, Any]) -> list[str]:
+    """Return how many of several targets are done, and which of them are not."""
+    targets = report["targets"]
+    if len(targets) == 1:
+        return []
+    left = [f"left: {shown_path(target, 'path')}" for target in targets if target["done"] is False]
+    done = sum(target["done"] is True for target in targets)
+    return ["", f"{done_word(report)}: {count(done)} of {count(len(targets))} directories", *left]
+
+
+def _count(number: int | None, counts_are: str) -> str:
+    if number is None:
+        return "not counted"
+    return count(number) if counts_are == "exact" else f"{count(number)} ({counts_are})"
+
+
+def _time(report: dict[str, Any]) -> str:
+    predicted = report["predicted"]
+    working_s = max(0.0, report["strategy_wall_s"] - report["paused_s"])
+    text = duration(working_s)
+    deleted = (report["deleted_files"] or 0) + (report["deleted_directories"] or 0)
+    if working_s > 0 and deleted:
+        rate = counted(round(deleted / working_s), "entry", "entries")
+        text += f", {rate}/s"
+    if report["paused_s"]:
+        text += f", and {duration(report['paused_s'])} paused"
+    if report["held_back_s"]:
+        text += f", held back {duration(report['held_back_s'])} of it"
+    if predicted["seconds"] is not None:
+        span = duration_span(predicted["seconds_low"], predicted["seconds_high"])
+        text += f" (predicted {span})"
+    return text
+
+
+def _calls(report: dict[str, Any]) -> str:
+    predicted = report["predicted"]
+    rows: list[tuple[str, ...]] = [("system call", "calls", "predicted", "errors")]
+    calls = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
+    lines = call_lines(calls, predicted["syscalls"], predicted.get("other_calls"))
+    for line in sorted(lines, key=lambda line: -line.counted.calls):
+        errors = line.counted.errors
+        rows.append(
+            (
+                line.name,
+                count(line.counted.calls),
+                line.predicted_text,
+                count(errors) if errors else "",
+            )
+        )
+    return columns(rows, frozenset({1, 2, 3}))
+
+
+def _errors(report: dict[str, Any]) -> str:
+    lines = []
+    for group in report["error_groups"]:
+        lines.append(f"{count(group['number'])} × {group['operation']}: {group['meaning']}")
+        same = [
+            error
+            for error in report["errors"]
+            if (error["operation"], error["errno"]) == (group["operation"], group["errno"])
+        ]
+        lines += [f"    {shown_failure(error)}" for error in same[:3]]
+    return "\n".join(lines)

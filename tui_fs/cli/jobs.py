@@ -2,6 +2,7 @@
 
 import argparse
 
+from tui_fs.cli.arguments import add_answers
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.follow import Interrupts, follow
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
@@ -11,7 +12,7 @@ from tui_fs.job.retention import prune
 from tui_fs.job.store import find
 from tui_fs.job.view import JobSummary, JobView, summaries
 from tui_fs.model.codec import path_fields
-from tui_fs.model.command import read_command
+from tui_fs.model.command import COMMANDS, read_command
 from tui_fs.model.errors import BadInput, JobFailed
 from tui_fs.model.outcome import JobState
 from tui_fs.model.paths import displayable
@@ -28,6 +29,34 @@ _DONE_WORDS = {
     "ionice": "has this rank at the disk: {}",
     "threads": "uses this many threads: {}",
 }
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the arguments of one of the commands about jobs."""
+    if command == "jobs":
+        parser.description = "List the jobs, the newest first."
+        parser.add_argument(
+            "--prune",
+            action="store_true",
+            help="remove ended jobs beyond the newest 500, older than 90 days, or beyond "
+            "256 MiB in total, and list what was removed; each job does the same at its end",
+        )
+        parser.set_defaults(run=run_list, needs_proc=False)
+    elif command == "attach":
+        parser.description = "Follow a job to its end; Ctrl-C leaves it running."
+        parser.add_argument("job", metavar="JOB")
+        parser.set_defaults(run=run_attach)
+    else:
+        parser.description = f"Send {command} to a running job."
+        parser.add_argument("job", metavar="JOB")
+        if COMMANDS[command]:
+            parser.add_argument("value", metavar="VALUE", help=COMMANDS[command])
+        if command == "resume":
+            parser.description = "Let a paused job go on, or go on with what a dead job left."
+            add_answers(parser)
+        parser.set_defaults(run=run_control, command=command)
+    if command not in COMMANDS or command == "resume":
+        parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run_list(parsed: argparse.Namespace) -> int:
@@ -88,9 +117,9 @@ def run_control(parsed: argparse.Namespace) -> int:
     view.poll()
     view.refuse_elsewhere()
     if view.state is JobState.DIED and command.name == "resume":
-        from tui_fs.cli.delete import go_on  # no other command needs to plan
+        from tui_fs.cli.delete import resume_dead_job  # no other command needs to plan
 
-        return go_on(view.plan, parsed)
+        return resume_dead_job(view.plan, parsed)
     if view.state is JobState.DIED:
         raise JobFailed(
             f"Job {parsed.job} has died.", f"tui-fs resume {parsed.job} goes on with the rest."

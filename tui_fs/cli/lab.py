@@ -63,6 +63,45 @@ _MIN_WIDTH = 40
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.DOES_NOT: "✗", Verdict.UNTESTED: "–"}
 
 
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the commands of the lab and their arguments."""
+    parser.description = "Repeat published experiments on deleting, and look at old runs."
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], words: str
+    ) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=words, description=f"{words.capitalize()}.")
+        action.set_defaults(run=run)
+        action.add_argument("--json", action="store_true", help="print JSON")
+        return action
+
+    add("list", run_list, "list the experiments")
+    run_parser = add("run", run_run, "run an experiment and show what it says")
+    run_parser.add_argument("name", metavar="NAME")
+    run_parser.add_argument(
+        "--scale", choices=("small", "published"), default="small",
+        help="small (under a minute) or published (as large as in the text)",
+    )  # fmt: skip
+    run_parser.add_argument(
+        "--dir", metavar="D", help="where its trees are made (else below the user's cache)"
+    )
+    run_parser.add_argument(
+        "--target", default="", metavar="PATH",
+        help="a directory whose shape is copied; it is only looked at",
+    )  # fmt: skip
+    add("runs", run_runs, "list the runs that are kept, the newest first")
+    show = add("show", run_show, "show a run that is kept")
+    show.add_argument("kept", metavar="RUN", help="its name, or the beginning of it")
+    compare = add("compare", run_compare, "compare two runs of one experiment")
+    compare.add_argument("kept", metavar="RUN", nargs=2)
+    for action in (run_parser, show):
+        action.add_argument(
+            "--report", metavar="FILE", help="write a page (HTML) that needs no other file, too"
+        )
+        action.add_argument("--force", action="store_true", help="let --report replace a file")
+
+
 def run_list(parsed: argparse.Namespace) -> int:
     """Print all experiments."""
     listed = experiments()
@@ -87,7 +126,7 @@ def run_list(parsed: argparse.Namespace) -> int:
 
 
 def run_run(parsed: argparse.Namespace) -> int:
-    """Run an experiment to its end, and show what it says."""
+    """Run an experiment to its end and print the result."""
     chosen = experiment(parsed.name)
     if parsed.target and not chosen.takes_target:
         raise BadInput(f"{chosen.name} makes its own trees.", "Leave --target away.")
@@ -175,14 +214,14 @@ def run_compare(parsed: argparse.Namespace) -> int:
 
 
 class _CancellingInterrupts(Interrupts):
-    """Cancels the run at the first SIGINT or SIGTERM; whoever follows it waits for its end."""
+    """Cancels the run at the first SIGINT or SIGTERM; the command then waits for its end."""
 
     def __init__(self) -> None:
         self._cancel: Callable[[], None] | None = None
         super().__init__()
 
     def cancel_with(self, cancel: Callable[[], None]) -> None:
-        """Say how, as soon as there is a run; at once, if a signal has come already."""
+        """Set what cancels the run; call it at once if a signal has come already."""
         self._cancel = cancel
         if self.received is not None:
             cancel()

@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+from tui_fs.cli.arguments import pin, require_terminal
 from tui_fs.cli.command_process import set_left_running
 from tui_fs.cli.exit_codes import DONE
 from tui_fs.cli.output import SCHEMA, columns, note, print_json, print_text
@@ -46,8 +47,44 @@ _MEANINGS = {
 }
 
 
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the arguments of one of the two commands."""
+    if command == "recreate":
+        parser.description = "Give an emptied directory a new, small index."
+        parser.add_argument("path", metavar="PATH")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--accept-occupants",
+            action="store_true",
+            help="leave processes that stand in it in a directory that is gone",
+        )
+        _add_pin(parser)
+        parser.set_defaults(run=run_recreate)
+    else:
+        parser.description = "Rename a directory aside at once, to be deleted later."
+        parser.add_argument("path", nargs="?", metavar="PATH")
+        parser.add_argument(
+            "--twin",
+            action="store_true",
+            help="put an empty directory with the same owner, mode and attributes in its place",
+        )
+        parser.add_argument("--list", action="store_true", help="list what was put aside")
+        parser.add_argument(
+            "--undo", metavar="ID", help="put it back, or finish what was interrupted"
+        )
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        _add_pin(parser)
+        parser.set_defaults(run=run_aside)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_pin(parser: argparse.ArgumentParser) -> None:
+    """Add the pin that the screens pass on with a confirmation; not for people."""
+    parser.add_argument("--pin", type=pin, help=argparse.SUPPRESS)
+
+
 def run_recreate(parsed: argparse.Namespace) -> int:
-    """Give an emptied directory a new, small index."""
+    """Replace an emptied directory by a new one with a small index."""
     refuse_read_only()
     set_left_running(_LEFT_RUNNING)
     prospect = look(parsed.path, to_recreate=True, pin=parsed.pin)
@@ -192,8 +229,7 @@ def _confirm(parsed: argparse.Namespace, statement: str, question: str) -> None:
     """Ask, unless that was answered by --yes; Refused without a yes."""
     if parsed.yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput("Without a terminal nobody can be asked.", "Add --yes if you are sure.")
+    require_terminal()
     note(statement)
     print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().rstrip("\n") != "yes":

@@ -16,12 +16,12 @@ _USUAL_COLUMNS = 80
 
 
 class OutputLost(Exception):
-    """Standard output, on a full disk perhaps, takes nothing any more; the text says why."""
+    """Standard output cannot be written, as on a full disk; the text is the reason."""
 
 
 @contextlib.contextmanager
 def writing_output() -> Iterator[None]:
-    """Tell what keeps standard output from being written from every other error.
+    """Distinguish errors of standard output from all others.
 
     Raises:
         BrokenPipeError: nobody reads on.

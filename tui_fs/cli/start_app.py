@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 
+from tui_fs import __version__
 from tui_fs.cli.arguments import directory_argument
 from tui_fs.cli.command_process import use_screen
 from tui_fs.cli.exit_codes import DONE
@@ -13,6 +14,21 @@ from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, is_within
 from tui_fs.safety.policy import READ_ONLY_VARIABLE
 from tui_fs.survey.imported import root_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the screens."""
+    parser.add_argument("path", nargs="?", metavar="PATH")
+    parser.add_argument(
+        "--import", dest="imported", metavar="FILE",
+        help="look into a file that ncdu or 'survey --export' has written; nothing can be deleted",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"tui-fs {__version__}")
+    parser.add_argument(
+        "--slow-link", action="store_true", help="redraw once a second, for slow connections"
+    )
+    parser.add_argument("--read-only", action="store_true", help="look only; deleting is off")
+    parser.set_defaults(run=run)
 
 
 def run(parsed: argparse.Namespace) -> int:

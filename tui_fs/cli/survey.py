@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import BinaryIO, cast
 
 from tui_fs import __version__
-from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument
+from tui_fs.cli.arguments import EXPORT_FORMATS, directory_argument, natural
 from tui_fs.cli.counting import progress, watched
 from tui_fs.cli.exit_codes import DONE, SOME_FAILED
 from tui_fs.cli.output import SCHEMA, DataOutput, StatusLine, columns, note, print_json, print_text
@@ -163,6 +163,31 @@ def _metadata_bytes_max(survey: Survey) -> int:
 _STANDARD_OUTPUT = "-"
 _STATUS_INTERVAL_S = 0.25
 _Result = tuple[Survey, Aggregator]
+
+
+def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
+    """Add the arguments of the command."""
+    parser.description = "Count what is in a directory, or export it, or read an export."
+    parser.add_argument("path", nargs="?", metavar="PATH")
+    parser.add_argument(
+        "--top", type=natural, default=10, metavar="N", help="directories in each ranking"
+    )
+    parser.add_argument(
+        "--import", dest="imported", metavar="FILE",
+        help="read a file in ncdu's export format (also .gz) instead of a directory",
+    )  # fmt: skip
+    parser.add_argument(
+        "--export", metavar="FILE",
+        help="write the survey to a new file instead of showing it; - is standard output",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", choices=EXPORT_FORMATS,
+        help="of --export: ncdu (every entry; what a name ending in .json means), csv (a line "
+        "for each directory; .csv), json (--json and every directory)",
+    )  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="let --export replace a file")
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(parsed: argparse.Namespace) -> int:
