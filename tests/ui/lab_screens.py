@@ -1,13 +1,11 @@
 """What the tests of the lab's screens share: a quiet lab, runs by hand, and ways to look."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
-from tests.ui.recorded import Host, SilentSurvey, screen_text
+from tests.ui.recorded import Host, SilentSurvey, screen_text, settle, wait_for
 from tests.ui.recorded_lab import (
     BEGAN_AT,
     DONE,
@@ -95,29 +93,6 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
     return run
 
 
-async def settle(pilot: Pilot[None]) -> None:
-    """Wait until workers that will end have ended and all messages are drawn."""
-    await pilot.pause()
-    for worker in list(pilot.app.workers):
-        if worker.group not in ("lab-run", "survey"):
-            await worker.wait()
-    await pilot.pause()
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    for _ in range(400):
-        await pilot.pause(0.025)
-        if holds():
-            return
-    raise AssertionError(f"It never came to that:\n{screen_text(pilot.app)}")
-
-
-async def shows(pilot: Pilot[None], words: str) -> None:
-    """Wait until the screen shows some words."""
-    await until(pilot, lambda: words in screen_text(pilot.app))
-
-
 async def look(
     screen: BaseScreen, *keys: str, size: tuple[int, int] = SMALL, first: str = ""
 ) -> str:
@@ -126,7 +101,7 @@ async def look(
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         if first:
-            await shows(pilot, first)
+            await wait_for(pilot, first)
         for key in keys:
             await pilot.press(key)
             await settle(pilot)

@@ -1,10 +1,11 @@
 """Recorded surveys and journals, and a way to see a screen as text."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from textual.app import App
+from textual.pilot import Pilot
 from textual.screen import Screen
 
 import tui_fs
@@ -321,3 +322,27 @@ def screen_text(app: App[None]) -> str:
     strips = app.screen._compositor.render_strips()  # the public export is a picture
     lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
     return "\n".join(lines) + "\n"
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    for _ in range(400):
+        await pilot.pause(0.025)
+        if condition():
+            return
+    raise AssertionError(f"The condition never held:\n{screen_text(pilot.app)}")
+
+
+async def wait_for(pilot: Pilot[None], words: str) -> None:
+    """Wait until the screen shows some words."""
+    await until(pilot, lambda: words in screen_text(pilot.app))
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until workers that will end have ended and all messages are drawn."""
+    await pilot.pause()
+    for worker in list(pilot.app.workers):
+        is_endless = worker.group in ("follow", "survey", "lab-run")
+        if not is_endless and "JobsScreen" not in repr(worker.node):
+            await worker.wait()
+    await pilot.pause()

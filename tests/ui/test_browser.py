@@ -11,9 +11,9 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.ui.recorded import MAILDROP, SPOOL, Host, screen_text
+from tests.ui.recorded import MAILDROP, SPOOL, Host, screen_text, settle, wait_for
 from tests.ui.recorded_tree import CACHES, SESSIONS, TreeSurvey
-from tests.ui.test_screens import a_quiet_machine, settle, wait_for
+from tests.ui.test_screens import a_quiet_machine
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Listing
 from tui_fs.screens.base import Settings

@@ -28,7 +28,7 @@ from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.findings.base import FindingType
 from tui_fs.survey.findings.registry import FINDING_TYPES
 from tui_fs.survey.process import Update
-from widgets.bar_table import BarRow, LazyRows, RowCursor, keys_of, row_parts
+from widgets.bar_table import row_parts
 
 WHOLE = Size(10, 4096, is_whole=True)
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(
@@ -225,23 +225,6 @@ def test_an_age_that_nothing_has() -> None:
 @pytest.mark.parametrize("entry", FINDING_TYPES.values(), ids=FINDING_TYPES)
 def test_labels_of_findings_fit_their_column(entry: FindingType) -> None:
     assert 0 < len(entry.label) <= FINDING_COLUMNS[1].width
-
-
-def test_only_rows_in_view_are_made() -> None:
-    made: list[int] = []
-
-    def make(index: int) -> BarRow:
-        made.append(index)
-        return BarRow(str(index), ())
-
-    rows = LazyRows([str(number) for number in range(20_000)], make)
-    cursor = RowCursor()
-    cursor.replace_rows(rows, keep=True)
-    cursor.go_to_key("15000")
-    assert cursor.index == 15_000
-    assert [row.key for row in rows[-2:]] == ["19998", "19999"]
-    assert len(made) <= 4
-    assert len(keys_of(rows)) == len(rows) == 20_000
 
 
 def test_a_path_that_is_too_long_keeps_its_end() -> None:

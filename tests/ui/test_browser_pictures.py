@@ -1,5 +1,6 @@
 """The browser, the ranking and the findings in every state, as text; see test_screens.py."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,12 +16,12 @@ from tests.ui.recorded_tree import (
     found_survey,
     spool_listing,
 )
-from tests.ui.test_screens import LARGE, Act, a_quiet_machine, keys, look, picture, then
+from tests.ui.test_screens import LARGE, SMALL, Act, a_quiet_machine, keys, look, picture, then
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Listing, Ranking, Survey, Totals
 from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen, ListingUpdated
-from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen
+from tui_fs.screens.browser.side_screens import FindingsScreen, RankingScreen, SideScreen
 from tui_fs.screens.selection import Selection, Size
 from tui_fs.screens.survey_client import SurveyClient, SurveyUpdated
 from tui_fs.survey.process import Update
@@ -55,40 +56,49 @@ def told(update: Update) -> Act:
     return act
 
 
-async def test_before_anything_is_counted(picture: SnapshotAssertion) -> None:
-    assert await look(choose()) == picture
+def other(**changes: object) -> Act:
+    """Post a complete survey with some changes."""
+    return told(replace(COMPLETE, **changes))  # type: ignore[arg-type]
 
 
-async def test_counting(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), told(COUNTING)) == picture
+BROWSERS: dict[str, tuple[Act | None, tuple[int, int]]] = {
+    "nothing counted": (None, SMALL),
+    "counting": (told(COUNTING), SMALL),
+    "paused": (then(told(COUNTING), keys("p"), told(COUNTING)), SMALL),
+    "complete": (told(COMPLETE), SMALL),
+    "complete on a large terminal": (told(COMPLETE), LARGE),
+    "complete here and counting elsewhere": (
+        told(replace(COUNTING, listing=spool_listing())),
+        SMALL,
+    ),
+    "unreadable": (other(survey=found_survey(unreadable=2)), SMALL),
+    "empty": (
+        told(
+            Update(
+                Survey(path=SPOOL, finished=True, complete=True),
+                Listing(SPOOL, Totals(0, 1), complete=True),
+            )
+        ),
+        SMALL,
+    ),
+    "searching": (then(told(COMPLETE), keys("slash", "s", "e")), SMALL),
+    "marked": (then(told(COMPLETE), keys("j", "space", "space")), SMALL),
+    "marked around": (
+        then(
+            told(COMPLETE),
+            keys("j", "space", "k", "enter"),
+            told(Update(found_survey(), SESSIONS_LISTING)),
+        ),
+        SMALL,
+    ),
+    "help": (then(told(COMPLETE), keys("question_mark")), SMALL),
+}
 
 
-async def test_paused(picture: SnapshotAssertion) -> None:
-    acts = then(told(COUNTING), keys("p"), told(COUNTING))
-    assert await look(choose(), acts) == picture
-
-
-async def test_complete(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), told(COMPLETE)) == picture
-
-
-async def test_complete_on_a_large_terminal(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), told(COMPLETE), LARGE) == picture
-
-
-async def test_complete_here_while_counting_elsewhere(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), told(replace(COUNTING, listing=spool_listing()))) == picture
-
-
-async def test_unreadable_directories(picture: SnapshotAssertion) -> None:
-    survey = found_survey(unreadable=2)
-    assert await look(choose(), told(replace(COMPLETE, survey=survey))) == picture
-
-
-async def test_an_empty_directory(picture: SnapshotAssertion) -> None:
-    survey = Survey(path=SPOOL, finished=True, complete=True)
-    empty = Listing(SPOOL, Totals(0, 1), complete=True)
-    assert await look(choose(), told(Update(survey, empty))) == picture
+@pytest.mark.parametrize("state", BROWSERS)
+async def test_browser(state: str, picture: SnapshotAssertion) -> None:
+    act, size = BROWSERS[state]
+    assert await look(choose(), act, size) == picture
 
 
 async def test_a_directory_that_is_newer_than_the_counts() -> None:
@@ -112,21 +122,6 @@ async def test_sorted(sorting: str, picture: SnapshotAssertion) -> None:
     assert await look(choose(), then(told(COMPLETE), keys(*pressed))) == picture
 
 
-async def test_searching(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), then(told(COMPLETE), keys("slash", "s", "e"))) == picture
-
-
-async def test_marked(picture: SnapshotAssertion) -> None:
-    acts = then(told(COMPLETE), keys("j", "space", "space"))
-    assert await look(choose(), acts) == picture
-
-
-async def test_marked_around(picture: SnapshotAssertion) -> None:
-    inside = Update(found_survey(), SESSIONS_LISTING)
-    acts = then(told(COMPLETE), keys("j", "space", "k", "enter"), told(inside))
-    assert await look(choose(), acts) == picture
-
-
 async def test_more_than_is_listed(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,10 +133,6 @@ async def test_more_than_is_listed(
 async def test_imported(picture: SnapshotAssertion) -> None:
     acts = then(told(Update(found_survey())), told(COMPLETE))
     assert await look(choose("export.json"), acts) == picture
-
-
-async def test_help(picture: SnapshotAssertion) -> None:
-    assert await look(choose(), then(told(COMPLETE), keys("question_mark"))) == picture
 
 
 def client(update: Update) -> SurveyClient:
@@ -166,38 +157,22 @@ def ranking(by: Ranking = Ranking.ENTRIES) -> RankingScreen:
     return RankingScreen(client(update), marks, stay, Settings())
 
 
-async def test_findings(picture: SnapshotAssertion) -> None:
-    assert await look(findings()) == picture
+SIDE_SCREENS: dict[str, tuple[Callable[[], SideScreen], Act | None, tuple[int, int]]] = {
+    "findings": (findings, None, SMALL),
+    "findings on a large terminal": (findings, None, LARGE),
+    "group": (findings, keys("G"), SMALL),
+    "findings while counting": (lambda: findings(COUNTING), None, SMALL),
+    "no findings": (lambda: findings(Update(replace(found_survey(), findings=()))), None, SMALL),
+    "ranking": (ranking, None, SMALL),
+    "ranking on a large terminal": (ranking, None, LARGE),
+    "ranking by the oldest": (lambda: ranking(Ranking.OLDEST), keys("s", "s", "s"), SMALL),
+}
 
 
-async def test_findings_on_a_large_terminal(picture: SnapshotAssertion) -> None:
-    assert await look(findings(), size=LARGE) == picture
-
-
-async def test_a_group(picture: SnapshotAssertion) -> None:
-    assert await look(findings(), keys("G")) == picture
-
-
-async def test_findings_while_counting(picture: SnapshotAssertion) -> None:
-    assert await look(findings(COUNTING)) == picture
-
-
-async def test_no_findings(picture: SnapshotAssertion) -> None:
-    survey = replace(found_survey(), findings=())
-    assert await look(findings(Update(survey))) == picture
-
-
-async def test_ranking(picture: SnapshotAssertion) -> None:
-    assert await look(ranking()) == picture
-
-
-async def test_ranking_on_a_large_terminal(picture: SnapshotAssertion) -> None:
-    assert await look(ranking(), size=LARGE) == picture
-
-
-async def test_ranking_by_the_oldest(picture: SnapshotAssertion) -> None:
-    screen = ranking(Ranking.OLDEST)
-    assert await look(screen, keys("s", "s", "s")) == picture
+@pytest.mark.parametrize("state", SIDE_SCREENS)
+async def test_side_screen(state: str, picture: SnapshotAssertion) -> None:
+    screen, act, size = SIDE_SCREENS[state]
+    assert await look(screen(), act, size) == picture
 
 
 async def test_ranking_that_is_not_told_yet() -> None:

@@ -7,8 +7,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from tests.ui.recorded import MAILDROP, STARTED, Host, maildrop_survey, record
-from tests.ui.test_screens import SMALL, a_quiet_machine, alive, post_forecast, settle, wait_for
+from tests.ui.recorded import MAILDROP, STARTED, Host, maildrop_survey, record, settle, wait_for
+from tests.ui.test_screens import SMALL, a_quiet_machine, alive, post_forecast
 from tui_fs.job.planning import Forecast, forecast
 from tui_fs.job.store import JobFolder
 from tui_fs.model.plan import Plan

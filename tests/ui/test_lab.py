@@ -12,10 +12,8 @@ from tests.ui.lab_screens import (
     look,
     played,
     prepared,
-    shows,
-    until,
 )
-from tests.ui.recorded import Host, screen_text
+from tests.ui.recorded import Host, screen_text, until, wait_for
 from tests.ui.recorded_lab import (
     DONE,
     EXPERIMENT,
@@ -109,14 +107,14 @@ async def test_what_is_in_the_way_is_said(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_run_from_question_to_result(played: PlayedRun) -> None:
     app = Host(lab())
     async with app.run_test(size=SMALL) as pilot:
-        await shows(pilot, "0 run")
+        await wait_for(pilot, "0 run")
         await pilot.press("enter")
-        await shows(pilot, "Run rsync-vs-rm at small scale?")
+        await wait_for(pilot, "Run rsync-vs-rm at small scale?")
         await pilot.press("enter")
-        await shows(pilot, "running rsync, 1,000 files")
+        await wait_for(pilot, "running rsync, 1,000 files")
         played.goes_on.set()
         await until(pilot, lambda: isinstance(app.screen, LabResultScreen))
-        await shows(pilot, "does not hold here")
+        await wait_for(pilot, "does not hold here")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, LabScreen))
     assert played.cleared.is_set() and not played.cancelled
@@ -151,7 +149,7 @@ async def test_cancelling_clears_away_and_goes_back(
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await pilot.pause()
         app.push_screen(run_screen())
-        await shows(pilot, "62.0 %")
+        await wait_for(pilot, "62.0 %")
         await pilot.press("escape", "l", "enter")
         await until(pilot, lambda: isinstance(app.screen, LabScreen))
         assert "cleared away" in screen_text(app)
@@ -162,7 +160,7 @@ async def test_cancelling_clears_away_and_goes_back(
 async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> None:
     app = Host(run_screen())
     async with app.run_test(size=SMALL) as pilot:
-        await shows(pilot, "62.0 %")
+        await wait_for(pilot, "62.0 %")
         await pilot.press("J")
         await pilot.pause()
         await pilot.press(key)
@@ -172,7 +170,7 @@ async def test_leaving_the_program_ends_the_run(played: PlayedRun, key: str) -> 
 async def test_a_run_that_ends_behind_another_screen_waits(played: PlayedRun) -> None:
     app = Host(run_screen())
     async with app.run_test(size=SMALL) as pilot:
-        await shows(pilot, "62.0 %")
+        await wait_for(pilot, "62.0 %")
         await pilot.press("J")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
         played.goes_on.set()
@@ -191,7 +189,7 @@ async def test_why_a_run_cannot_begin_is_said(monkeypatch: pytest.MonkeyPatch) -
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await pilot.pause()
         app.push_screen(run_screen())
-        await shows(pilot, "There is no [b]room[/b].")
+        await wait_for(pilot, "There is no [b]room[/b].")
         assert isinstance(app.screen, LabScreen)
 
 
@@ -238,9 +236,9 @@ async def test_the_report_is_written_beside_the_run() -> None:
     folder = store(DONE)
     app = Host(result(folder))
     async with app.run_test(size=SMALL, notifications=True) as pilot:
-        await shows(pilot, "cannot be tested")
+        await wait_for(pilot, "cannot be tested")
         await pilot.press("r")
-        await shows(pilot, "report.html")
+        await wait_for(pilot, "report.html")
     with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
         assert EXPERIMENT.question in file.read()
 
@@ -266,12 +264,12 @@ async def test_two_runs_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     keep(monkeypatch, {"rsync-vs-rm-2": DONE, "rsync-vs-rm-1": DONE})
     app = Host(LabRunsScreen(EXPERIMENT, Settings()))
     async with app.run_test(size=LARGE, notifications=True) as pilot:
-        await shows(pilot, "2 runs")
+        await wait_for(pilot, "2 runs")
         await pilot.press("c")
-        await shows(pilot, "Mark two runs")
+        await wait_for(pilot, "Mark two runs")
         await pilot.press("space", "space", "c")
-        await shows(pilot, "comparison of")
-        await shows(pilot, "first: 1; second: 2")
+        await wait_for(pilot, "comparison of")
+        await wait_for(pilot, "first: 1; second: 2")
 
 
 async def test_the_lab_opens_from_the_browser_and_once() -> None:
@@ -281,7 +279,7 @@ async def test_the_lab_opens_from_the_browser_and_once() -> None:
         await pilot.press("L")
         await until(pilot, lambda: isinstance(app.screen, LabScreen))
         await pilot.press("j")
-        await shows(pilot, "/srv/spool")
+        await wait_for(pilot, "/srv/spool")
         await pilot.press("J")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
         await pilot.press("L")
@@ -292,7 +290,7 @@ async def test_the_lab_opens_from_the_browser_and_once() -> None:
 async def test_help_names_the_keys_that_choose_tables() -> None:
     app = Host(result(store(DONE)))
     async with app.run_test(size=LARGE) as pilot:
-        await shows(pilot, "cannot be tested")
+        await wait_for(pilot, "cannot be tested")
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert any(line.split()[:2] == ["│", "]"] for line in screen_text(app).splitlines())

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.recorded import Host
-from tests.ui.test_screens import wait_for
+from tests.ui.recorded import Host, wait_for
 from tui_fs.job.maintenance import look, put_aside
 from tui_fs.screens.base import Settings
 from tui_fs.screens.maintenance import MaintenanceScreen

@@ -8,8 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from tests.ui.recorded import Host, screen_text
-from tests.ui.test_screens import SMALL, picture, wait_for
+from tests.ui.recorded import Host, screen_text, wait_for
+from tests.ui.test_screens import SMALL, picture
 from tui_fs.lab.pyspy import Profile
 from tui_fs.model.errors import TuiFsError
 from tui_fs.screens.base import BaseScreen, Settings

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.contracts.test_policy import write_policy
-from tests.ui.recorded import PAUSED, RUNNING, Host, record, screen_text
-from tests.ui.test_screens import SMALL, a_quiet_machine, settle, shows
+from tests.ui.recorded import PAUSED, RUNNING, Host, record, screen_text, settle, until
+from tests.ui.test_screens import SMALL, a_quiet_machine, shows
 from tui_fs.model.command import Command
 from tui_fs.screens import run
 from tui_fs.screens.base import Settings
@@ -52,7 +51,7 @@ async def test_a_running_job_is_not_made_faster(
         await shows("649,632")(pilot)
         await pilot.press(key)
         # A sentence says why not, and nothing is sent
-        await notified(pilot)
+        await until(pilot, lambda: len(app._notifications) > 0)
         assert sent == []
         # And the job can be paused
         await pilot.press("p")
@@ -66,7 +65,7 @@ async def test_a_paused_job_is_not_resumed(settings: Settings, sent: list[Comman
         await shows("PAUSED")(pilot)
         await pilot.press("p")
         # A sentence says why not, and nothing is sent
-        await notified(pilot)
+        await until(pilot, lambda: len(app._notifications) > 0)
         assert sent == []
 
 
@@ -79,7 +78,7 @@ async def test_the_rest_of_a_died_job_is_not_offered(
         await shows("DIED")(pilot)
         assert "go on with the rest" not in screen_text(app)
         await pilot.press("r")
-        await notified(pilot)
+        await until(pilot, lambda: len(app._notifications) > 0)
         assert isinstance(app.screen, ReportScreen)
 
 
@@ -92,15 +91,6 @@ async def test_no_directory_is_set_aside(settings: Settings, tmp_path: Path) -> 
         await shows("set aside")(pilot)
         await pilot.press("j", "enter")
         # A sentence says why not
-        await notified(pilot)
+        await until(pilot, lambda: len(app._notifications) > 0)
         assert isinstance(app.screen, MaintenanceScreen)
     assert (spool / "letter").exists()
-
-
-async def notified(pilot: Pilot[None]) -> None:
-    """Wait until the person was told something."""
-    for _ in range(100):
-        if len(pilot.app._notifications):
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("nothing was said")

@@ -5,7 +5,7 @@ before you commit them.
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
 from tests.ui.recorded import (
+    BY_THE_ENGINE,
     FAILING,
     MAIL_ESTIMATE,
     MAILDROP,
@@ -30,6 +31,9 @@ from tests.ui.recorded import (
     maildrop_survey,
     record,
     screen_text,
+    settle,
+    until,
+    wait_for,
 )
 from tui_fs.job.doctor import (
     Diagnosis,
@@ -39,19 +43,20 @@ from tui_fs.job.doctor import (
     ToolState,
     TracingState,
 )
+from tui_fs.job.journal import JournalWriter
 from tui_fs.job.planning import Forecast, forecast
 from tui_fs.linux.filesystem import FileSystem
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Refused
-from tui_fs.model.events import Sampled
+from tui_fs.model.events import Event, JobFinished, PaceChanged, Sampled
 from tui_fs.model.figures import Figure, MissingFigure
 from tui_fs.model.outcome import Outcome
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval
-from tui_fs.model.strategy import Options
+from tui_fs.model.strategy import Options, Pace
 from tui_fs.model.survey import Survey, Totals
 from tui_fs.model.target import Pin, Target
-from tui_fs.screens.base import BaseScreen, Settings
+from tui_fs.screens.base import BaseScreen, HelpScreen, Settings
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
 from tui_fs.screens.options import Choices
@@ -118,24 +123,6 @@ async def look(screen: BaseScreen, act: Act | None = None, size: tuple[int, int]
         return screen_text(app)
 
 
-async def settle(pilot: Pilot[None]) -> None:
-    """Wait until workers that will end have ended and all messages are drawn."""
-    await pilot.pause()
-    for worker in list(pilot.app.workers):
-        if worker.group not in ("follow", "survey") and "JobsScreen" not in repr(worker.node):
-            await worker.wait()
-    await pilot.pause()
-
-
-async def wait_for(pilot: Pilot[None], words: str) -> None:
-    """Wait until the screen shows some words."""
-    for _ in range(400):
-        await pilot.pause(0.025)
-        if words in screen_text(pilot.app):
-            return
-    raise AssertionError(f"{words!r} never appeared in:\n{screen_text(pilot.app)}")
-
-
 def counted(survey: Survey) -> Act:
     async def act(pilot: Pilot[None]) -> None:
         found = forecast((survey.path,), survey, Options(), pins=[Pin(1, 2, 3)])
@@ -176,12 +163,21 @@ def preview() -> PreviewScreen:
     return PreviewScreen((MAILDROP,), Settings())
 
 
-async def test_preview_complete(picture: SnapshotAssertion) -> None:
-    assert await look(preview(), counted(maildrop_survey())) == picture
+PREVIEWS: dict[str, Act] = {
+    "complete": counted(maildrop_survey()),
+    "while counting": counted(maildrop_survey(finished=False)),
+    "xargs": then(counted(maildrop_survey()), keys("j", "j")),
+    "too deep for rsync": then(counted(maildrop_survey(longest_path=9_000)), keys("j", "j", "j")),
+    "calls": then(counted(maildrop_survey()), keys("c")),
+    "options": then(counted(maildrop_survey()), keys("o")),
+    "parallel": then(counted(maildrop_survey()), keys("j", "j", "j", "j", "j")),
+    "confirm by name": then(counted(maildrop_survey()), keys("enter")),
+}
 
 
-async def test_preview_while_counting(picture: SnapshotAssertion) -> None:
-    assert await look(preview(), counted(maildrop_survey(finished=False))) == picture
+@pytest.mark.parametrize("state", PREVIEWS)
+async def test_preview(state: str, picture: SnapshotAssertion) -> None:
+    assert await look(preview(), PREVIEWS[state]) == picture
 
 
 async def test_preview_with_a_quick_estimate(
@@ -229,15 +225,6 @@ async def test_what_could_not_be_measured_is_said(
     assert asked == ([] if settings.read_only else [MAILDROP])
 
 
-async def test_preview_of_xargs(picture: SnapshotAssertion) -> None:
-    assert await look(preview(), then(counted(maildrop_survey()), keys("j", "j"))) == picture
-
-
-async def test_preview_of_a_tree_too_deep_for_rsync(picture: SnapshotAssertion) -> None:
-    deep = maildrop_survey(longest_path=9_000)
-    assert await look(preview(), then(counted(deep), keys("j", "j", "j"))) == picture
-
-
 async def test_preview_without_rsync(
     picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,23 +247,11 @@ async def test_preview_refused(picture: SnapshotAssertion, monkeypatch: pytest.M
     assert await look(preview()) == picture
 
 
-async def test_predicted_calls(picture: SnapshotAssertion) -> None:
-    assert await look(preview(), then(counted(maildrop_survey()), keys("c"))) == picture
-
-
-async def test_options(picture: SnapshotAssertion) -> None:
-    assert await look(preview(), then(counted(maildrop_survey()), keys("o"))) == picture
-
-
 async def test_enter_accepts_the_options_and_nothing_behind_them() -> None:
     act = then(counted(maildrop_survey()), keys("o", "space", "enter"))
     shown = await look(preview(), act)
     assert "keep directory [x]" in shown
     assert "for ever?" not in shown
-
-
-async def test_confirm_by_name(picture: SnapshotAssertion) -> None:
-    assert await look(preview(), then(counted(maildrop_survey()), keys("enter"))) == picture
 
 
 async def test_confirm_a_small_directory(
@@ -298,12 +273,6 @@ async def test_read_only_never_asks() -> None:
 def alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """A supervisor is at work."""
     monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
-
-
-@pytest.mark.usefixtures("alive")
-async def test_run_before_the_first_entry_falls(picture: SnapshotAssertion) -> None:
-    screen = RunScreen(record([STARTED]), Settings())
-    assert await look(screen, shows("deleting")) == picture
 
 
 @pytest.mark.parametrize(
@@ -346,38 +315,23 @@ async def test_preview_names_a_figure_that_is_missing_and_why(
     assert NO_SWAPS.sentence in shown
 
 
-@pytest.mark.usefixtures("alive")
-async def test_run_running(picture: SnapshotAssertion) -> None:
-    screen = RunScreen(record(RUNNING), Settings())
-    assert await look(screen, shows("649,632")) == picture
+RUNS: dict[str, tuple[Sequence[Event], Act, tuple[int, int]]] = {
+    "starting": ([STARTED], shows("deleting"), SMALL),
+    "running": (RUNNING, shows("649,632"), SMALL),
+    "running on a large terminal": (RUNNING, shows("649,632"), LARGE),
+    "paused": (PAUSED, shows("PAUSED"), SMALL),
+    "with failures": (FAILING, shows("failed 2"), SMALL),
+    "errors": (FAILING, then(shows("failed 2"), keys("e")), SMALL),
+    "by the engine": (BY_THE_ENGINE, shows("649,632"), SMALL),
+    "asks before it cancels": (RUNNING, then(shows("649,632"), keys("c")), SMALL),
+}
 
 
 @pytest.mark.usefixtures("alive")
-async def test_run_running_on_a_large_terminal(picture: SnapshotAssertion) -> None:
-    screen = RunScreen(record(RUNNING), Settings())
-    assert await look(screen, shows("649,632"), LARGE) == picture
-
-
-@pytest.mark.usefixtures("alive")
-async def test_run_paused(picture: SnapshotAssertion) -> None:
-    assert await look(RunScreen(record(PAUSED), Settings()), shows("PAUSED")) == picture
-
-
-@pytest.mark.usefixtures("alive")
-async def test_run_with_failures(picture: SnapshotAssertion) -> None:
-    assert await look(RunScreen(record(FAILING), Settings()), shows("failed 2")) == picture
-
-
-@pytest.mark.usefixtures("alive")
-async def test_run_errors(picture: SnapshotAssertion) -> None:
-    acts = then(shows("failed 2"), keys("e"))
-    assert await look(RunScreen(record(FAILING), Settings()), acts) == picture
-
-
-@pytest.mark.usefixtures("alive")
-async def test_run_asks_before_it_cancels(picture: SnapshotAssertion) -> None:
-    acts = then(shows("649,632"), keys("c"))
-    assert await look(RunScreen(record(RUNNING), Settings()), acts) == picture
+@pytest.mark.parametrize("state", RUNS)
+async def test_run(state: str, picture: SnapshotAssertion) -> None:
+    events, act, size = RUNS[state]
+    assert await look(RunScreen(record(events), Settings()), act, size) == picture
 
 
 REPORTS = {
@@ -431,3 +385,94 @@ async def test_doctor(picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.setattr("tui_fs.screens.doctor.diagnose", lambda: found)
     assert await look(DoctorScreen(Settings()), shows("rsync")) == picture
+
+
+@pytest.mark.usefixtures("alive")
+async def test_threads_are_asked_for_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr("tui_fs.screens.run.send", lambda _, command: sent.append(str(command)))
+    for threads in (0, 2, 8):
+        paced = PaceChanged(8.3, Pace(threads=threads))
+        screen = RunScreen(record((*BY_THE_ENGINE, paced), job_id=f"7f3b0{threads}"), Settings())
+        await look(screen, then(shows("649,632"), keys("t")))
+    assert sent == ["threads 1", "threads 4", "threads auto"]
+
+
+PATHS = tuple(PathStr(f"/srv/app-{number}/node\n_modules") for number in range(300))
+STARTED_SEVERAL = replace(STARTED, targets=PATHS)
+
+
+@pytest.fixture
+def several(monkeypatch: pytest.MonkeyPatch) -> PreviewScreen:
+    """Give the preview of three hundred directories."""
+    targets = tuple(Target(path, Pin(1, number, 3)) for number, path in enumerate(PATHS))
+    monkeypatch.setattr("tui_fs.screens.preview.check_targets", lambda *_, **__: targets)
+    monkeypatch.setattr("tui_fs.screens.preview.keep_open", lambda _: nullcontext())
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: "they are many")
+    return PreviewScreen(PATHS, Settings())
+
+
+async def counted_together(pilot: Pilot[None]) -> None:
+    """Post what the survey of all of them says."""
+    survey = replace(maildrop_survey(), path=PathStr("/srv"), largest=())
+    found = forecast(PATHS, survey, Options())
+    post_forecast(pilot.app.screen, survey, found)
+
+
+async def test_several_preview(several: PreviewScreen, picture: SnapshotAssertion) -> None:
+    assert await look(several, counted_together, (100, 36)) == picture
+
+
+async def test_several_confirmation(several: PreviewScreen, picture: SnapshotAssertion) -> None:
+    assert await look(several, then(counted_together, keys("enter"))) == picture
+
+
+async def test_the_word_is_no_name(several: PreviewScreen) -> None:
+    shown = await look(several, then(counted_together, keys("enter", *"node", "enter")))
+    assert "delete 300 directories in /srv" in shown
+    assert "type delete to confirm" in shown
+
+
+async def test_one_target_is_not_listed() -> None:
+    screen = PreviewScreen((MAILDROP,), Settings())
+    await look(screen, counted(maildrop_survey()))
+    assert not screen.query("#targets")
+
+
+@pytest.mark.usefixtures("alive")
+async def test_several_run(picture: SnapshotAssertion) -> None:
+    events = (STARTED_SEVERAL, *RUNNING[1:])
+    assert await look(RunScreen(record(events), Settings()), shows("649,632")) == picture
+
+
+async def test_several_report(picture: SnapshotAssertion) -> None:
+    *events, finished = ended(Outcome.PARTIAL, "2 entries are left.", 1_204_111, 2)
+    assert isinstance(finished, JobFinished)
+    command = (("/usr/bin/rm", "-rf", "--one-file-system", "--", *PATHS),)
+    begun = replace(STARTED_SEVERAL, command=command)
+    end = replace(finished, left=PATHS[7:12])
+    screen = ReportScreen(record((begun, *events[1:], end)), Settings())
+    assert await look(screen, shows("PARTIAL"), (100, 44)) == picture
+
+
+async def test_the_report_waits_until_the_help_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: True)
+    folder = record(RUNNING)
+    app = Host(RunScreen(folder, Settings(0.05)))
+    async with app.run_test(size=SMALL) as pilot:
+        await shows("649,632")(pilot)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        events = ended(Outcome.DONE, "Nothing of it is left.", 1_204_113, 0)
+        writer = JournalWriter(folder.journal)
+        for event in events[len(RUNNING) :]:
+            writer.write(event)
+        monkeypatch.setattr("tui_fs.job.view.has_supervisor", lambda _: False)
+        for _ in range(10):
+            await pilot.pause(0.05)
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen))
+        await settle(pilot)

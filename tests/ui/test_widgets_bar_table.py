@@ -12,7 +12,7 @@ from widgets.bar_table import (
     BarRow,
     BarTable,
     Column,
-    RowCursor,
+    LazyRows,
     column_widths,
     header_line,
     row_parts,
@@ -132,33 +132,6 @@ def test_tones_name_their_component() -> None:
     assert components(BarRow("k", cells, flag="!", tone="warning"))[-2:] == ["", "warning"]
 
 
-def test_the_cursor_follows_its_key() -> None:
-    cursor = RowCursor()
-    cursor.replace_rows(rows("abc"), keep=True)
-    cursor.go_to_key("b")
-    cursor.replace_rows(rows("bca"), keep=True)
-    assert cursor.index == 0
-    cursor.replace_rows(rows("xyzb"), keep=True)
-    assert cursor.index == 3
-    cursor.replace_rows(rows("xy"), keep=True)
-    assert cursor.index == 1
-    cursor.replace_rows([], keep=True)
-    assert cursor.row is None
-    cursor.replace_rows(rows("pq"), keep=True)
-    assert cursor.index == 0
-
-
-def test_the_view_scrolls_as_little_as_possible() -> None:
-    cursor = RowCursor()
-    cursor.replace_rows(rows("abcdefghij"), keep=True)
-    cursor.go_to(5)
-    assert cursor.revealing_top(3, 4) == 3
-    assert cursor.revealing_top(0, 4) == 2
-    assert cursor.revealing_top(6, 4) == 5
-    assert cursor.bounded_top(9, 4) == 6
-    assert cursor.bounded_top(3, 20) == 0
-
-
 async def test_keys_move_open_and_mark() -> None:
     app = ListApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -223,6 +196,10 @@ async def test_the_view_stays_when_the_rows_are_sorted_again() -> None:
         bar_list.set_rows(rows(["r050", *keys[:40]]))
         await pilot.pause()
         assert bar_list.scroll_offset.y == 0
+        bar_list.set_rows(rows(keys[:10]))  # its key has gone, and so has its index
+        bar_list.move_to("r009")
+        bar_list.set_rows(rows(keys[:5]))
+        assert bar_list.cursor_row == row("r004")
         bar_list.set_rows(rows(keys), keep_cursor=False)
         assert bar_list.cursor_row == row("r000")
         assert app.messages == []
@@ -290,34 +267,25 @@ async def test_an_empty_list_says_why_and_has_no_cursor() -> None:
         assert app.messages == []
 
 
-class CountingRows(Sequence[BarRow]):
-    """A million rows made on demand, counting how many were asked for."""
+async def test_of_a_million_rows_only_those_in_view_are_made() -> None:
+    made: list[int] = []
 
-    def __init__(self) -> None:
-        self.made = 0
-
-    def __len__(self) -> int:
-        return 1_000_000
-
-    def __getitem__(self, index: int) -> BarRow:  # type: ignore[override]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        self.made += 1
+    def make(index: int) -> BarRow:
+        made.append(index)
         return row(f"{index:,}")
 
-
-async def test_of_a_million_rows_only_those_in_view_are_drawn() -> None:
     app = ListApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        million = CountingRows()
-        app.bar_list.set_rows(million)
+        app.bar_list.set_rows(LazyRows([f"{index:,}" for index in range(1_000_000)], make))
         await pilot.press("G")
         await pilot.pause()
         assert app.lines()[-1].split() == ["›", "1", "999,999"]
         await pilot.press("up", "pageup", "g", "down")
         await pilot.pause()
         assert app.lines()[2].split() == ["›", "1", "1"]
-        assert million.made < 2_000
+        app.bar_list.move_to("500,000")
+        assert app.bar_list.cursor_row == row("500,000")
+        assert len(made) < 2_000
 
 
 async def test_a_million_rows_are_sorted_around_the_cursor() -> None:

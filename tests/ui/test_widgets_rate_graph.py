@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from widgets.rate_graph import RateGraph, RateHistory, draw_graph, resample
+from widgets.rate_graph import RateGraph, RateHistory, draw_graph
 
 
 def test_rates_of_a_bucket_are_averaged() -> None:
@@ -58,25 +58,22 @@ def test_a_history_without_room_is_refused(capacity: int, bucket_s: float) -> No
         RateHistory(capacity, bucket_s)
 
 
-def test_more_values_than_cells_are_averaged() -> None:
-    assert resample([1.0, 3.0, 5.0, 7.0], 2) == [2.0, 6.0]
-    assert resample([1.0, 2.0, 6.0], 2) == [1.0, 4.0]
-    assert resample([1.0, 2.0], 5) == [1.0, 2.0]
-    assert resample([1.0], 0) == []
-
-
-def test_one_line_has_eight_levels() -> None:
-    assert draw_graph([1, 2, 3, 4, 5, 6, 7, 8], 10) == ["▁▂▃▄▅▆▇█  "]
-
-
-def test_two_lines_have_sixteen_levels() -> None:
-    assert draw_graph([0, 1, 4, 8, 9, 12, 16], 8, 2) == ["    ▁▄█ ", " ▁▄████ "]
-
-
-def test_zero_is_blank_and_anything_above_is_seen() -> None:
-    assert draw_graph([0, 1e-9, 100, -5, float("nan"), float("inf")], 6) == [" ▁█   "]
-    assert draw_graph([0, 0], 3) == ["   "]
-    assert draw_graph([], 3, 2) == ["   ", "   "]
+@pytest.mark.parametrize(
+    ("values", "width", "lines"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 8], 10, ["▁▂▃▄▅▆▇█  "]),
+        ([0, 1, 4, 8, 9, 12, 16], 8, ["    ▁▄█ ", " ▁▄████ "]),
+        ([2, 6, 8, 8], 2, ["▄█"]),  # more values than cells are averaged
+        ([0, 1e-9, 100, -5, float("nan"), float("inf")], 6, [" ▁█   "]),
+        ([0, 0], 3, ["   "]),
+        ([], 3, ["   ", "   "]),
+        ([1], 0, [""]),
+    ],
+)
+def test_a_graph_is_scaled_to_the_highest_and_zero_is_blank(
+    values: list[float], width: int, lines: list[str]
+) -> None:
+    assert draw_graph(values, width, len(lines)) == lines
 
 
 class GraphApp(App[None]):

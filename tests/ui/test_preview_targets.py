@@ -1,12 +1,43 @@
-"""What the preview writes about the targets."""
+"""The targets of a preview: they stay open until it is left, and what is written about them."""
 
+import os
+from pathlib import Path
+
+from tests.ui.recorded import Host, settle
+from tests.ui.test_screens import SMALL
 from tui_fs.job.planning import Forecast, expected_of
 from tui_fs.model.estimate import Estimate
 from tui_fs.model.paths import PathStr
 from tui_fs.model.quick_estimate import Interval, QuickEstimate
 from tui_fs.model.strategy import Options, StrategyName
 from tui_fs.model.survey import Survey, Totals
-from tui_fs.screens.preview import about_estimate, about_targets, confirmation
+from tui_fs.screens.base import Settings
+from tui_fs.screens.preview import PreviewScreen, about_estimate, about_targets, confirmation
+
+
+def open_paths() -> list[str]:
+    """Return what the descriptors of this process lead to."""
+    paths = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            paths.append(os.readlink(f"/proc/self/fd/{name}"))
+        except FileNotFoundError:  # the descriptor that has listed the directory
+            continue
+    return paths
+
+
+async def test_targets_are_open_while_the_preview_is_shown(tmp_path: Path) -> None:
+    targets = [tmp_path / name for name in ("a", "b")]
+    for target in targets:
+        target.mkdir()
+    preview = PreviewScreen(tuple(map(str, targets)), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        assert set(map(str, targets)) <= set(open_paths())
+        await pilot.press("escape")
+        await settle(pilot)
+        assert not set(map(str, targets)) & set(open_paths())
+
 
 MIB = 1 << 20
 SURVEY = Survey(

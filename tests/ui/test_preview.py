@@ -1,0 +1,179 @@
+"""The preview while it waits for an answer, a job or a key; and jobs that cannot be shown."""
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from textual.widgets import Button
+
+from tests.ui.recorded import (
+    MAILDROP,
+    STARTED,
+    Host,
+    maildrop_survey,
+    record,
+    settle,
+    until,
+    wait_for,
+)
+from tests.ui.test_confirmation_stays import SURVEY, alive, ask, found
+from tests.ui.test_screens import (
+    SMALL,
+    a_quiet_machine,
+    counted,
+    post_forecast,
+    preview,
+)
+from tui_fs.job.store import JobFolder
+from tui_fs.model.errors import JobFailed
+from tui_fs.model.plan import Plan
+from tui_fs.model.strategy import StrategyName
+from tui_fs.screens.base import Settings
+from tui_fs.screens.jobs import JobsScreen
+from tui_fs.screens.options import OptionsDialog
+from tui_fs.screens.preview import CallsScreen, PreviewScreen
+from tui_fs.screens.run import RunScreen
+from widgets.bar_table import BarTable
+
+__all__ = ["a_quiet_machine", "alive"]
+
+pytestmark = pytest.mark.usefixtures("alive")
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_whoever_leaves_before_it_begins_deletes_nothing(
+    monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    # A job that takes a while to start, and was told to begin before it was left or not
+    entered, left = threading.Event(), threading.Event()
+
+    def start(plan: Plan, is_wanted: Callable[[], bool]) -> JobFolder | None:
+        del plan
+        entered.set()
+        while is_wanted():
+            time.sleep(0.01)
+        left.set()
+        return record([STARTED]) if has_begun else None
+
+    monkeypatch.setattr("tui_fs.screens.preview.check_plan", lambda _: None)
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", lambda *_: None)
+    monkeypatch.setattr("tui_fs.screens.preview.start", start)
+    monkeypatch.setattr("widgets.confirm_dialog.IGNORED_ENTER_S", 0)
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await ask(pilot, preview, StrategyName("rm"))
+        pilot.app.screen.query_one("#confirm-yes", Button).focus()
+        await pilot.press("enter")
+        await until(pilot, entered.is_set)
+        await pilot.press("escape")
+        await until(pilot, left.is_set)
+        app = pilot.app
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) or len(app._notifications) > 0)
+        # It is not begun, and that is said; or it is shown, above what was there before
+        assert preview not in pilot.app.screen_stack
+        assert isinstance(pilot.app.screen, RunScreen) == has_begun
+        said = [notice.message for notice in pilot.app._notifications]
+        assert any("nothing was deleted" in one for one in said) != has_begun
+
+
+async def test_jobs_that_cannot_be_listed_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: object) -> None:
+        raise JobFailed("/state/jobs cannot be read: Input/output error.")
+
+    monkeypatch.setattr("tui_fs.screens.jobs.JobList.read", read)
+    async with Host(JobsScreen(Settings())).run_test(size=SMALL) as pilot:
+        await wait_for(pilot, "/state/jobs cannot be read: Input/output error.")
+
+
+async def test_a_journal_that_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def poll(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("tui_fs.screens.run.JobView.poll", poll)
+    folder = record([STARTED])
+    app = Host(RunScreen(folder, Settings()))
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await until(pilot, lambda: len(app._notifications) > 0)
+        (notice,) = app._notifications
+        assert f"{folder.job_id} cannot be read: Input/output error." in notice.message
+
+
+class Silence:
+    """A function that returns when it is released."""
+
+    def __init__(self) -> None:
+        self.entered, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, *_: object, **__: object) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        self.entered.set()
+        assert self.released.wait(60)
+
+
+@pytest.fixture
+def silence() -> Iterator[Silence]:
+    """Give such a function, which is released at the end."""
+    silence = Silence()
+    yield silence
+    silence.released.set()
+
+
+async def test_what_the_confirmation_needs_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, silence: Silence
+) -> None:
+    monkeypatch.setattr("tui_fs.screens.preview.why_type_name", silence)
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        post_forecast(preview, SURVEY, found())
+        await settle(pilot)
+        await pilot.press("enter")
+        await until(pilot, silence.entered.is_set)
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CallsScreen))
+        # And the question is not asked any more over what is shown by then
+        silence.released.set()
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, CallsScreen)
+
+
+async def test_the_prediction_for_other_options_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, silence: Silence
+) -> None:
+    preview = PreviewScreen((MAILDROP,), Settings())
+    async with Host(preview).run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        post_forecast(preview, SURVEY, found())
+        await settle(pilot)
+        monkeypatch.setattr("tui_fs.screens.preview.forecast", silence)
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(pilot.app.screen, OptionsDialog))
+        await pilot.press("enter")
+        await until(pilot, silence.entered.is_set)
+        # And nothing is confirmed by what was predicted for the options before
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+        assert pilot.app.screen is preview
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is not preview)
+        silence.released.set()
+
+
+async def test_a_key_that_was_not_heard_of_yet_is_not_undone() -> None:
+    screen = preview()
+    app = Host(screen)
+    async with app.run_test(size=SMALL) as pilot:
+        await settle(pilot)
+        await counted(maildrop_survey())(pilot)
+        await settle(pilot)
+        rows = screen.query_one(BarTable)
+        assert rows.cursor_row is not None
+        assert rows.cursor_row.key == "rm"
+        rows.action_move(1)
+        screen._show()
+        assert rows.cursor_row.key == "find"
+        await settle(pilot)
+        assert rows.cursor_row is not None and rows.cursor_row.key == "find"
