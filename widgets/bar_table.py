@@ -194,16 +194,14 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         columns: Sequence[Column] = (Column("name", 0),),
         *,
         empty_text: str = "",
-        name: str | None = None,
         id: str | None = None,
-        classes: str | None = None,
     ) -> None:
         """Create a list without rows.
 
         Raises:
             ValueError: If not exactly one column takes the remaining width.
         """
-        super().__init__(name=name, id=id, classes=classes)
+        super().__init__(id=id)
         self.set_reactive(BarTable.empty_text, empty_text)
         self._columns: tuple[Column, ...] = ()
         self._cursor = RowCursor()
@@ -315,7 +313,7 @@ class BarTable(ScrollView, can_focus=True, inherit_bindings=False):
         return max(0, self.scrollable_content_region.height - HEADER_HEIGHT)
 
     def _move_cursor(self, index: int) -> None:
-        """Move the cursor for the user and say so when the row is another one."""
+        """Move the cursor for the user and post `Highlighted` if the row changes."""
         moved = self._cursor.go_to(index)
         self._reveal_cursor()
         if moved and (row := self.cursor_row) is not None:
@@ -396,7 +394,7 @@ class RowCursor:
             self.go_to(self.index)
 
     def go_to(self, index: int) -> bool:
-        """Go to an index, or as near as there are rows, and tell whether the cursor moved."""
+        """Go to an index, or to the nearest row; return whether the cursor moved."""
         before = self.index
         self.index = max(0, min(index, len(self.rows) - 1))
         return self.index != before

@@ -128,16 +128,7 @@ class CallTable(Widget):
     footer: reactive[str] = reactive("", layout=True)
     """Displayable text below the rows."""
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        """Create an empty table."""
-        super().__init__(name=name, id=id, classes=classes)
-        self._widths: tuple[int, ...] = ()
+    _widths: tuple[int, ...] = ()
 
     def watch_rows(self, rows: tuple[CallRow, ...]) -> None:
         """Remember the widest cells."""
@@ -175,7 +166,7 @@ def _cells(row: CallRow) -> tuple[str, ...]:
         row.calls,
         row.predicted,
         row.done,
-        # The place of the sign is kept in every row, so that the digits stand below each other.
+        # Every row reserves the sign's cell, so that the digits are aligned.
         row.errors and row.errors + ("!" if _has_failed(row) else " "),
         row.rate,
         row.share,
@@ -184,12 +175,12 @@ def _cells(row: CallRow) -> tuple[str, ...]:
 
 
 def _has_failed(row: CallRow) -> bool:
-    """Whether a row tells of errors."""
+    """Whether a row has errors."""
     return row.errors not in ("", "0")
 
 
 def _fit_columns(widths: tuple[int, ...], width: int) -> tuple[int, ...]:
-    """Drop columns until the line is wide enough, and give the note what is left."""
+    """Drop columns until the rest fits; the note gets the remaining cells."""
     kept = list(widths)
     for column in (None, *_DROPPED_FIRST):
         if column is not None:
@@ -209,7 +200,7 @@ def _row_line(row: CallRow, widths: tuple[int, ...]) -> TableLine:
 def _line(
     cells: Sequence[str], widths: tuple[int, ...], component: Component, failed: bool = False
 ) -> TableLine:
-    """Draw cells at their columns; names and notes stand left, figures right."""
+    """Draw cells at their columns; names and notes on the left, figures on the right."""
     parts: list[tuple[Component, str]] = [(component, " " * INDENT)]
     for column, (text, cell_width) in enumerate(zip(cells, widths, strict=True)):
         if not cell_width:

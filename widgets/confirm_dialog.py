@@ -209,7 +209,7 @@ class ConfirmDialog(ModalScreen[bool]):
         return self._clock() - self._opened_at_s < IGNORED_ENTER_S
 
     def _bound_text(self) -> None:
-        """Give the text the height that frame and answer leave."""
+        """Limit the text to the height that frame and answer leave."""
         frame = self.query_one("#confirm-frame")
         answer = self.query_one("#confirm-answer")
         margin = answer.styles.margin.height

@@ -27,7 +27,7 @@ LEGEND = f"█ median   ▒ from the least   ─┤ to the most   {PUBLISHED} pu
 
 
 class FigureRow(Protocol):
-    """Formatted cells, the first one a name; the note says why there are none, or what of it."""
+    """Formatted cells, the first one a name; the note explains the row."""
 
     @property
     def cells(self) -> Sequence[str]: ...
@@ -36,7 +36,7 @@ class FigureRow(Protocol):
 
 
 def layout_table(columns: Sequence[str], rows: Sequence[FigureRow], width: int) -> list[Line]:
-    """Draw titles and rows; figures stand right, and columns that do not fit follow below.
+    """Draw titles and rows; figures are right-aligned, and columns that do not fit follow below.
 
     A name that is too long takes further lines.
 

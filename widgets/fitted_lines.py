@@ -31,20 +31,14 @@ class FittedLines(Widget):
     }
     """
 
-    def __init__(
-        self,
-        lay_out: Callable[[int], Sequence[Line]],
-        *,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
+    def __init__(self, lay_out: Callable[[int], Sequence[Line]], *, id: str | None = None) -> None:
         """Create the lines.
 
         Args:
             lay_out: returns the lines for a width in cells.
+            id: of the widget.
         """
-        super().__init__(name=name, id=id, classes=classes)
+        super().__init__(id=id)
         self._lay_out = lay_out
 
     def lay_out_by(self, lay_out: Callable[[int], Sequence[Line]]) -> None:

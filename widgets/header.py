@@ -34,7 +34,7 @@ class Header(Widget):
     """What is being done with the place; displayable."""
 
     place: reactive[str] = reactive("")
-    """Displayable; its beginning gives way when the line is too narrow."""
+    """Displayable; its beginning is cut when the line is too narrow."""
 
     note: reactive[Text] = reactive(Text)
     """At the right; dropped from its end when it would take more than two thirds."""

@@ -71,37 +71,13 @@ class PathInput(Input):
             """The input that sent the message."""
             return self.path_input
 
-    def __init__(
-        self,
-        value: str = "",
-        placeholder: str = "",
-        *,
-        suggester: Suggester | None = None,
-        compact: bool = False,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        """Create an input for a path.
-
-        Args:
-            value: Displayable path to begin with.
-            placeholder: Shown while the input is empty.
-            suggester: Completes the path; by default directories of this machine.
-            compact: Draw one line without a border.
-            name: Name of the widget.
-            id: Identifier of the widget.
-            classes: CSS classes of the widget.
-        """
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        """Create an input that completes directories of this machine."""
         super().__init__(
-            value,
-            placeholder,
-            suggester=suggester or DirectorySuggester(),
+            suggester=DirectorySuggester(),
             restrict=TYPABLE,
-            # The path given is the beginning of what one types, not text to be replaced.
+            # The initial path is the beginning of the typed one, not text to be replaced.
             select_on_focus=False,
-            compact=compact,
-            name=name,
             id=id,
             classes=classes,
         )
@@ -127,7 +103,7 @@ class PathInput(Input):
             self.run_worker(self._complete_or_leave(), group="complete", exclusive=True)
 
     async def _complete_or_leave(self) -> None:
-        """Look for a suggestion; what is typed meanwhile makes the Tab void."""
+        """Wait for a suggestion; typing in the meantime cancels the Tab."""
         value = self.value
         suggestion = await self.suggester.get_suggestion(value) if self.suggester else None
         if self.value != value or not self.has_focus:

@@ -63,16 +63,7 @@ class ProgressLine(Widget):
     caption: reactive[str] = reactive("")
     """Displayable text at the right of the percentage."""
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        """Create a line of unknown progress."""
-        super().__init__(name=name, id=id, classes=classes)
-        self._caption_width = 0
+    _caption_width = 0
 
     def validate_fraction(self, fraction: float | None) -> float | None:
         """Bring the fraction into 0..1."""

@@ -135,16 +135,7 @@ class RateGraph(Widget):
     caption: reactive[str] = reactive("")
     """Displayable text at the right, such as the peak."""
 
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        """Create an empty graph."""
-        super().__init__(name=name, id=id, classes=classes)
-        self._caption_width = 0
+    _caption_width = 0
 
     def watch_caption(self, caption: str) -> None:
         """Reserve the widest caption so far, so that the graph keeps its width."""
