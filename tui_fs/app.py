@@ -13,10 +13,10 @@ from tui_fs.screens.base import BaseScreen, Settings
 from tui_fs.screens.browser.screen import BrowserScreen
 from tui_fs.screens.doctor import DoctorScreen
 from tui_fs.screens.jobs import JobsScreen
-from tui_fs.screens.maintenance import DeleteAsked
+from tui_fs.screens.maintenance import DeleteRequested
 from tui_fs.screens.preview import PreviewScreen
 from tui_fs.screens.profile import begin_profile
-from tui_fs.screens.report import GoOnAsked
+from tui_fs.screens.report import ResumeRequested
 
 _SLOW_LINK_INTERVAL_S = 1.0
 _THREADS = 256
@@ -68,11 +68,11 @@ class TuiFsApp(App[None]):
         """Return the screen to begin with."""
         return BrowserScreen(self._path, self._settings, self._imported)
 
-    def on_go_on_asked(self, message: GoOnAsked) -> None:
+    def on_resume_requested(self, message: ResumeRequested) -> None:
         """Preview the rest of a dead job."""
         self.push_screen(PreviewScreen(message.died.paths, self._settings, message.died))
 
-    def on_delete_asked(self, message: DeleteAsked) -> None:
+    def on_delete_requested(self, message: DeleteRequested) -> None:
         """Preview a deletion."""
         self.push_screen(PreviewScreen(message.paths, self._settings, is_gentle=True))
 

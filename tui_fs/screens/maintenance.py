@@ -51,7 +51,7 @@ class _Action:
     act: Callable[[], str]
 
 
-class DeleteAsked(Message):
+class DeleteRequested(Message):
     """A person wants to see what deleting directories gently would cost."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
@@ -87,7 +87,7 @@ class MaintenanceScreen(BaseScreen):
             yield Static(Text(""), id="command")
 
     def on_mount(self) -> None:
-        """Look what can be done."""
+        """Show what can be done."""
         self.show_place("Maintenance", displayable(self._path))
         self.query_one(BarTable).focus()
         self._read_actions()
@@ -129,7 +129,7 @@ class MaintenanceScreen(BaseScreen):
         """Ask whether it shall be done."""
         key = message.row.key
         if key.startswith(_DELETE):
-            self.post_message(DeleteAsked((self._aside[key.removeprefix(_DELETE)].aside,)))
+            self.post_message(DeleteRequested((self._aside[key.removeprefix(_DELETE)].aside,)))
             return
         action = self._actions[key]
         forbidden = read_only_reason(by_option=self.settings.read_only)

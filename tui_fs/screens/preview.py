@@ -204,7 +204,7 @@ def largest_directories(survey: Survey) -> Text:
 
 
 def listed(paths: Sequence[str]) -> Text:
-    """Return several targets, one a line, as they lie below the directory that holds them."""
+    """Return targets, one a line, relative to their common directory."""
     text = Text("", no_wrap=True, overflow="ellipsis")
     above = common_directory(paths)
     for path in paths:
@@ -355,7 +355,7 @@ class PreviewScreen(BaseScreen):
         self._check()
 
     def on_unmount(self) -> None:
-        """End the survey, and let the targets' file systems be unmounted again."""
+        """End the survey and close the targets, so that their file systems can be unmounted."""
         self._client.stop()
         self._open_targets.close()
 
@@ -425,7 +425,7 @@ class PreviewScreen(BaseScreen):
 
     @work(thread=True, exclusive=True, group="measure")
     def _measure(self, survey: Survey) -> None:
-        """Measure what deleting costs on this file system, if nobody has lately."""
+        """Calibrate this file system, unless its calibration is recent."""
         if not needs_measuring(self._paths[0], survey.totals.entries):
             return
         if self.settings.read_only:
@@ -468,7 +468,7 @@ class PreviewScreen(BaseScreen):
         return forecast(self._paths, survey, *asked, pins=pins, note=self._note)
 
     def on_failed(self, message: Failed) -> None:
-        """Say why it cannot be counted or started."""
+        """Show why it cannot be counted or started."""
         self._refuse(message.error)
 
     def _refuse(self, error: TuiFsError) -> None:
@@ -519,7 +519,7 @@ class PreviewScreen(BaseScreen):
         self.query_one("#largest", Static).update(largest_directories(survey))
 
     def on_bar_table_highlighted(self) -> None:
-        """The person has chosen; keep that when the counts change."""
+        """From now on the cursor stays on its strategy when the counts change."""
         self._chosen_by_person = True
         self._show_strategy()
 

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from tui_fs.job.permission import read_only_reason
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
-from tui_fs.model.calls import REMOVING_CALLS, CallCount, call_lines
+from tui_fs.model.calls import REMOVING_CALLS, CallCount, CallLine, call_lines
 from tui_fs.model.codec import shown_failure, shown_path
 from tui_fs.model.errors import TuiFsError, meaning
 from tui_fs.model.figures import MissingFigure
@@ -97,29 +97,36 @@ def details(report: dict[str, Any]) -> Text:
 def call_rows(report: dict[str, Any]) -> tuple[CallRow, ...]:
     """Return predicted and counted calls, the most frequent first."""
     predicted = report["predicted"]
-    counted = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
-    total_s = sum(call.seconds or 0.0 for call in counted.values())
-    lines = call_lines(counted, predicted["syscalls"], predicted.get("other_calls"))
-    rows = []
-    for line in sorted(lines, key=lambda line: (-line.counted.calls, line.name)):
-        call, share = line.counted, ""
-        if call.seconds is not None and total_s > 0:
-            share = f"{100 * call.seconds / total_s:.1f} %"
-        rows.append(
-            CallRow(
-                name=line.name,
-                calls=count(call.calls),
-                predicted=line.predicted_text,
-                errors=count(call.errors) if call.errors else "",
-                share=share,
-                emphasised=line.name in REMOVING_CALLS,
-            )
-        )
-    return tuple(rows)
+    counts = {name: CallCount(**numbers) for name, numbers in report["syscalls"].items()}
+    total_s = sum(call.seconds or 0.0 for call in counts.values())
+    lines = call_lines(counts, predicted["syscalls"], predicted.get("other_calls"))
+    ordered = sorted(lines, key=lambda line: (-line.counted.calls, line.name))
+    return tuple(call_row(line, total_s) for line in ordered)
+
+
+def call_row(line: CallLine, total_s: float, done: str = "", rate: str = "") -> CallRow:
+    """Return a row of the table of calls.
+
+    Args:
+        total_s: the time in all calls, which the call has a share of.
+    """
+    counts, share = line.counted, ""
+    if counts.seconds is not None and total_s > 0:
+        share = f"{100 * counts.seconds / total_s:.1f} %"
+    return CallRow(
+        name=line.name,
+        calls=count(counts.calls),
+        predicted=line.predicted_text,
+        done=done,
+        errors=count(counts.errors) if counts.errors else "",
+        rate=rate,
+        share=share,
+        emphasised=line.name in REMOVING_CALLS,
+    )
 
 
 def where_kept(report: dict[str, Any], path: str) -> Text:
-    """Return the command lines that ran and where the record lies."""
+    """Return the command lines that ran and the path of the record."""
     text = Text()
     for line in shown_commands(report, "command"):
         text.append("\n$ ", "dim")
@@ -186,7 +193,7 @@ def _inodes(report: dict[str, Any]) -> str:
     )
 
 
-class GoOnAsked(Message):
+class ResumeRequested(Message):
     """A person wants to go on with what a dead job has left."""
 
     def __init__(self, died: Plan) -> None:
@@ -207,7 +214,7 @@ class ReportScreen(BaseScreen):
 
     BINDINGS = [
         Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back"),
-        Binding("r", "go_on", tooltip="Go on with what a job left that died (asks first)"),
+        Binding("r", "resume", tooltip="Go on with what a job left that died (asks first)"),
         Binding("e", "errors", tooltip="Show what could not be deleted"),
         *SCROLL_BINDINGS,
         *PAGE_BINDINGS,
@@ -266,14 +273,14 @@ class ReportScreen(BaseScreen):
         """Show why there is no report."""
         self.query_one("#headline", Static).update(Text(str(message.error), style="bold"))
 
-    def action_go_on(self) -> None:
+    def action_resume(self) -> None:
         """Preview what a dead job has left, with its strategy and options."""
         if self._died is None:
             self.notify("Only a job that died can be taken up again.", markup=False)
         elif (reason := read_only_reason(by_option=self.settings.read_only)) is not None:
             self.notify(f"Deleting is switched off: {reason}.", markup=False)
         else:
-            self.app.post_message(GoOnAsked(self._died))
+            self.app.post_message(ResumeRequested(self._died))
 
     def action_errors(self) -> None:
         """List the failures."""

@@ -16,7 +16,7 @@ from tui_fs.job.permission import check_command
 from tui_fs.job.store import JobFolder
 from tui_fs.job.view import JobView
 from tui_fs.linux.logind import ends_at_logout
-from tui_fs.model.calls import REMOVING_CALLS, CallLine, call_lines
+from tui_fs.model.calls import CallLine, call_lines
 from tui_fs.model.command import Command
 from tui_fs.model.errors import JobFailed, TuiFsError
 from tui_fs.model.events import Throttled
@@ -26,7 +26,7 @@ from tui_fs.model.strategy import IoPriority, Pace
 from tui_fs.model.target import in_words
 from tui_fs.model.units import bytes_iec, clock, count, counted, duration_span
 from tui_fs.screens.base import BaseScreen, Failed, Settings
-from tui_fs.screens.report import ErrorsScreen, ReportScreen
+from tui_fs.screens.report import ErrorsScreen, ReportScreen, call_row
 from widgets.call_table import CallRow, CallTable
 from widgets.confirm_dialog import ConfirmDialog
 from widgets.progress_line import ProgressLine
@@ -48,14 +48,15 @@ def place_of(snapshot: Snapshot, state: JobState) -> tuple[str, str, str]:
     if state is not JobState.RUNNING:
         verb = _STATE_WORDS.get(state, str(state))
     if snapshot.held is not None:
-        verb = f"WAITING: {held_words(snapshot.held)}"
+        verb = f"WAITING: {throttle_label(snapshot.held)}"
     verb = "cancelling" if snapshot.cancel is not None else verb
     return verb, in_words(started.targets), f"{started.strategy} · job {started.job_id}"
 
 
-def held_words(held: Throttled) -> str:
-    """Return why a gentle job stands still."""
-    return f"others wait for the {held.resource}, {held.pressure_percent:.0f} % of the time"
+def throttle_label(throttled: Throttled) -> str:
+    """Return why a gentle job waits."""
+    share = f"{throttled.pressure_percent:.0f} % of the time"
+    return f"others wait for the {throttled.resource}, {share}"
 
 
 def pace_words(pace: Pace) -> str:
@@ -146,23 +147,11 @@ def call_rows(snapshot: Snapshot) -> tuple[CallRow, ...]:
 
 
 def _row(line: CallLine, rate: float, total_s: float) -> CallRow:
-    counted, done = line.counted, ""
+    done = ""
     if line.predicted:
-        percent = 100 * counted.calls // line.predicted
+        percent = 100 * line.counted.calls // line.predicted
         done = f"{percent} %" if percent <= 100 else ">100 %"
-    share = ""
-    if counted.seconds is not None and total_s > 0:
-        share = f"{100 * counted.seconds / total_s:.1f} %"
-    return CallRow(
-        name=line.name,
-        calls=count(counted.calls),
-        predicted=line.predicted_text,
-        done=done,
-        errors=count(counted.errors) if counted.errors else "",
-        rate=count(round(rate)) if rate >= 1 else "",
-        share=share,
-        emphasised=line.name in REMOVING_CALLS,
-    )
+    return call_row(line, total_s, done, count(round(rate)) if rate >= 1 else "")
 
 
 def call_footer(snapshot: Snapshot) -> str:
@@ -308,12 +297,12 @@ class RunScreen(BaseScreen):
         self._show_report()
 
     def _show_report(self) -> None:
-        """Show how it ended, as soon as nothing lies over this screen."""
+        """Show the report as soon as this screen is on top."""
         if self._is_over and self.app.screen is self:
             self.app.switch_screen(ReportScreen(self._folder, self.settings))
 
     def on_snapshot_changed(self, message: SnapshotChanged) -> None:
-        """Draw the job as it stands, or its report when it has ended."""
+        """Draw the job, or show its report when it has ended."""
         if message.is_over:
             self._is_over = True
             self._show_report()
@@ -341,7 +330,7 @@ class RunScreen(BaseScreen):
         self.query_one("#missing").display = bool(missing)
 
     def on_failed(self, message: Failed) -> None:
-        """Say what went wrong with the view or a command."""
+        """Report what went wrong with the view or a command."""
         self.notify(str(message.error), severity="warning", markup=False)
 
     def action_pause(self) -> None:
@@ -353,13 +342,13 @@ class RunScreen(BaseScreen):
         self._send(Command("gentle", "off" if self._snapshot.pace.gentle else "on"))
 
     def action_nicer(self) -> None:
-        """Give the tools a lower rank, or after the lowest the normal one again."""
+        """Lower the rank of the tools; after the lowest comes the normal one."""
         pace = self._snapshot.pace
         nice, io_priority = _RANKS.get((pace.nice, pace.io_priority), _RANKS[19, IoPriority.IDLE])
         self._send(Command("nice", str(nice)), Command("ionice", io_priority))
 
     def action_threads(self) -> None:
-        """Let the engine use one thread, then two, four and so on, then as many as it likes."""
+        """Set the threads of the engine: 1, 2, 4 and so on, then automatic."""
         threads = 2 * self._snapshot.pace.threads or 1
         self._send(Command("threads", "auto" if threads > _MAX_THREADS else str(threads)))
 

@@ -45,7 +45,7 @@ class Selection:
         return path in self._sizes
 
     def around(self, path: str) -> PathStr | None:
-        """Return the marked directory inside which a path lies, if there is one."""
+        """Return the marked directory that contains a path."""
         return next((mark for mark in self if mark != path and is_within(path, mark)), None)
 
     def toggle(self, path: PathStr, size: Size) -> str:

@@ -243,7 +243,7 @@ class BrowserScreen(BaseScreen):
     # What is shown of the directory
 
     def _sort_rows(self) -> None:
-        """Sort what is known of the directory in the order wanted now."""
+        """Sort the last listing of the directory in the current order."""
         listing, survey = self.client.listing(self.path), self.client.survey
         if listing is not None and survey is not None:
             self._sort_in_thread(listing, survey, self._view)
@@ -266,7 +266,7 @@ class BrowserScreen(BaseScreen):
         )
 
     def on_rows_arranged(self, message: RowsArranged) -> None:
-        """Show the new order, unless another one is wanted by now."""
+        """Show the new order, unless the person has changed it again."""
         arranged = message.arranged
         if arranged.view == self._view and arranged.listing is self.client.listing(self.path):
             self._show_rows(arranged)
@@ -330,7 +330,7 @@ class BrowserScreen(BaseScreen):
             self.app.call_from_thread(self.show_place, "", displayable(path), note)
 
     def _show_no_answer(self, path: str) -> None:
-        """Say that the file system does not answer, if nothing has come since."""
+        """Report that the file system does not answer, unless it has meanwhile."""
         is_waiting = self._table.arranged is None and self._table.empty_text == READING
         if self.path == path and is_waiting:
             self._table.empty_text = "The file system has not answered yet. ← leaves, q quits."
@@ -408,7 +408,7 @@ class BrowserScreen(BaseScreen):
         self._sort_rows()
 
     def action_recount(self) -> None:
-        """Survey the same tree anew, and show the same directory."""
+        """Survey the same tree again and show the same directory."""
         row = self._table.cursor_row
         self._survey(self.root, sought=row.key if row is not None else None)
 
@@ -647,7 +647,7 @@ class Prompts(Widget):
             self.post_message(self.Searched(message.value))
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Keep the search."""
+        """Accept the search."""
         message.stop()
         if message.input.id == "search-input":
             self.post_message(self.Searched(message.value))

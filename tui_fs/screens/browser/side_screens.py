@@ -143,7 +143,7 @@ def _type(finding: Finding) -> FindingType:
 
 
 def _headline(finding: Finding) -> str:
-    """Return the number that says most."""
+    """Return the headline number."""
     entry = _type(finding)
     key = entry.headline or next(iter(finding.numbers), "")
     if key not in finding.numbers:
@@ -399,7 +399,7 @@ class RankingScreen(SideScreen):
         self.show_update()
 
     def show_update(self) -> None:
-        """Show the ranking, if it is the one that is wanted."""
+        """Show the ranking if it is the current one."""
         super().show_update()
         update = self.shown
         survey = update.survey

@@ -171,7 +171,7 @@ _GROWING = (Sorting.NEWEST, Sorting.NAME)
 
 
 def columns_of(view: View) -> tuple[Column, ...]:
-    """Return the columns; the title of the one that is sorted by says which way."""
+    """Return the columns; an arrow in a title shows the sorting."""
     upwards = (view.sorting in _GROWING) is not view.is_reversed
     arrow = " ▲" if upwards else " ▼"
 
@@ -228,7 +228,7 @@ def arrange(
 
 
 def sizes_of(listing: Listing, marked: Collection[str]) -> list[tuple[PathStr, Size]]:
-    """Return what a listing tells of some of its directories, by their paths."""
+    """Return path and size of some directories of a listing."""
     base = listing.path.rstrip("/")
     return [
         (PathStr(f"{base}/{child.name}"), size_of(child))

@@ -69,7 +69,7 @@ class Judgements:
 
 
 def judge(experiment: Experiment, run: StoredRun) -> Judgements | None:
-    """Judge all claims by a run; return None if somebody has just removed it."""
+    """Judge all claims by a run; return None if the run has just been removed."""
     try:
         results = load(run.folder)
     except TuiFsError:
@@ -395,7 +395,7 @@ class LabRunsScreen(BaseScreen):
         self.app.push_screen(screen)
 
     def on_bar_table_mark_toggled(self, message: BarTable.MarkToggled) -> None:
-        """Mark at most two; the mark set first gives way."""
+        """Mark at most two runs; a third replaces the first."""
         folder = message.row.key
         if folder in self._marked:
             self._marked.remove(folder)

@@ -75,7 +75,7 @@ _NAMES = {
 
 
 def pages_of(exhibits: Sequence[Exhibit]) -> dict[str, list[Exhibit]]:
-    """Return the exhibits by the page they stand on; the machine has the last one."""
+    """Return the exhibits by page; the last page is the machine."""
     pages: dict[str, list[Exhibit]] = {}
     for kind, name in _NAMES.items():
         on_page = [exhibit for exhibit in exhibits if isinstance(exhibit, kind)]
@@ -333,7 +333,7 @@ class LabResultScreen(BaseScreen):
         self._show_page(next(iter(self._pages)))
 
     def on_failed(self, message: Failed) -> None:
-        """Say what went wrong."""
+        """Show what went wrong."""
         if self._results is None:
             self.query_one("#headline", Static).update(Text(str(message.error), "bold"))
         else:

@@ -226,7 +226,7 @@ class LabRunScreen(BaseScreen):
                 self._run.cancel()
 
     def on_run_over(self, message: RunOver) -> None:
-        """Go on to the result, as soon as nothing lies over this screen."""
+        """Show the result as soon as this screen is on top."""
         self._over = message
         if self.app.screen is self:
             self._leave()
