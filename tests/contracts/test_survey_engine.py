@@ -18,13 +18,13 @@ from tui_fs.linux.tools import find_engine
 from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.survey import Survey
 from tui_fs.survey import runner
-from tui_fs.survey.engine import FORMAT
+from tui_fs.survey.engine import RECORD_FORMAT
 from tui_fs.survey.runner import Backend, SurveyRunner
 
 DAEMON, NOBODY = 1, 65534
 
-_MESSAGE = b"i" + FORMAT.to_bytes(4, "little")
-"""What marshal writes for the number of the format."""
+_MESSAGE = bytes((RECORD_FORMAT,))
+"""The version of the record format in MessagePack."""
 
 
 def _install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -35,9 +35,9 @@ def _install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
     monkeypatch.setattr(runner, "find_engine", lambda: str(path))
 
 
-def _printing(message: bytes) -> str:
-    """Return a script that sends one message and waits."""
-    whole = len(message).to_bytes(4, "little") + message
+def _printing(*messages: bytes) -> str:
+    """Return a script that sends messages and waits."""
+    whole = b"".join(len(message).to_bytes(4, "little") + message for message in messages)
     octal = "".join(f"\\{byte:03o}" for byte in whole)
     return f"#!/bin/sh\nprintf '{octal}'\nexec sleep 1000\n"
 
@@ -50,9 +50,10 @@ def _printing(message: bytes) -> str:
         ("#!/bin/sh\nexit 3\n", "cannot count"),
         ("#!/bin/sh\necho 'tui-fs-engine: no such thing' >&2; exit 2\n", "count: no such thing"),
         ("#!/bin/sh\nprintf 'tui-fs-engine 9.9.9'\n", "cannot count"),
-        (_printing(b"i" + (FORMAT + 1).to_bytes(4, "little")), "is not the one"),
-        (_printing(b"?"), "is not the one"),
-        (_printing(b""), "cannot count"),
+        (_printing(bytes((RECORD_FORMAT + 1,))), "is not the one"),
+        (_printing(_MESSAGE, b"\x91\x90"), "is not the one"),
+        (_printing(_MESSAGE, b"no MessagePack"), "is not the one"),
+        (_printing(b""), "is not the one"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_told(

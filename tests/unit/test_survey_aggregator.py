@@ -193,7 +193,11 @@ def test_the_largest_files_are_kept() -> None:
 
 
 def test_a_large_file_is_kept_under_one_of_its_names() -> None:
-    names = (BigFile(0, b"a", 9, 0, 0, 5), BigFile(1, b"b", 9, 0, 0, 5), BigFile(1, b"c", 9, 0, 0))
+    names = (
+        BigFile(0, b"a", 9, 0, 0, 7, 5),
+        BigFile(1, b"b", 9, 0, 0, 7, 5),
+        BigFile(1, b"c", 9, 0, 0),
+    )
     collector = collected(root(subdirectories=1, pending=1), DirRecord(1, 0, b"d"), big_files=names)
     kept = [collector.path_of_file(row, name) for _, row, name, _ in collector.big_files]
     assert sorted(kept) == ["/t/a", "/t/d/c"]

@@ -96,8 +96,8 @@ def test_the_sums_are_those_of_a_loop(groups: list[list[Entry]]) -> None:
         s.st_uid != OWNER for _, s in everything
     )
     assert [link.allocated_bytes for link in tally.links] == [s.st_blocks * 512 for _, s in several]
-    assert [(file.name, file.identity) for file in tally.big_files] == [
-        (n, (s.st_dev << 64 | s.st_ino) if s.st_nlink > 1 else 0)
+    assert [(file.name, file.device, file.inode) for file in tally.big_files] == [
+        (n, *((s.st_dev, s.st_ino) if s.st_nlink > 1 else (0, 0)))
         for n, s in files
         if s.st_size >= BIG_FILE_BYTES
     ]
@@ -111,7 +111,7 @@ def test_names_of_one_inode_and_large_files_are_told_one_by_one() -> None:
         Link(5, 7, 3, 2, BIG_FILE_BYTES, 8192, 0, False),
         Link(5, 7, 4, 2, 0, 0, 2, False),
     ]
-    assert tally.big_files == [BigFile(5, b"a", BIG_FILE_BYTES, 8192, 9, 7 << 64 | 3)]
+    assert tally.big_files == [BigFile(5, b"a", BIG_FILE_BYTES, 8192, 9, 7, 3)]
     assert (tally.apparent, tally.allocated, tally.files, tally.other) == (0, 0, 1, 1)
 
 

@@ -228,7 +228,7 @@ class EngineCapabilities:
     """
 
     version: str = "0.1.0"
-    record_format: int = 3
+    record_format: int = 4
     max_threads: int = 256
     auto_threads: int = 8
     open_directories: int = 2_048

@@ -57,7 +57,7 @@ class Aggregator:
         self.top_directories = self.top_non_directories = 0
         self.bytes_linked_outside = self.names_of_links = 0
         self.big_files: list[tuple[int, int, bytes, BigFile]] = []
-        self._big_files_linked: set[int] = set()
+        self._big_files_linked: set[tuple[int, int]] = set()
         self._rows = array("i")
         self._files = self._directories = self._symlinks = self._other = 0
         self._apparent = self._allocated = self._repeats = 0
@@ -75,7 +75,7 @@ class Aggregator:
         if self._matched is not None:
             self._matched = [a + b for a, b in zip(self._matched, batch.matched, strict=True)]
         for link in batch.links:
-            self._take_link(*link)  # a Link, see there
+            self._take_link(*link)
         for file in batch.big_files:
             self._take_big_file(BigFile._make(file))
 
@@ -218,10 +218,11 @@ class Aggregator:
                 self._matched[4] += allocated
 
     def _take_big_file(self, file: BigFile) -> None:
-        if file.identity:
-            if file.identity in self._big_files_linked:
-                return  # told under another of its names
-            self._big_files_linked.add(file.identity)
+        if file.inode:
+            identity = (file.device, file.inode)
+            if identity in self._big_files_linked:
+                return  # reported under another of its names
+            self._big_files_linked.add(identity)
         row = self._rows[file.directory]
         heapq.heappush(self.big_files, (file.apparent_bytes, row, file.name, file))
         if len(self.big_files) > BIG_FILES_KEPT:

@@ -1,15 +1,15 @@
-"""The native engine as what counts: one process with as many threads as there are processors."""
+"""A survey by the native engine: one process with as many threads as there are processors."""
 
 import contextlib
+import functools
 import grp
-import marshal
 import os
 import pwd
 import selectors
 import struct
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tui_fs.linux.permissions import is_private_group
 from tui_fs.linux.tools import remedy_for_start
@@ -17,33 +17,33 @@ from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 from tui_fs.model.strategy import Filters
 from tui_fs.model.survey import Root
-from tui_fs.survey.records import Batch
+from tui_fs.survey.records import Batch, BigFile, DirRecord, Link
 
-FORMAT = 3
-"""The engine's first message; engine/src/survey/records.rs has the same number."""
+if TYPE_CHECKING:
+    from msgspec.msgpack import Decoder
 
-_AGAIN = "Install tui-fs again, so that both are of one version."
-_SHOWN = 300
-"""Bytes of what the engine complains about."""
-_ENDING_S = 0.5
-"""From closing its output until a process has ended."""
+RECORD_FORMAT = 4
+"""The version of docs/record-format.md that `records` describes."""
 
-
+_REINSTALL = "Install tui-fs again, so that both are of one version."
+_MAX_ERROR_BYTES = 300
+_EXIT_TIMEOUT_S = 0.5
+"""From the end of its output until the process has ended."""
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 1 << 20
 
 
 class EngineScan:
-    """The engine, counting for this process; it ends with it.
+    """A running engine. It ends with this process.
 
     Args:
-        program: its absolute path.
-        roots: what is to be surveyed, and what stood there when it was opened.
-        filters: what to count besides.
-        threads: of the engine; None for one a processor.
+        program: absolute path of the engine.
+        roots: the directories, and their identities when they were opened.
+        filters: entries to count separately.
+        threads: of the engine; None for one per processor.
 
     Raises:
-        TuiFsError: it cannot be started; Missing where a limit of this process is the reason.
+        TuiFsError: it cannot be started; Missing if a limit of this process is the reason.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class EngineScan:
                 stderr=subprocess.PIPE,
                 bufsize=0,
             )
-        except OSError as why:
-            reason = os.strerror(why.errno or 0)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
             sentence = f"The engine {displayable(program)} cannot be started: {reason}."
-            if (advice := remedy_for_start(why)) is not None:
-                raise Missing(sentence, advice) from why
-            raise TuiFsError(sentence, _AGAIN) from why
+            if (advice := remedy_for_start(error)) is not None:
+                raise Missing(sentence, advice) from error
+            raise TuiFsError(sentence, _REINSTALL) from error
         assert self._process.stdout is not None
         self._frames = _FrameReader(self._process.stdout.fileno())
         self._has_greeted = self._has_ended = False
@@ -76,18 +76,18 @@ class EngineScan:
 
     @property
     def pids(self) -> frozenset[int]:
-        """Its process."""
+        """The process of the engine."""
         return frozenset((self._process.pid,))
 
     def register(self, descriptor: int, answer: Callable[[], None]) -> None:
-        """Have a descriptor watched too; `answer` is called when it can be read."""
+        """Watch another descriptor; `answer` is called when it is readable."""
         self._selector.register(descriptor, selectors.EVENT_READ, answer)
 
     def batches(self, timeout_s: Callable[[], float]) -> Iterator[Batch | None]:
-        """Yield what is told until all is; None where it is time to look around.
+        """Yield all batches; None after each wait.
 
         Raises:
-            TuiFsError: the engine is another one than is needed, or has ended too early.
+            TuiFsError: the engine has another record format, or has ended too early.
         """
         while not self._has_ended:
             for key, _ in self._selector.select(max(0.0, timeout_s())):
@@ -99,42 +99,45 @@ class EngineScan:
 
     def _read(self) -> Iterator[Batch]:
         try:
-            for message in self._frames.read():
+            for frame in self._frames.read():
                 if not self._has_greeted:
-                    self._greet(message)
-                    continue
-                *fields, _, self._has_ended = message
-                yield Batch._make(fields)
-        except EOFError as why:
-            raise self._died() from why
-        except (TypeError, ValueError) as why:  # as marshal says that it cannot read something
-            raise self._is_another() from why
+                    self._check_format(frame)
+                elif (fields := _decoder().decode(frame)) is None:
+                    self._has_ended = True
+                else:
+                    yield Batch._make(fields)
+        except EOFError as error:
+            raise self._died() from error
+        except ValueError as error:  # msgspec.DecodeError is one
+            raise self._other_format() from error
 
-    def _greet(self, message: Any) -> None:
-        if message != FORMAT:
-            raise self._is_another()
+    def _check_format(self, frame: bytes) -> None:
+        # The version alone, because the records of another version may have other fields.
+        if frame != bytes((RECORD_FORMAT,)):
+            raise self._other_format()
         self._has_greeted = True
 
-    def _is_another(self) -> TuiFsError:
+    def _other_format(self) -> TuiFsError:
         sentence = f"The engine {displayable(self._program)} is not the one that tui-fs needs."
-        return TuiFsError(sentence, _AGAIN)
+        return TuiFsError(sentence, _REINSTALL)
 
     def _died(self) -> TuiFsError:
         assert self._process.stderr is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_ENDING_S)
+            self._process.wait(_EXIT_TIMEOUT_S)
         was_killed = (self._process.poll() or 0) < 0
-        self._process.kill()  # if it lives it has sent what nobody can read
-        complaint = self._process.stderr.read(_SHOWN) or b""
-        why = harmless(complaint.decode("utf-8", "replace").strip().removeprefix("tui-fs-engine: "))
+        self._process.kill()  # it may have closed its output and still run
+        error_output = self._process.stderr.read(_MAX_ERROR_BYTES) or b""
+        text = error_output.decode("utf-8", "replace").strip().removeprefix("tui-fs-engine: ")
+        reason = harmless(text)
         if not (self._has_greeted or was_killed):
             sentence = f"The engine {displayable(self._program)} cannot count"
-            return TuiFsError(f"{sentence}: {why}" if why else f"{sentence}.", _AGAIN)
+            return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", _REINSTALL)
         sentence = "The engine has ended unexpectedly; the counts are not complete"
-        return TuiFsError(f"{sentence}: {why}" if why else f"{sentence}.", "Count again.")
+        return TuiFsError(f"{sentence}: {reason}" if reason else f"{sentence}.", "Count again.")
 
     def close(self) -> None:
-        """End it."""
+        """End the engine."""
         self._selector.close()
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
@@ -142,6 +145,22 @@ class EngineScan:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
+
+
+_Matched = tuple[int, int, int, int, int]
+_Fields = tuple[list[DirRecord], list[Link], list[BigFile], _Matched, int]
+"""The fields of a `Batch`."""
+
+
+@functools.cache
+def _decoder() -> "Decoder[_Fields | None]":
+    """Return the decoder of a batch or, as None, of the end.
+
+    msgspec is imported while the engine already runs, because that takes 18 ms.
+    """
+    from msgspec.msgpack import Decoder
+
+    return Decoder(_Fields | None)
 
 
 def _command(
@@ -181,14 +200,14 @@ def _private_groups(uid: int) -> list[int]:
 
 
 class _FrameReader:
-    """Reads frames from a pipe: a length of four bytes, then what marshal has written."""
+    """Reads frames from a pipe: a length of four bytes, then so many bytes."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._buffer = bytearray()
 
-    def read(self) -> Iterator[Any]:
-        """Wait for something to arrive, and yield the complete messages.
+    def read(self) -> Iterator[bytes]:
+        """Wait for data, and yield the complete frames.
 
         Raises:
             EOFError: the pipe has no writer.
@@ -202,6 +221,6 @@ class _FrameReader:
             end = _LENGTH.size + length
             if len(self._buffer) < end:
                 return
-            message = marshal.loads(memoryview(self._buffer)[_LENGTH.size : end])
+            frame = bytes(memoryview(self._buffer)[_LENGTH.size : end])
             del self._buffer[:end]
-            yield message
+            yield frame

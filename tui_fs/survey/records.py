@@ -1,8 +1,4 @@
-"""What the engine and the walker report to the collector: plain tuples.
-
-Directories have numbers. A directory's first piece comes before those of everything in it. The
-engine writes the same records (engine/src/survey/records.rs).
-"""
+"""The records that the engine or the walker sends to the aggregator (docs/record-format.md)."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +6,7 @@ NO_PARENT = -1
 
 
 class DirectoryFlag:
-    """What is special about a directory or about names in it: bits of an int.
+    """Properties of a directory or of names in it: bits of an int.
 
     Plain numbers: the operators of enum.IntFlag take half a microsecond each.
     """
@@ -40,22 +36,23 @@ DIRECTORY_FLAGS = tuple(1 << bit for bit in range(17))
 
 
 class DirRecord(NamedTuple):
-    """Part of what was read of one directory; the pieces of one directory add up.
+    """A part of one directory. The records of one directory add up.
 
     Attributes:
-        parent: number of the directory above, `NO_PARENT` for a root.
-        name: last component; the whole path of a root.
-        subdirectories: names of directories in it, entered or not.
-        apparent_bytes, allocated_bytes: of everything in it but directories and inodes with
-            several names.
-        own_bytes, own_allocated_bytes: of the directory itself; 0 in further pieces.
-        oldest_s, newest_s: modification times of what is in it but directories (epoch seconds).
-        name_bytes: names of everything in it but directories, added up.
-        record_bytes: of all names as getdents64 gives them.
-        longest_name: in bytes.
-        pending: pieces that are now to come besides: one for each subdirectory, one for the rest
-            of this directory; negative where such a rest has been told.
-        flags: of `DirectoryFlag`.
+        number: of the directory, unique in a survey.
+        parent: number of the parent; `NO_PARENT` for a root and in all records but the first.
+        name: last component; the whole path of a root; empty in all records but the first.
+        subdirectories: names of directories, entered or not.
+        apparent_bytes, allocated_bytes: of entries that are not directories and have one name.
+        own_bytes, own_allocated_bytes: of the directory itself, in the first record.
+        oldest_s, newest_s: modification times of entries that are not directories (epoch
+            seconds); 0 for none.
+        name_bytes: sum of the names of entries that are not directories.
+        record_bytes: of all names as getdents64 returns them.
+        longest_name: in bytes, so far.
+        pending: records that will follow: one for each subdirectory and one for each part of this
+            directory; negative when such a part is finished.
+        flags: of `DirectoryFlag`, so far.
     """
 
     number: int
@@ -79,10 +76,11 @@ class DirRecord(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A name of an inode that has several; the collector counts the inode once.
+    """A name of an inode with several names. The aggregator counts the inode once.
 
     Attributes:
-        directory: number of the directory that holds the name.
+        directory: number of the directory with the name.
+        names: of the inode (st_nlink).
         kind: 0 file, 1 symbolic link, 2 other.
         is_matched: the filters select it.
     """
@@ -101,8 +99,8 @@ class BigFile(NamedTuple):
     """A large file.
 
     Attributes:
-        directory: number of the directory that holds it.
-        identity: device and inode in one number; 0 if it has no other name.
+        directory: number of its directory.
+        device, inode: 0 if it has no other name.
     """
 
     directory: int
@@ -110,16 +108,18 @@ class BigFile(NamedTuple):
     apparent_bytes: int
     allocated_bytes: int
     modified_s: int
-    identity: int = 0
+    device: int = 0
+    inode: int = 0
 
 
 class Batch(NamedTuple):
-    """What was counted since the last batch.
+    """The records since the last batch.
 
     Attributes:
-        matched: what the filters select: files, symlinks, other, apparent and allocated bytes,
-            inodes with several names left out.
-        vanished: names other than those of directories that were gone when examined.
+        pieces, links, big_files: `DirRecord`, `Link`, `BigFile`, or plain tuples of their fields.
+        matched: entries that the filters select: files, symlinks, other, apparent and allocated
+            bytes; without inodes that have several names.
+        vanished: names that are not directories and vanished before their stat.
     """
 
     pieces: list[tuple[Any, ...]]

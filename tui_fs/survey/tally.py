@@ -171,7 +171,7 @@ class DirectoryTally:
                         status.st_size,
                         status.st_blocks * 512,
                         int(status.st_mtime),
-                        (status.st_dev << 64 | status.st_ino) if status.st_nlink > 1 else 0,
+                        *((status.st_dev, status.st_ino) if status.st_nlink > 1 else (0, 0)),
                     )
                 )
 

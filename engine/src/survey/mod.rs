@@ -8,7 +8,6 @@ mod context;
 mod dir_reader;
 mod dirent_batch;
 mod emitter;
-mod marshal;
 mod names;
 mod output;
 mod pool;
@@ -41,7 +40,7 @@ use self::context::{Context, Limits, Root};
 use self::dir_reader::User;
 use self::output::Output;
 use self::pool::Pool;
-use self::records::Batch;
+use self::records::end_message;
 pub use self::records::FORMAT as RECORD_FORMAT;
 use self::walker::Walker;
 use crate::descriptors::descriptor_limits;
@@ -122,7 +121,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         next_number: AtomicU64::new(0),
     };
     walk(&context, walkers);
-    context.output.send(&Batch::last());
+    context.output.send(&end_message());
     Ok(())
 }
 

@@ -4,8 +4,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
-use super::marshal;
-use super::records::FORMAT;
+use super::records::format_message;
 
 /// Writes messages, each after its length as a little-endian number of 32 bits.
 pub struct Output {
@@ -18,9 +17,7 @@ impl Output {
         let output = Self {
             writer: Mutex::new(writer),
         };
-        let mut format = Vec::new();
-        marshal::integer(&mut format, FORMAT);
-        output.send(&format);
+        output.send(&format_message());
         output
     }
 
@@ -40,7 +37,7 @@ impl Output {
 
 fn exit_on_error(error: &io::Error) -> ! {
     if error.kind() != ErrorKind::BrokenPipe {
-        eprintln!("tui-fs-engine: cannot write what was counted: {error}");
+        eprintln!("tui-fs-engine: cannot write the records: {error}");
     }
     process::exit(1);
 }

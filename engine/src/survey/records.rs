@@ -1,9 +1,10 @@
-//! The records of tui_fs/survey/records.py, written with marshal.
+//! The survey's records in MessagePack (docs/record-format.md). Python reads them with
+//! tui_fs/survey/records.py.
 
-use super::marshal;
+use rmp::encode;
 
-/// The first message. It changes with every change of the format.
-pub const FORMAT: i128 = 3;
+/// The version of the format, which is the first message. It changes with every change.
+pub const FORMAT: u64 = 4;
 
 pub const NO_PARENT: i64 = -1;
 
@@ -38,8 +39,8 @@ pub struct DirRecord<'a> {
     pub files: u64,
     pub symlinks: u64,
     pub other: u64,
-    pub apparent_bytes: u128,
-    pub allocated_bytes: u128,
+    pub apparent_bytes: u64,
+    pub allocated_bytes: u64,
     pub own_bytes: u64,
     pub own_allocated_bytes: u64,
     pub oldest_s: i64,
@@ -64,7 +65,7 @@ pub struct Link {
     pub is_matched: bool,
 }
 
-/// A large file. `identity` is 0 if it has no other name.
+/// A large file. `device` and `inode` are 0 if it has no other name.
 #[derive(Clone, Copy, Debug)]
 pub struct BigFile<'a> {
     pub directory: u64,
@@ -72,7 +73,8 @@ pub struct BigFile<'a> {
     pub apparent_bytes: u64,
     pub allocated_bytes: u64,
     pub modified_s: i64,
-    pub identity: u128,
+    pub device: u64,
+    pub inode: u64,
 }
 
 /// The records of a walker since its last message.
@@ -82,114 +84,158 @@ pub struct Batch {
     links: RecordBuffer,
     big_files: RecordBuffer,
     /// Entries selected by the filters: files, symlinks, other, apparent and allocated bytes.
-    pub matched: [u128; 5],
+    pub matched: [u64; 5],
     /// Names that vanished before their stat.
     pub vanished: u64,
 }
 
+/// Records of one type.
 #[derive(Debug, Default)]
 struct RecordBuffer {
-    written: Vec<u8>,
-    number: u32,
+    encoded: Vec<u8>,
+    count: u32,
 }
 
 impl RecordBuffer {
-    fn begin(&mut self, fields: u8) -> &mut Vec<u8> {
-        self.number += 1;
-        marshal::tuple(&mut self.written, fields);
-        &mut self.written
+    fn begin(&mut self, fields: u32) -> &mut Vec<u8> {
+        self.count += 1;
+        put_array(&mut self.encoded, fields);
+        &mut self.encoded
     }
 
     fn move_to(&mut self, out: &mut Vec<u8>) {
-        marshal::list(out, self.number);
-        out.append(&mut self.written);
-        self.number = 0;
+        put_array(out, self.count);
+        out.append(&mut self.encoded);
+        self.count = 0;
     }
+}
+
+/// Sums of one record or batch stay below this, so that one more entry does not overflow them.
+const MAX_SUM_BYTES: u64 = 1 << 63;
+
+/// Returns whether a sum of sizes must be emitted before another size is added. A size is less than
+/// 2^63.
+pub fn is_full(sums: &[u64]) -> bool {
+    sums.iter().any(|sum| *sum >= MAX_SUM_BYTES)
 }
 
 impl Batch {
     pub fn dir_record_count(&self) -> u32 {
-        self.dir_records.number
+        self.dir_records.count
+    }
+
+    /// Returns whether the batch must be sent before another entry is added.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.matched[3..])
     }
 
     fn is_empty(&self) -> bool {
-        self.dir_records.number + self.links.number + self.big_files.number == 0
+        self.dir_records.count + self.links.count + self.big_files.count == 0
             && self.vanished == 0
             && self.matched == [0; 5]
     }
 
     pub fn add_dir_record(&mut self, record: &DirRecord<'_>) {
         let out = self.dir_records.begin(18);
-        marshal::integer(out, record.number.into());
-        marshal::integer(out, record.parent.into());
-        marshal::bytes(out, record.name);
+        put_uint(out, record.number);
+        put_int(out, record.parent);
+        put_bytes(out, record.name);
         for number in [
             record.subdirectories,
             record.files,
             record.symlinks,
             record.other,
+            record.apparent_bytes,
+            record.allocated_bytes,
+            record.own_bytes,
+            record.own_allocated_bytes,
         ] {
-            marshal::integer(out, number.into());
+            put_uint(out, number);
         }
-        marshal::integer(out, record.apparent_bytes as i128);
-        marshal::integer(out, record.allocated_bytes as i128);
-        marshal::integer(out, record.own_bytes.into());
-        marshal::integer(out, record.own_allocated_bytes.into());
-        marshal::integer(out, record.oldest_s.into());
-        marshal::integer(out, record.newest_s.into());
-        marshal::integer(out, record.name_bytes.into());
-        marshal::integer(out, record.record_bytes.into());
-        marshal::integer(out, record.longest_name.into());
-        marshal::integer(out, record.pending.into());
-        marshal::integer(out, record.flags.into());
+        put_int(out, record.oldest_s);
+        put_int(out, record.newest_s);
+        put_uint(out, record.name_bytes);
+        put_uint(out, record.record_bytes);
+        put_uint(out, record.longest_name);
+        put_int(out, record.pending);
+        put_uint(out, record.flags.into());
     }
 
     pub fn add_link(&mut self, link: &Link) {
         let out = self.links.begin(8);
-        marshal::integer(out, link.directory.into());
-        marshal::integer(out, link.device.into());
-        marshal::integer(out, link.inode.into());
-        marshal::integer(out, link.names.into());
-        marshal::integer(out, link.apparent_bytes.into());
-        marshal::integer(out, link.allocated_bytes.into());
-        marshal::integer(out, link.kind.into());
-        marshal::boolean(out, link.is_matched);
+        for number in [
+            link.directory,
+            link.device,
+            link.inode,
+            link.names.into(),
+            link.apparent_bytes,
+            link.allocated_bytes,
+            link.kind.into(),
+        ] {
+            put_uint(out, number);
+        }
+        encode::write_bool(out, link.is_matched).expect(IN_MEMORY);
     }
 
     pub fn add_big_file(&mut self, file: &BigFile<'_>) {
-        let out = self.big_files.begin(6);
-        marshal::integer(out, file.directory.into());
-        marshal::bytes(out, file.name);
-        marshal::integer(out, file.apparent_bytes.into());
-        marshal::integer(out, file.allocated_bytes.into());
-        marshal::integer(out, file.modified_s.into());
-        marshal::integer(out, file.identity as i128);
+        let out = self.big_files.begin(7);
+        put_uint(out, file.directory);
+        put_bytes(out, file.name);
+        put_uint(out, file.apparent_bytes);
+        put_uint(out, file.allocated_bytes);
+        put_int(out, file.modified_s);
+        put_uint(out, file.device);
+        put_uint(out, file.inode);
     }
 
     /// Takes all records as a message; `None` if there are none.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        (!self.is_empty()).then(|| self.message(false))
-    }
-
-    /// Returns the last message.
-    pub fn last() -> Vec<u8> {
-        Self::default().message(true)
-    }
-
-    fn message(&mut self, is_last: bool) -> Vec<u8> {
-        let whole = self.dir_records.written.len() + self.links.written.len();
-        let mut out = Vec::with_capacity(whole + self.big_files.written.len() + 128);
-        marshal::tuple(&mut out, 7);
+        if self.is_empty() {
+            return None;
+        }
+        let bytes = self.dir_records.encoded.len() + self.links.encoded.len();
+        let mut out = Vec::with_capacity(bytes + self.big_files.encoded.len() + 128);
+        put_array(&mut out, 5);
         self.dir_records.move_to(&mut out);
         self.links.move_to(&mut out);
         self.big_files.move_to(&mut out);
-        marshal::tuple(&mut out, 5);
+        put_array(&mut out, 5);
         for number in std::mem::take(&mut self.matched) {
-            marshal::integer(&mut out, number as i128);
+            put_uint(&mut out, number);
         }
-        marshal::integer(&mut out, std::mem::take(&mut self.vanished).into());
-        marshal::none(&mut out);
-        marshal::boolean(&mut out, is_last);
-        out
+        put_uint(&mut out, std::mem::take(&mut self.vanished));
+        Some(out)
     }
+}
+
+/// Returns the first message.
+pub fn format_message() -> Vec<u8> {
+    let mut out = Vec::new();
+    put_uint(&mut out, FORMAT);
+    out
+}
+
+/// Returns the last message.
+pub fn end_message() -> Vec<u8> {
+    let mut out = Vec::new();
+    encode::write_nil(&mut out).expect(IN_MEMORY);
+    out
+}
+
+const IN_MEMORY: &str = "a write to memory does not fail";
+
+fn put_array(out: &mut Vec<u8>, length: u32) {
+    encode::write_array_len(out, length).expect(IN_MEMORY);
+}
+
+fn put_uint(out: &mut Vec<u8>, value: u64) {
+    encode::write_uint(out, value).expect(IN_MEMORY);
+}
+
+fn put_int(out: &mut Vec<u8>, value: i64) {
+    encode::write_sint(out, value).expect(IN_MEMORY);
+}
+
+fn put_bytes(out: &mut Vec<u8>, value: &[u8]) {
+    encode::write_bin(out, value).expect(IN_MEMORY);
 }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use rustix::fs::{makedev, FileType, Statx, StatxAttributes, StatxFlags};
 
 use super::names;
-use super::records::{flag, Batch, BigFile, DirRecord, Link};
+use super::records::{flag, is_full, Batch, BigFile, DirRecord, Link};
 use crate::filters::Filters;
 
 /// Fields of statx(2) that an entry needs.
@@ -58,8 +58,8 @@ struct Sums {
     files: u64,
     symlinks: u64,
     other: u64,
-    apparent_bytes: u128,
-    allocated_bytes: u128,
+    apparent_bytes: u64,
+    allocated_bytes: u64,
     oldest_s: i64,
     newest_s: i64,
     name_bytes: u64,
@@ -76,6 +76,11 @@ impl Tally {
 
     pub fn owner(&self) -> u32 {
         self.owner
+    }
+
+    /// Returns whether the sums must be emitted before another entry is added.
+    pub fn is_full(&self) -> bool {
+        is_full(&[self.sums.apparent_bytes, self.sums.allocated_bytes])
     }
 
     /// Moves the sums into a record.
@@ -147,14 +152,18 @@ impl Tally {
         let allocated_bytes = allocated_bytes_of(status);
         let has_several_names = status.stx_nlink > 1;
         if kind == FileType::RegularFile && apparent_bytes >= MIN_BIG_FILE_BYTES {
-            let identity = u128::from(device_of(status)) << 64 | u128::from(status.stx_ino);
+            let (device, inode) = match has_several_names {
+                true => (device_of(status), status.stx_ino),
+                false => (0, 0),
+            };
             batch.add_big_file(&BigFile {
                 directory,
                 name: name.to_bytes(),
                 apparent_bytes,
                 allocated_bytes,
                 modified_s: status.stx_mtime.tv_sec,
-                identity: if has_several_names { identity } else { 0 },
+                device,
+                inode,
             });
         }
         let is_matched = filters
@@ -172,12 +181,13 @@ impl Tally {
             });
             return;
         }
-        sums.apparent_bytes += u128::from(apparent_bytes);
-        sums.allocated_bytes += u128::from(allocated_bytes);
+        // a FUSE file system may report any number of blocks
+        sums.apparent_bytes = sums.apparent_bytes.saturating_add(apparent_bytes);
+        sums.allocated_bytes = sums.allocated_bytes.saturating_add(allocated_bytes);
         if is_matched {
             batch.matched[kind_index(kind)] += 1;
-            batch.matched[3] += u128::from(apparent_bytes);
-            batch.matched[4] += u128::from(allocated_bytes);
+            batch.matched[3] = batch.matched[3].saturating_add(apparent_bytes);
+            batch.matched[4] = batch.matched[4].saturating_add(allocated_bytes);
         }
     }
 }

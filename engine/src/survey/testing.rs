@@ -9,93 +9,33 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use rmpv::Value;
+
 use super::args::Args;
 use super::context::Limits;
 use super::names::name_flags;
 use super::output::Output;
-use super::records::flag;
+use super::records::{flag, FORMAT};
 use super::walker::Walker;
 
-/// A value that marshal has written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    None,
-    Bool(bool),
-    Int(i128),
-    Bytes(Vec<u8>),
-    List(Vec<Value>),
+fn int(value: &Value) -> i128 {
+    let signed = value.as_i64().map(i128::from);
+    signed
+        .or(value.as_u64().map(i128::from))
+        .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-impl Value {
-    pub fn decode(mut rest: &[u8]) -> Self {
-        let value = decode(&mut rest);
-        assert!(rest.is_empty(), "data after the value");
-        value
-    }
-
-    pub fn int(&self) -> i128 {
-        match self {
-            Self::Int(value) => *value,
-            value => panic!("no number: {value:?}"),
-        }
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Bytes(value) => value,
-            value => panic!("no bytes: {value:?}"),
-        }
-    }
-
-    pub fn list(&self) -> &[Value] {
-        match self {
-            Self::List(values) => values,
-            value => panic!("no list: {value:?}"),
-        }
+fn bytes(value: &Value) -> &[u8] {
+    match value {
+        Value::Binary(bytes) => bytes,
+        value => panic!("no bytes: {value}"),
     }
 }
 
-fn decode(input: &mut &[u8]) -> Value {
-    let (tag, rest) = input.split_first().expect("a tag");
-    *input = rest;
-    match tag {
-        b'N' => Value::None,
-        b'T' => Value::Bool(true),
-        b'F' => Value::Bool(false),
-        b'i' => Value::Int(number(input).into()),
-        b'l' => {
-            let digits = number(input);
-            let mut value: i128 = 0;
-            for at in 0..digits.unsigned_abs() {
-                let (digit, rest) = input.split_at(2);
-                *input = rest;
-                value |= i128::from(u16::from_le_bytes([digit[0], digit[1]])) << (15 * at);
-            }
-            Value::Int(value * i128::from(digits.signum()))
-        }
-        b's' => {
-            let length = number(input) as usize;
-            let (bytes, rest) = input.split_at(length);
-            *input = rest;
-            Value::Bytes(bytes.to_vec())
-        }
-        b'[' => {
-            let length = number(input);
-            Value::List((0..length).map(|_| decode(input)).collect())
-        }
-        b')' => {
-            let (length, rest) = input.split_first().expect("a length");
-            *input = rest;
-            Value::List((0..*length).map(|_| decode(input)).collect())
-        }
-        tag => panic!("unknown tag {tag}"),
-    }
-}
-
-fn number(input: &mut &[u8]) -> i32 {
-    let (bytes, rest) = input.split_at(4);
-    *input = rest;
-    i32::from_le_bytes(bytes.try_into().expect("four bytes"))
+fn list(value: &Value) -> &[Value] {
+    value
+        .as_array()
+        .unwrap_or_else(|| panic!("no list: {value}"))
 }
 
 /// Sums of one directory.
@@ -142,40 +82,41 @@ impl Collected {
     fn add_message(&mut self, message: &Value) {
         self.messages += 1;
         if self.messages == 1 {
-            assert_eq!(message, &Value::Int(3), "the format");
+            assert_eq!(int(message), i128::from(FORMAT));
             return;
         }
         assert!(!self.has_ended, "a message after the last one");
-        let [dir_records, links, big_files, matched, vanished, unused, is_last] = message.list()
-        else {
-            panic!("no batch: {message:?}");
+        if message.is_nil() {
+            self.has_ended = true;
+            return;
+        }
+        let [dir_records, links, big_files, matched, vanished] = list(message) else {
+            panic!("no batch: {message}");
         };
-        dir_records
-            .list()
-            .iter()
-            .for_each(|record| self.add_dir_record(record));
-        for link in links.list().iter().map(Value::list) {
-            let numbers = [1, 2, 3, 6].map(|at| link[at].int());
+        for record in list(dir_records) {
+            self.add_dir_record(list(record));
+        }
+        for link in list(links).iter().map(list) {
+            assert_eq!(link.len(), 8);
+            let numbers = [1, 2, 3, 6].map(|at| int(&link[at]));
             self.links
-                .push((self.paths[&link[0].int()].clone(), numbers));
+                .push((self.paths[&int(&link[0])].clone(), numbers));
         }
-        for file in big_files.list().iter().map(Value::list) {
-            let is_linked = file[5].int() != 0;
-            self.big_files.push((file[1].bytes().to_vec(), is_linked));
+        for file in list(big_files).iter().map(list) {
+            assert_eq!(file.len(), 7);
+            let is_linked = int(&file[6]) != 0;
+            self.big_files.push((bytes(&file[1]).to_vec(), is_linked));
         }
-        for (sum, more) in self.matched.iter_mut().zip(matched.list()) {
-            *sum += more.int();
+        for (sum, more) in self.matched.iter_mut().zip(list(matched)) {
+            *sum += int(more);
         }
-        self.vanished += vanished.int();
-        assert_eq!(unused, &Value::None);
-        self.has_ended = *is_last == Value::Bool(true);
+        self.vanished += int(vanished);
     }
 
-    fn add_dir_record(&mut self, record: &Value) {
-        let record = record.list();
+    fn add_dir_record(&mut self, record: &[Value]) {
         assert_eq!(record.len(), 18);
-        let int = |at: usize| record[at].int();
-        let (number, parent, name, flags) = (int(0), int(1), record[2].bytes(), int(17) as u32);
+        let int = |at: usize| int(&record[at]);
+        let (number, parent, name, flags) = (int(0), int(1), bytes(&record[2]), int(17) as u32);
         if flags & flag::VANISHED != 0 {
             self.vanished += 1;
             *self.pending.get_mut(&parent).expect("a known parent") -= 1;
@@ -264,9 +205,10 @@ struct TestSink<F>(F);
 
 impl<F: FnMut(&Value)> Write for TestSink<F> {
     fn write(&mut self, whole: &[u8]) -> io::Result<usize> {
-        let (length, message) = whole.split_at(4);
+        let (length, mut message) = whole.split_at(4);
         assert_eq!(length, (message.len() as u32).to_le_bytes());
-        (self.0)(&Value::decode(message));
+        (self.0)(&rmpv::decode::read_value(&mut message).expect("a value"));
+        assert!(message.is_empty(), "data after the value");
         Ok(whole.len())
     }
 

@@ -305,6 +305,21 @@ fn large_files_have_their_own_records() {
 }
 
 #[test]
+fn sums_above_64_bits_are_split_among_records() {
+    let scratch = tempfile::tempdir_in("/dev/shm").unwrap(); // tmpfs has the largest files
+    let root = scratch.path();
+    let mut args = args_for(root, 1);
+    for number in 0..5 {
+        let sparse = File::create(root.join(number.to_string())).unwrap();
+        sparse.set_len(i64::MAX as u64).unwrap();
+    }
+    args.filters.min_size_bytes = Some(1);
+    let collected = run_survey(args, Limits::default(), |_| ()).unwrap();
+    assert_eq!(collected.matched[3], 5 * i128::from(i64::MAX));
+    assert_naive(&collected, root);
+}
+
+#[test]
 fn names_only_survey_counts_entries_without_stat() {
     let (_scratch, root) = scratch_root();
     create_binary_tree(&root, 3);

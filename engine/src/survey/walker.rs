@@ -242,7 +242,11 @@ impl<'a> Walker<'a> {
             dirents.sort();
         }
         for (number, (name, kind)) in dirents.iter().enumerate() {
-            if number % NAMES_PER_CLOCK_READ == NAMES_PER_CLOCK_READ - 1 && self.emitter.is_due() {
+            let is_clock_read = number % NAMES_PER_CLOCK_READ == NAMES_PER_CLOCK_READ - 1;
+            if (is_clock_read && self.emitter.is_due())
+                || progress.tally.is_full()
+                || self.emitter.batch.is_full()
+            {
                 self.emitter.emit_record(dir.number, progress, false);
                 self.emitter.send();
             }
