@@ -79,11 +79,6 @@ impl DirIdentity {
     pub fn matches_pin(&self, pin: &Self) -> bool {
         self.dev_ino == pin.dev_ino && (pin.birth_ns == 0 || pin.birth_ns == self.birth_ns)
     }
-
-    /// Returns whether both are the same directory, as far as birth times are known.
-    pub fn is_same_dir(&self, other: &Self) -> bool {
-        self.dev_ino == other.dev_ino && self.birth_ns == other.birth_ns
-    }
 }
 
 #[cfg(test)]
@@ -97,12 +92,9 @@ mod tests {
             inode: 2,
         };
         let born = |birth_ns| DirIdentity { dev_ino, birth_ns };
-        assert!(born(3).is_same_dir(&born(3)) && born(0).is_same_dir(&born(0)));
-        assert!(
-            !born(3).is_same_dir(&born(4))
-                && !born(3).is_same_dir(&born(0))
-                && !born(0).is_same_dir(&born(3))
-        );
+        assert_eq!(born(3), born(3));
+        assert_ne!(born(3), born(4));
+        assert_ne!(born(3), born(0));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 mod capabilities;
 mod delete;
-mod descriptors;
 mod filters;
 mod identity;
 mod quoting;
 mod survey;
 mod sys;
 mod syscalls;
+mod work_queue;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! C library functions that rustix does not wrap, and all unsafe code of the crate.
+//! The process: C library functions that rustix does not wrap, and its descriptor table. Has all
+//! unsafe code of the crate.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -64,17 +65,22 @@ fn check(result: libc::c_int) -> Result<libc::c_int> {
     Ok(result)
 }
 
-/// Returns the soft and the hard limit of descriptors.
+/// INR_OPEN_CUR in linux/fs.h.
+const DEFAULT_LIMIT: u64 = 1024;
+
+/// Returns the soft and the hard limit of descriptors; the default if a filter refuses the call.
 ///
-/// rustix assumes that the call succeeds, but a filter may refuse it.
-pub fn descriptor_limits() -> Result<(u64, u64)> {
+/// rustix assumes that the call succeeds.
+pub fn descriptor_limits() -> (u64, u64) {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: the kernel writes only the structure, which is local.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) })?;
-    Ok((limits.rlim_cur, limits.rlim_max)) // RLIM_INFINITY is the largest number
+    match check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limits) }) {
+        Ok(_) => (limits.rlim_cur, limits.rlim_max), // RLIM_INFINITY is the largest number
+        Err(_) => (DEFAULT_LIMIT, DEFAULT_LIMIT),
+    }
 }
 
 /// Returns voluntary context switches, and blocks of 512 bytes read, of all threads.
@@ -92,4 +98,37 @@ pub fn sched_counts() -> (u64, u64) {
 pub fn ignore_broken_leases() {
     // SAFETY: SIG_IGN installs no handler.
     unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+}
+
+/// Enlarges the descriptor table while the process has one thread. With several threads the kernel
+/// waits for all processors at each growth (synchronize_rcu in fs/file.c, some 13 ms), which is longer
+/// than the deletion of a thousand directories.
+///
+/// On failure the table grows later.
+pub fn grow_descriptor_table(descriptors: u64) {
+    let last = descriptors.checked_sub(1).map(i32::try_from);
+    let Some(Ok(last)) = last else {
+        return;
+    };
+    drop(rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), last));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table_size() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+        line.unwrap().trim().parse().unwrap()
+    }
+
+    #[test]
+    fn descriptor_table_is_large_enough_and_limits_are_checked() {
+        let more = table_size() + 1;
+        grow_descriptor_table(more);
+        assert!(table_size() >= more);
+        grow_descriptor_table(0);
+        grow_descriptor_table(u64::MAX);
+    }
 }

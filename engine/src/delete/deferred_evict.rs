@@ -9,13 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Re
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{BorrowedFd, OwnedFd};
 
-use super::dir_stack::DirStack;
 use super::names::NameBatch;
-use super::shared_dir::SharedDir;
-use super::work_queue::Task;
-use super::worker::{Outcome, Worker};
+use super::remover::Remover;
 
 /// Descriptors of one helper. More were no faster.
 pub const MAX_EVICT_FDS: usize = 256;
@@ -46,6 +43,16 @@ impl EvictHelper {
         Self(None)
     }
 
+    /// Returns the handle of a helper for the names from this index on, and its work.
+    pub fn new(batch: &Arc<NameBatch>, begin: usize) -> (Self, Arc<DeferredEvict>) {
+        let evict = Arc::new(DeferredEvict {
+            batch: Arc::clone(batch),
+            progress: AtomicUsize::new(begin),
+            is_finished: AtomicBool::new(false),
+        });
+        (Self(Some(Arc::clone(&evict))), evict)
+    }
+
     pub fn progress(&self) -> Option<&AtomicUsize> {
         self.0.as_ref().map(|evict| &evict.progress)
     }
@@ -59,49 +66,20 @@ impl Drop for EvictHelper {
     }
 }
 
-impl Worker<'_> {
-    /// Queues a helper for the names that this worker is about to remove.
-    pub(super) fn request_evict_helper(
-        &self,
-        stack: &mut DirStack,
-        batch: &Arc<NameBatch>,
-        begin: usize,
-        evict_helper: &mut EvictHelper,
-    ) {
-        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
-            return;
-        };
-        let directory = Arc::clone(stack.share(stack.levels.len() - 1));
-        directory.add_pending();
-        let evict = Arc::new(DeferredEvict {
-            batch: Arc::clone(batch),
-            progress: AtomicUsize::new(begin),
-            is_finished: AtomicBool::new(false),
-        });
-        *evict_helper = EvictHelper(Some(Arc::clone(&evict)));
-        self.context
-            .queue
-            .push(Task::Evict(directory, descriptor, evict));
-    }
-
-    /// Runs as a helper until the remover is done or the throttle limits any worker.
-    pub(super) fn evict_inodes(
-        &mut self,
-        directory: Arc<SharedDir>,
-        descriptor: OwnedFd,
-        evict: &DeferredEvict,
-    ) -> Outcome<()> {
-        // The helper runs without a slot, so that the remover never waits for it.
-        self.context.throttle.release_slot(&mut self.remover.slot);
-        let cwd = self.remover.enter_dir(descriptor.as_fd());
-        let dirfd = self.remover.dirfd(descriptor.as_fd(), cwd);
-        let files = &evict.batch.files;
-        let max_fds = self.max_open.min(MAX_EVICT_FDS);
+impl DeferredEvict {
+    /// Opens and closes names until the remover is done or the throttle limits any worker.
+    ///
+    /// `remover` is that of the helper's thread.
+    pub fn run(&self, remover: &mut Remover<'_>, directory: BorrowedFd<'_>, max_fds: usize) {
+        let cwd = remover.enter_dir(directory);
+        let calls = &remover.tally.calls;
+        let dirfd = remover.dirfd(directory, cwd);
+        let files = &self.batch.files;
         let batch_size = BATCH_SIZE.min(max_fds / 2);
         let mut pinned: VecDeque<(usize, OwnedFd)> = VecDeque::new();
         let (mut next, mut spins) = (0, 0);
-        while !evict.is_finished.load(Relaxed) && self.remover.is_unrestricted() {
-            let progress = evict.progress.load(Acquire);
+        while !self.is_finished.load(Relaxed) && remover.is_unrestricted() {
+            let progress = self.progress.load(Acquire);
             next = next.max(progress + LEAD);
             spins += 1;
             if pinned
@@ -110,14 +88,14 @@ impl Worker<'_> {
             {
                 // Newest first, in the order of the kernel's orphan list.
                 for (_, path_fd) in pinned.drain(..batch_size).rev() {
-                    self.calls.close(path_fd);
+                    calls.close(path_fd);
                 }
             } else if next < files.len() && pinned.len() + batch_size <= max_fds {
                 let end = (next + batch_size).min(files.len());
                 while next < end {
-                    let (at, name) = (next, evict.batch.name(files[next]));
+                    let (at, name) = (next, self.batch.name(files[next]));
                     next += 1;
-                    let Ok(path_fd) = self.calls.open_path_fd(dirfd, name) else {
+                    let Ok(path_fd) = calls.open_path_fd(dirfd, name) else {
                         break; // the remover was probably faster
                     };
                     pinned.push_back((at, path_fd));
@@ -131,10 +109,8 @@ impl Worker<'_> {
             spins = 0;
         }
         for (_, path_fd) in pinned.drain(..).rev() {
-            self.calls.close(path_fd);
+            calls.close(path_fd);
         }
-        self.context.throttle.acquire_slot(&mut self.remover.slot);
-        self.finish_shared_dir(directory, Some(descriptor))
     }
 }
 
@@ -146,6 +122,7 @@ mod tests {
     use crate::delete::concurrency::Scaling;
     use crate::delete::output::Failures;
     use crate::delete::remover::Tally;
+    use crate::delete::worker::{Task, Worker};
     use crate::delete::{targets, Arguments, Context};
     use crate::syscalls::{Syscall, Syscalls};
 
@@ -173,12 +150,7 @@ mod tests {
             panic!("a target is one task");
         };
         directory.add_pending();
-        let evict_helper = EvictHelper(Some(Arc::new(DeferredEvict {
-            batch: Arc::new(batch),
-            progress: AtomicUsize::new(0),
-            is_finished: AtomicBool::new(false),
-        })));
-        let evict = Arc::clone(evict_helper.0.as_ref().unwrap());
+        let (evict_helper, evict) = EvictHelper::new(&Arc::new(batch), 0);
         scope(|threads| {
             let helper = threads.spawn(|| {
                 let mut worker = Worker::new(&context, &tally, max_open);

@@ -5,7 +5,6 @@
 //! part of a directory removes it.
 
 mod arguments;
-mod ascend;
 mod concurrency;
 mod control;
 mod deferred_evict;
@@ -15,11 +14,8 @@ mod names;
 mod output;
 mod remover;
 mod shared_dir;
-mod stepwise_truncate;
 mod targets;
 mod throttle;
-mod work_queue;
-mod work_sharing;
 mod worker;
 
 use std::os::unix::ffi::OsStrExt;
@@ -40,16 +36,14 @@ use output::{emit, format_counts, total_removed, warn, Failures};
 use remover::Tally;
 use targets::TargetError;
 use throttle::Throttle;
-use work_queue::{Task, WorkQueue};
-pub use work_sharing::SHARED_NAMES;
-use worker::Worker;
-pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES};
+use worker::{Task, Worker};
+pub use worker::{BUFFER_BYTES, MAX_NAME_BYTES, SHARED_NAMES};
 
-use crate::descriptors::{descriptor_limits, grow_descriptor_table};
 use crate::filters::Filters;
 use crate::quoting::{quoted, reason};
-use crate::sys::ignore_broken_leases;
+use crate::sys::{descriptor_limits, grow_descriptor_table, ignore_broken_leases};
 use crate::syscalls::Syscalls;
+use crate::work_queue::WorkQueue;
 
 /// Threads at most.
 pub const MAX_THREADS: usize = 256;
@@ -68,7 +62,7 @@ const READ_ONLY_VARIABLE: &str = "TUI_FS_READ_ONLY";
 
 const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Enough for the recursive drop of a chain of `work_sharing::MAX_SHARED_DEPTH` shared directories.
+/// Enough for the recursive drop of a chain of `worker::MAX_SHARED_DEPTH` shared directories.
 const STACK_BYTES: usize = 512 << 10;
 
 /// Descriptors of all directory stacks together, if the process may have twice as many.
@@ -79,7 +73,7 @@ const MIN_FDS_PER_WORKER: u64 = 8;
 
 /// The state that all workers share.
 struct Context {
-    queue: WorkQueue,
+    queue: WorkQueue<Task>,
     throttle: Throttle,
     concurrency: Mutex<Concurrency>,
     filters: Filters,

@@ -1,13 +1,15 @@
 //! Removes the names of a directory, subject to the filters and the throttle.
 
+use std::ffi::CStr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
 use std::time::{Duration, Instant};
 
-use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
-use rustix::fs::CWD;
-use rustix::io::Errno;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use rustix::fs::{FileType, Stat, CWD};
+use rustix::io::{Errno, Result};
 
+use super::file_systems::FileSystem;
 use super::names::{NameBatch, NameRef};
 use super::throttle::{Admission, Slot, Throttle};
 use crate::filters::Filters;
@@ -26,6 +28,10 @@ pub struct Failure {
 
 /// A file whose status is older is checked again before its removal.
 const MAX_STAT_AGE: Duration = Duration::from_millis(50);
+
+/// Gentle mode truncates larger files in steps of this size before their space is freed, so that
+/// others can use the disk.
+const STEP_BYTES: u64 = 256 << 20;
 
 /// One worker's counts.
 // Aligned so that no two workers share a cache line. The counters of a removal are in one line,
@@ -251,12 +257,67 @@ impl<'run> Remover<'run> {
             }
         }
     }
+
+    /// Removes a name. If it was the last one of a large file that is not open, truncates the file
+    /// in steps.
+    fn unlink_truncating(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+        let calls = &self.tally.calls;
+        let is_large = calls
+            .stat(directory, name)
+            .is_ok_and(|status| is_file(&status) && allocated_bytes(&status) > STEP_BYTES);
+        let opened = if is_large {
+            calls.open_file(directory, name).ok()
+        } else {
+            None
+        };
+        let Some(file) = opened else {
+            return calls.unlink(directory, name);
+        };
+        let before = calls.fstat(file.as_fd());
+        let result = calls.unlink(directory, name);
+        if let (Ok(before), Ok(())) = (before, result) {
+            self.truncate_in_steps(file.as_fd(), &before);
+        }
+        self.tally.calls.close(file);
+        result
+    }
+
+    /// Truncates an unlinked file in steps while it has no name and no other open descriptor. A
+    /// process that reads the file would see it shrink.
+    fn truncate_in_steps(&mut self, file: BorrowedFd<'_>, before: &Stat) {
+        let calls = &self.tally.calls;
+        let is_reliable = FileSystem::of(file, calls).is_ok_and(|known| known.has_reliable_leases);
+        let is_nameless = calls
+            .fstat(file)
+            .is_ok_and(|now| is_file(&now) && now.st_nlink == 0);
+        if !is_reliable || before.st_nlink != 1 || !is_nameless || !calls.lease(file) {
+            return;
+        }
+        let mut length = before.st_size as u64;
+        // The cost of a step depends on blocks, and a sparse file has few for its length.
+        let steps = allocated_bytes(before).div_ceil(STEP_BYTES).max(1);
+        let step = length.div_ceil(steps).max(1);
+        while length > step && self.tally.calls.is_leased(file) {
+            length -= step;
+            let is_truncated = self.tally.calls.truncate(file, length).is_ok();
+            if !is_truncated || self.wait().is_err() {
+                break; // close() frees the rest
+            }
+        }
+    }
+}
+
+fn is_file(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+}
+
+fn allocated_bytes(status: &Stat) -> u64 {
+    status.st_blocks as u64 * 512
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::os::fd::AsFd;
     use std::thread::{scope, sleep, yield_now};
 
     use super::*;

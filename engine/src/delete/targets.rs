@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result};
 use super::arguments::Arguments;
 use super::file_systems::FileSystem;
 use super::shared_dir::{DirLocation, SharedDir, Target};
-use super::work_queue::Task;
+use super::worker::Task;
 use crate::syscalls::Syscalls;
 
 /// The reason why a target is not deleted.

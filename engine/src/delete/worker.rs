@@ -1,4 +1,5 @@
-//! A worker: empties directories, shares pending work, and removes empty directories.
+//! A worker: empties directories, shares pending work with idle workers, and removes empty
+//! directories on the way up.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -10,13 +11,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-use super::deferred_evict::EvictHelper;
+use super::deferred_evict::{DeferredEvict, EvictHelper, MAX_EVICT_FDS};
 use super::dir_stack::DirStack;
 use super::names::NameBatch;
 use super::remover::{Cancelled, Failure, Remover, Tally};
-use super::shared_dir::SharedDir;
-use super::work_queue::Task;
+use super::shared_dir::{DirLocation, SharedDir};
 use super::Context;
+use crate::identity::DevIno;
 use crate::syscalls::Syscalls;
 
 /// Buffer of getdents64, large enough that the number of calls does not matter.
@@ -36,12 +37,39 @@ const SMALL_READ_BYTES: usize = 8 << 10;
 /// Removals between two checks for idle workers.
 const REMOVALS_PER_CHECK: usize = 64;
 
+/// Names of one directory that one task contains.
+pub const SHARED_NAMES: usize = 512;
+
+/// Queued parts of a directory per worker. Each of them has a descriptor.
+const MAX_QUEUED_PER_WORKER: usize = 2;
+
+/// Deeper directories are not shared, because a `SharedDir` takes more memory than a level.
+const MAX_SHARED_DEPTH: usize = 4_096;
+
+/// Retries after ENOTEMPTY. Another process may have added entries, or readdir skipped some.
+const MAX_REREADS: usize = 3;
+
+/// Larger than any entry of getdents64.
+const CHECK_BUFFER_BYTES: usize = 8 << 10;
+
+/// A part of the work. Each task owns a descriptor of its directory.
+pub enum Task {
+    /// A directory with everything in it.
+    Tree(Arc<SharedDir>, OwnedFd),
+    /// Some subdirectories of a directory (see `NameStack::copy`), and their number.
+    Subdirs(Arc<SharedDir>, OwnedFd, Box<[u8]>, u32),
+    /// Some names in a directory that are not directories.
+    Names(Arc<SharedDir>, OwnedFd, Arc<NameBatch>, Range<usize>),
+    /// Eviction of the inodes whose names another worker removes.
+    Evict(Arc<SharedDir>, OwnedFd, Arc<DeferredEvict>),
+}
+
 /// A worker, which lives as long as its thread.
 pub struct Worker<'run> {
-    pub(super) context: &'run Context,
+    context: &'run Context,
     pub(super) remover: Remover<'run>,
-    pub(super) calls: &'run Syscalls,
-    pub(super) max_open: usize,
+    calls: &'run Syscalls,
+    max_open: usize,
     buffer: Vec<MaybeUninit<u8>>,
     batch: Arc<NameBatch>,
 }
@@ -284,14 +312,404 @@ impl<'run> Worker<'run> {
         self.finish_shared_dir(directory, Some(descriptor))
     }
 
-    /// Reports a failure on a name in the current directory.
-    pub(super) fn report_failure(
+    /// Shares half of the highest pending directories if a worker is idle.
+    fn share_subdirs(&mut self, stack: &mut DirStack) {
+        if !self.context.queue.has_idle_worker() {
+            return;
+        }
+        let last = stack.levels.len() - 1;
+        while stack.first_pending < last && stack.levels[stack.first_pending].pending == 0 {
+            stack.first_pending += 1;
+        }
+        let index = stack.first_pending;
+        let pending = stack.levels[index].pending;
+        // The last pending directory stays: sharing it would only move the work to another worker.
+        let shared = if index == last {
+            pending / 2
+        } else {
+            pending.div_ceil(2)
+        };
+        if shared == 0 || stack.depth(index) > MAX_SHARED_DEPTH {
+            return;
+        }
+        let Some(descriptor) = &stack.levels[index].descriptor else {
+            return;
+        };
+        let Ok(descriptor) = self.calls.duplicate(descriptor.as_fd()) else {
+            return; // without a descriptor the directories wait for this worker
+        };
+        let from = stack.levels[index].first_name;
+        let to = (0..shared).fold(from, |at, _| stack.names.next_after(at));
+        let names = stack.names.copy(from, to);
+        let level = &mut stack.levels[index];
+        level.first_name = to;
+        level.pending -= shared;
+        let directory = Arc::clone(stack.share(index));
+        directory.add_pending();
+        self.context
+            .queue
+            .push(Task::Subdirs(directory, descriptor, names, shared));
+    }
+
+    /// Shares the last names of the current directory with an idle worker if that is faster here, or
+    /// queues an evict helper for all of them.
+    ///
+    /// Returns the end of the names that are left for this worker.
+    fn share_names(
+        &mut self,
+        stack: &mut DirStack,
+        batch: &Arc<NameBatch>,
+        begin: usize,
+        end: usize,
+        evict_helper: &mut EvictHelper,
+    ) -> usize {
+        if self.context.queue.is_over_limit() {
+            *evict_helper = EvictHelper::none();
+        }
+        let workers = self.context.queue.workers();
+        let index = stack.levels.len() - 1;
+        if workers < 2 || end - begin <= 2 * SHARED_NAMES || stack.depth(index) > MAX_SHARED_DEPTH {
+            return end;
+        }
+        let shared = stack
+            .shared
+            .get(index)
+            .map_or(0, |directory| directory.pending_parts());
+        if shared == 0 && !self.context.queue.has_idle_worker() {
+            return end;
+        }
+        if stack.file_system.benefits_from_deferred_evict {
+            if shared == 0 && self.remover.is_unrestricted() {
+                self.queue_evict_helper(stack, batch, begin, evict_helper);
+            }
+            return end;
+        }
+        let queued = self.context.queue.queued_tasks();
+        if !stack.file_system.scales_within_dir
+            || shared >= 2 * (workers - 1)
+            || queued >= MAX_QUEUED_PER_WORKER * workers
+        {
+            return end;
+        }
+        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
+            return end;
+        };
+        let directory = Arc::clone(stack.share(index));
+        directory.add_pending();
+        let rest = end - SHARED_NAMES;
+        self.context.queue.push(Task::Names(
+            directory,
+            descriptor,
+            Arc::clone(batch),
+            rest..end,
+        ));
+        rest
+    }
+
+    /// Queues a helper for the names that this worker is about to remove.
+    fn queue_evict_helper(
         &self,
         stack: &mut DirStack,
-        at: u32,
-        operation: &str,
-        error: Errno,
+        batch: &Arc<NameBatch>,
+        begin: usize,
+        evict_helper: &mut EvictHelper,
     ) {
+        let Ok(descriptor) = self.calls.duplicate(stack.descriptor()) else {
+            return;
+        };
+        let directory = Arc::clone(stack.share(stack.levels.len() - 1));
+        directory.add_pending();
+        let (helper, evict) = EvictHelper::new(batch, begin);
+        *evict_helper = helper;
+        self.context
+            .queue
+            .push(Task::Evict(directory, descriptor, evict));
+    }
+
+    /// Runs as the helper of another worker.
+    pub(super) fn evict_inodes(
+        &mut self,
+        directory: Arc<SharedDir>,
+        descriptor: OwnedFd,
+        evict: &DeferredEvict,
+    ) -> Outcome<()> {
+        // The helper runs without a slot, so that the remover never waits for it.
+        self.context.throttle.release_slot(&mut self.remover.slot);
+        let max_fds = self.max_open.min(MAX_EVICT_FDS);
+        evict.run(&mut self.remover, descriptor.as_fd(), max_fds);
+        self.context.throttle.acquire_slot(&mut self.remover.slot);
+        self.finish_shared_dir(directory, Some(descriptor))
+    }
+
+    /// Leaves the current directory, which is finished, and removes it from its parent.
+    fn ascend(&mut self, stack: &mut DirStack) -> Outcome<()> {
+        let index = stack.levels.len() - 1;
+        let is_retained = self.context.filters.are_active() || stack.top().is_incomplete;
+        if is_retained || index == 0 {
+            self.remover.wait()?; // the removal in `finish_shared_dir` waits itself
+        } else {
+            self.remover.wait_to_remove()?;
+        }
+        if index > 0 {
+            if let Err(error) = stack.reopen_parent(self.calls) {
+                return self.abandon_path(stack, error);
+            }
+        }
+        let (mut level, shared) = stack.pop();
+        let at = level.name_at;
+        let descriptor = level.descriptor.take().expect("the last level is open");
+        let parent = match (&shared, index.checked_sub(1)) {
+            (Some(directory), None) => {
+                return self.finish_shared_dir(Arc::clone(directory), Some(descriptor));
+            }
+            (Some(directory), Some(parent)) => {
+                if !directory.finish_pending() {
+                    self.calls.close(descriptor); // the last worker in it removes it
+                    stack.drop_level_names(&level);
+                    return Ok(());
+                }
+                level.is_incomplete = directory.is_incomplete();
+                parent
+            }
+            (None, parent) => parent.expect("the first level of a walk is shared"),
+        };
+        if level.is_incomplete {
+            stack.mark_incomplete(parent);
+        } else if !self.context.filters.are_active() {
+            self.remover.leave_removed_dir();
+            match self.calls.rmdir(stack.descriptor(), stack.names.name(at)) {
+                Ok(()) => self.remover.tally.add_directory(),
+                Err(Errno::NOENT) if self.is_removed(&descriptor) => (),
+                Err(Errno::NOENT) => self.report_failure(stack, at, "remove", Errno::STALE),
+                Err(Errno::NOTEMPTY | Errno::EXIST)
+                    if !self.has_name(&descriptor, stack.descriptor(), stack.names.name(at)) =>
+                {
+                    self.report_failure(stack, at, "remove", Errno::STALE);
+                }
+                Err(Errno::NOTEMPTY | Errno::EXIST)
+                    if usize::from(level.rereads) < MAX_REREADS
+                        && self.calls.seek(descriptor.as_fd(), 0).is_ok() =>
+                {
+                    level.rereads += 1;
+                    level.has_more = true;
+                    level.descriptor = Some(descriptor);
+                    stack.restore(level);
+                    if let Some(directory) = shared {
+                        directory.add_pending();
+                        stack.shared.push(directory);
+                    }
+                    return Ok(());
+                }
+                Err(error) => self.report_failure(stack, at, "remove", error),
+            }
+        }
+        if shared.is_some() {
+            stack.shared[parent].finish_pending(); // never the last, because this worker is in it
+        }
+        self.calls.close(descriptor);
+        stack.drop_level_names(&level);
+        Ok(())
+    }
+
+    /// Abandons the levels whose parent cannot be opened any more, up to one with an open descriptor.
+    fn abandon_path(&mut self, stack: &mut DirStack, error: Errno) -> Outcome<()> {
+        let index = stack.levels.len() - 2;
+        self.context
+            .failures
+            .report("open", &stack.path(index), error);
+        loop {
+            let (mut level, shared) = stack.pop();
+            let descriptor = level.descriptor.take();
+            match shared {
+                Some(directory) => {
+                    directory.mark_incomplete();
+                    self.finish_shared_dir(directory, descriptor)?;
+                }
+                None => {
+                    if let Some(descriptor) = descriptor {
+                        self.calls.close(descriptor);
+                    }
+                }
+            }
+            stack.drop_level_names(&level);
+            let Some(parent) = stack.levels.len().checked_sub(1) else {
+                return Ok(());
+            };
+            stack.mark_incomplete(parent);
+            if stack.levels[parent].descriptor.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Finishes a part of a directory. The last part removes the directory, and so on upwards.
+    fn finish_shared_dir(
+        &mut self,
+        mut directory: Arc<SharedDir>,
+        mut descriptor: Option<OwnedFd>,
+    ) -> Outcome<()> {
+        loop {
+            if !directory.finish_pending() {
+                self.close(descriptor);
+                return Ok(());
+            }
+            let (parent, name) = match &directory.location {
+                DirLocation::Target(_) => return self.finish_target(&directory, descriptor),
+                DirLocation::Child { parent, name } => (Arc::clone(parent), name.as_c_str()),
+            };
+            let mut parent_descriptor = None;
+            if directory.is_incomplete() {
+                parent.mark_incomplete();
+            } else if !self.context.filters.are_active() {
+                self.remover.wait_to_remove()?;
+                let opened = match &descriptor {
+                    Some(descriptor) => self.open_parent(descriptor.as_fd(), &parent),
+                    None => Err(Errno::STALE),
+                };
+                match opened {
+                    Err(error) => {
+                        self.context
+                            .failures
+                            .report("remove", &directory.path(), error);
+                        parent.mark_incomplete();
+                    }
+                    Ok(opened) => {
+                        self.remover.leave_removed_dir();
+                        let result = self.calls.rmdir(opened.as_fd(), name);
+                        let has_name =
+                            |directory: &OwnedFd| self.has_name(directory, opened.as_fd(), name);
+                        match result {
+                            Ok(()) => self.remover.tally.add_directory(),
+                            Err(Errno::NOENT)
+                                if descriptor.as_ref().map_or(true, |fd| self.is_removed(fd)) => {}
+                            Err(Errno::NOTEMPTY | Errno::EXIST)
+                                if descriptor.as_ref().is_some_and(has_name)
+                                    && directory.try_reread(MAX_REREADS) =>
+                            {
+                                self.calls.close(opened);
+                                return self.reread(directory, descriptor);
+                            }
+                            Err(error) => {
+                                let is_moved = error == Errno::NOENT;
+                                let error = if is_moved { Errno::STALE } else { error };
+                                self.context
+                                    .failures
+                                    .report("remove", &directory.path(), error);
+                                parent.mark_incomplete();
+                            }
+                        }
+                        parent_descriptor = Some(opened);
+                    }
+                }
+            }
+            self.close(descriptor);
+            descriptor = parent_descriptor;
+            directory = parent;
+        }
+    }
+
+    fn finish_target(
+        &mut self,
+        directory: &Arc<SharedDir>,
+        descriptor: Option<OwnedFd>,
+    ) -> Outcome<()> {
+        let target = directory.target();
+        let (Some(opened), false) = (&descriptor, directory.is_incomplete()) else {
+            self.close(target.take_parent_fd());
+            self.close(descriptor);
+            return Ok(()); // the failure is reported already
+        };
+        let parent_fd = target.take_parent_fd();
+        let result = match &parent_fd {
+            Some(parent_fd) => {
+                self.remover.wait_to_remove()?;
+                let name = target.name.as_c_str();
+                self.calls.stat(parent_fd.as_fd(), name).and_then(|status| {
+                    if DevIno::from_stat(&status) != directory.identity.dev_ino {
+                        return Err(Errno::STALE); // another directory has its name now
+                    }
+                    self.remover.leave_removed_dir();
+                    let result = self.calls.rmdir(parent_fd.as_fd(), name);
+                    result.map(|()| self.remover.tally.add_directory())
+                })
+            }
+            None if self.context.filters.are_active() => Ok(()),
+            None => check_empty(self.calls, opened.as_fd()),
+        };
+        match result {
+            Ok(()) => (),
+            Err(Errno::NOTEMPTY | Errno::EXIST) if directory.try_reread(MAX_REREADS) => {
+                target.restore_parent_fd(parent_fd);
+                return self.reread(Arc::clone(directory), descriptor);
+            }
+            Err(error) => {
+                let operation = if parent_fd.is_some() {
+                    "remove"
+                } else {
+                    "empty"
+                };
+                self.context.failures.report(operation, &target.path, error);
+                directory.mark_incomplete();
+            }
+        }
+        self.close(parent_fd);
+        self.close(descriptor);
+        Ok(())
+    }
+
+    fn reread(&mut self, directory: Arc<SharedDir>, descriptor: Option<OwnedFd>) -> Outcome<()> {
+        directory.add_pending();
+        let seek = match &descriptor {
+            Some(descriptor) => self.calls.seek(descriptor.as_fd(), 0),
+            None => Err(Errno::STALE),
+        };
+        match (seek, descriptor) {
+            (Ok(()), Some(descriptor)) => {
+                self.context.queue.push(Task::Tree(directory, descriptor));
+                Ok(())
+            }
+            (result, descriptor) => {
+                let error = result.err().unwrap_or(Errno::STALE);
+                self.context
+                    .failures
+                    .report("read", &directory.path(), error);
+                directory.mark_incomplete();
+                self.finish_shared_dir(directory, descriptor)
+            }
+        }
+    }
+
+    fn open_parent(&self, child: BorrowedFd<'_>, parent: &SharedDir) -> Result<OwnedFd> {
+        let file_system = parent.target().file_system;
+        self.calls
+            .open_ancestor(child, 1, &parent.identity, |ancestor| {
+                file_system.identify(ancestor, self.calls)
+            })
+    }
+
+    /// Returns whether a directory without its name was removed, and not moved.
+    fn is_removed(&self, directory: &OwnedFd) -> bool {
+        let status = self.calls.fstat(directory.as_fd());
+        status.map_or(true, |status| status.st_nlink == 0)
+    }
+
+    /// Returns whether a name still refers to a directory.
+    ///
+    /// If not, the directory was moved and replaced, and new entries in it are outside the tree.
+    fn has_name(&self, directory: &OwnedFd, parent: BorrowedFd<'_>, name: &CStr) -> bool {
+        let named = self.calls.stat(parent, name);
+        let open = self.calls.fstat(directory.as_fd());
+        matches!((named, open), (Ok(named), Ok(open)) if DevIno::from_stat(&named) == DevIno::from_stat(&open))
+    }
+
+    fn close(&self, descriptor: Option<OwnedFd>) {
+        if let Some(descriptor) = descriptor {
+            self.calls.close(descriptor);
+        }
+    }
+
+    /// Reports a failure on a name in the current directory.
+    fn report_failure(&self, stack: &mut DirStack, at: u32, operation: &str, error: Errno) {
         let index = stack.levels.len() - 1;
         let path = join_path(stack.path(index), stack.names.name(at));
         self.context.failures.report(operation, &path, error);
@@ -327,4 +745,22 @@ fn join_path(mut path: Vec<u8>, name: &CStr) -> Vec<u8> {
     path.push(b'/');
     path.extend_from_slice(name.to_bytes());
     path
+}
+
+/// Fails with ENOTEMPTY if a directory has entries. A kept directory has no rmdir that would fail.
+fn check_empty(calls: &Syscalls, directory: BorrowedFd<'_>) -> Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); CHECK_BUFFER_BYTES];
+    let mut has_names = false;
+    calls.seek(directory, 0)?;
+    while !has_names {
+        let read = calls.read_names(directory, &mut buffer, |_, _, _| has_names = true)?;
+        if read.is_none() {
+            break;
+        }
+    }
+    if has_names {
+        Err(Errno::NOTEMPTY)
+    } else {
+        Ok(())
+    }
 }

@@ -1,13 +1,15 @@
-//! The state of a directory that is being read, and its flags.
+//! A directory that is being read: its progress, and the names of one getdents64.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
 
 use rustix::fd::BorrowedFd;
-use rustix::fs::{Mode, Statx};
+use rustix::fs::{FileType, Statx};
+use rustix::io::Result;
 
-use super::acl::grants_write;
-use super::records::{flag, DirRecord, NO_PARENT};
+use super::records::{DirRecord, NO_PARENT};
 use super::tally::{allocated_bytes_of, Tally};
-
-const ROOT: u32 = 0;
+use crate::syscalls::Syscalls;
 
 /// A directory that is partly emitted, or a part of a directory that another walker emits.
 #[derive(Debug)]
@@ -90,55 +92,57 @@ pub fn modified(status: &Statx) -> (i64, u32) {
     (status.stx_mtime.tv_sec, status.stx_mtime.tv_nsec)
 }
 
-/// The user of the survey, and the users that are trusted.
-#[derive(Clone, Debug)]
-pub struct User {
-    pub uid: u32,
-    /// Groups without members other than this user and root.
-    pub private_groups: Vec<u32>,
+/// Names of one directory without `.` and `..`.
+#[derive(Debug, Default)]
+pub struct DirentBatch {
+    names: Vec<u8>,
+    dirents: Vec<Dirent>,
 }
 
-impl User {
-    /// Returns whether users other than this user and root can write in a directory.
+#[derive(Clone, Copy, Debug)]
+struct Dirent {
+    inode: u64,
+    start: u32,
+    /// d_type, which a file system may leave unknown.
+    kind: FileType,
+}
+
+impl DirentBatch {
+    /// Replaces the names by the next ones of the directory.
     ///
-    /// The group bits of the mode are the mask of the access control list (acl(5)). Without write access
-    /// there, no entry of the list has it.
-    pub fn is_writable_by_others(&self, status: &Statx, directory: BorrowedFd<'_>) -> bool {
-        let mode = Mode::from_raw_mode(status.stx_mode.into());
-        if !self.trusts(status.stx_uid) || mode.contains(Mode::WOTH) {
-            return true;
-        }
-        mode.contains(Mode::WGRP)
-            && (!self.private_groups.contains(&status.stx_gid) || grants_write(directory, self))
+    /// Returns the offset after them; `None` at the end of the directory.
+    pub fn fill(
+        &mut self,
+        calls: &Syscalls,
+        fd: BorrowedFd<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Result<Option<u64>> {
+        self.names.clear();
+        self.dirents.clear();
+        calls.read_names(fd, buffer, |name, kind, inode| {
+            self.dirents.push(Dirent {
+                inode,
+                start: self.names.len() as u32,
+                kind,
+            });
+            self.names.extend_from_slice(name.to_bytes_with_nul());
+        })
     }
 
-    pub fn trusts(&self, uid: u32) -> bool {
-        uid == ROOT || uid == self.uid
+    pub fn len(&self) -> usize {
+        self.dirents.len()
     }
 
-    /// Returns whether the sticky bit lets this user remove only entries that the user owns.
-    pub fn is_restricted_by_sticky_bit(&self, status: &Statx) -> bool {
-        let mode = Mode::from_raw_mode(status.stx_mode.into());
-        !self.is_root() && mode.contains(Mode::SVTX) && status.stx_uid != self.uid
+    /// Sorts by inode number, which is the order on disk and in memory.
+    pub fn sort(&mut self) {
+        self.dirents.sort_unstable_by_key(|dirent| dirent.inode);
     }
 
-    pub fn is_root(&self) -> bool {
-        self.uid == ROOT
-    }
-
-    /// Returns the flags of a directory that do not depend on its entries.
-    pub fn dir_flags(&self, status: &Statx, directory: BorrowedFd<'_>) -> u32 {
-        use rustix::fs::StatxAttributes as Attribute;
-        let attributes = status.stx_attributes;
-        let flags = [
-            (attributes.contains(Attribute::IMMUTABLE), flag::IMMUTABLE),
-            (attributes.contains(Attribute::APPEND), flag::APPEND_ONLY),
-            (self.is_writable_by_others(status, directory), flag::SHARED),
-            (self.is_restricted_by_sticky_bit(status), flag::STICKY),
-        ];
-        flags
-            .iter()
-            .filter(|(is_so, _)| *is_so)
-            .fold(0, |flags, (_, flag)| flags | flag)
+    pub fn iter(&self) -> impl Iterator<Item = (&CStr, FileType)> {
+        self.dirents.iter().map(|dirent| {
+            let rest = &self.names[dirent.start as usize..];
+            let name = CStr::from_bytes_until_nul(rest).expect("each name ends in a NUL");
+            (name, dirent.kind)
+        })
     }
 }

@@ -1,16 +1,18 @@
-//! Emits the records of one walker in batches.
+//! Emits the records of one walker in batches, and writes the batches of all walkers.
 
 use std::ffi::CStr;
-use std::mem;
+use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+use std::{mem, process};
 
 use rustix::fs::Statx;
 
-use super::context::Context;
 use super::dir_reader::DirProgress;
-use super::records::{flag, Batch, DirRecord, NO_PARENT};
+use super::records::{flag, format_message, Batch, DirRecord, NO_PARENT};
 use super::tally::allocated_bytes_of;
+use super::Context;
 
 pub struct Emitter<'a> {
     context: &'a Context,
@@ -94,4 +96,40 @@ impl<'a> Emitter<'a> {
         }
         self.sent_at = Instant::now();
     }
+}
+
+/// Writes messages, each after its length as a little-endian number of 32 bits.
+pub struct Output {
+    writer: Mutex<Box<dyn Write + Send>>,
+}
+
+impl Output {
+    /// Writes the format as the first message.
+    pub fn new(writer: Box<dyn Write + Send>) -> Self {
+        let output = Self {
+            writer: Mutex::new(writer),
+        };
+        output.send(&format_message());
+        output
+    }
+
+    /// Writes and flushes one message. Messages of several walkers do not mix.
+    ///
+    /// Exits the process if it cannot be written, silently if the reader has closed the pipe.
+    pub fn send(&self, message: &[u8]) {
+        let mut framed = Vec::with_capacity(4 + message.len());
+        framed.extend_from_slice(&(message.len() as u32).to_le_bytes());
+        framed.extend_from_slice(message);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = writer.write_all(&framed).and_then(|()| writer.flush()) {
+            exit_on_error(&error);
+        }
+    }
+}
+
+fn exit_on_error(error: &io::Error) -> ! {
+    if error.kind() != ErrorKind::BrokenPipe {
+        eprintln!("tui-fs-engine: cannot write the records: {error}");
+    }
+    process::exit(1);
 }

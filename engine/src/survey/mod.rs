@@ -2,15 +2,11 @@
 //!
 //! Walkers read directories and emit the sums of each, as messages that tui_fs/survey/engine.py reads.
 
-mod acl;
+mod access;
 mod args;
-mod context;
 mod dir_reader;
-mod dirent_batch;
 mod emitter;
 mod names;
-mod output;
-mod pool;
 mod records;
 mod stack;
 mod tally;
@@ -28,24 +24,25 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getppid, Pid, Signal};
 
+use self::access::User;
 use self::args::Args;
 pub use self::args::MAX_THREADS;
-use self::context::{Context, Limits, Root};
-use self::dir_reader::User;
-use self::output::Output;
-use self::pool::Pool;
+use self::emitter::Output;
 use self::records::end_message;
 pub use self::records::FORMAT as RECORD_FORMAT;
-use self::walker::Walker;
-use crate::descriptors::descriptor_limits;
+use self::walker::{Job, Walker};
+use crate::filters::Filters;
 use crate::identity::DevIno;
 use crate::quoting::reason;
+use crate::sys::descriptor_limits;
+use crate::work_queue::WorkQueue;
 
 /// Threads at most if no number is requested. More were not faster.
 const MAX_AUTO_THREADS: usize = 8;
@@ -59,6 +56,57 @@ const RESERVED_FDS: usize = 16;
 /// Descriptors of a walker besides its stack: the directory being read, two on the way up, and those
 /// of the jobs that it has shared.
 const WORK_FDS_PER_WALKER: usize = 6;
+
+/// Sizes and intervals of a walker.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Buffer of getdents64: 256 KiB for about 8,000 names.
+    pub buffer_bytes: usize,
+    /// With this many names from one getdents64, the names are shared with another walker (they are
+    /// milliseconds of work) and processed in the order of inodes. Fewer names have inodes that are close
+    /// to each other in any order.
+    pub min_shared_names: usize,
+    /// Pending names of one directory. With more, the rest is read later.
+    pub max_pending_bytes: usize,
+    /// Open directories on the stack of a walker.
+    pub max_open: usize,
+    pub max_records: u32,
+    pub send_interval: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            buffer_bytes: 256 << 10,
+            min_shared_names: 2_000,
+            max_pending_bytes: 1 << 20,
+            max_open: 64,
+            max_records: 4_000,
+            send_interval: Duration::from_millis(100),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Root {
+    pub path: Vec<u8>,
+    pub descriptor: Arc<OwnedFd>,
+    pub device: u64,
+}
+
+pub struct Context {
+    pub roots: Vec<Root>,
+    /// Count by the types in the directories, without stat where possible.
+    pub names_only: bool,
+    /// Entries that are also counted separately.
+    pub filters: Option<Filters>,
+    pub user: User,
+    pub limits: Limits,
+    pub queue: WorkQueue<Job>,
+    pub output: Output,
+    /// Number of the next directory.
+    pub next_number: AtomicU64,
+}
 
 /// Surveys the roots; the messages go to standard output.
 pub fn main(arguments: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
@@ -108,7 +156,7 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         .saturating_sub(WORK_FDS_PER_WALKER)
         .clamp(1, limits.max_open);
     let context = Context {
-        pool: Pool::new(walkers, roots.len()),
+        queue: WorkQueue::new(walkers),
         roots,
         names_only: args.names_only,
         filters: args.filters.are_active().then_some(args.filters),
@@ -120,6 +168,9 @@ fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> 
         output,
         next_number: AtomicU64::new(0),
     };
+    for root in 0..context.roots.len() {
+        context.queue.push(Job::Root(root));
+    }
     walk(&context, walkers);
     context.output.send(&end_message());
     Ok(())
@@ -131,7 +182,7 @@ fn walk(context: &Context, walkers: usize) {
             let walker = thread::Builder::new().stack_size(STACK_BYTES);
             let started = walker.spawn_scoped(scope, || Walker::new(context).run());
             if started.is_err() {
-                context.pool.remove_walker(); // the user's limit of threads is reached
+                context.queue.remove_worker(); // the user's limit of threads is reached
             }
         }
         Walker::new(context).run();

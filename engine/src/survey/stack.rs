@@ -3,17 +3,28 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::StatxFlags;
 
-use super::context::Root;
 use super::dir_reader::DirProgress;
-use super::pool::OpenDir;
 use super::tally::device_of;
+use super::Root;
 use crate::syscalls::Syscalls;
 
 /// Limit of names shared at once: about 1,000 names, some milliseconds of work.
 const MAX_SHARED_BYTES: usize = 16 << 10;
+
+/// An open directory that is emitted already.
+#[derive(Clone, Debug)]
+pub struct OpenDir {
+    /// Index of its root.
+    pub root: usize,
+    pub descriptor: Arc<OwnedFd>,
+    pub number: u64,
+    pub inode: u64,
+    /// Levels below the root.
+    pub depth: u64,
+}
 
 /// A directory on the stack. Its pending names are a range of the stack's names.
 #[derive(Debug)]
@@ -56,33 +67,22 @@ impl Level {
         let descriptor = if self.depth == 0 {
             Arc::clone(&root.descriptor)
         } else {
-            let steps = descendant.depth - self.depth;
-            Arc::new(self.open_ancestor(
-                calls,
+            let expected = (root.device, self.inode);
+            let opened = calls.open_ancestor(
                 descendant.descriptor.as_fd(),
-                steps,
-                root.device,
-            )?)
+                descendant.depth - self.depth,
+                &expected,
+                |ancestor| {
+                    let status = calls.statx_fd(ancestor, StatxFlags::INO)?;
+                    Ok((device_of(&status), status.stx_ino))
+                },
+            );
+            Arc::new(opened.ok()?)
         };
         if let Some(progress) = &self.unfinished {
             calls.seek(descriptor.as_fd(), progress.cookie).ok()?;
         }
         Some(descriptor)
-    }
-
-    fn open_ancestor(
-        &self,
-        calls: &Syscalls,
-        descendant: BorrowedFd<'_>,
-        steps: u64,
-        device: u64,
-    ) -> Option<OwnedFd> {
-        let mut ancestor = calls.open_parent(descendant).ok()?;
-        for _ in 1..steps {
-            ancestor = calls.open_parent(ancestor.as_fd()).ok()?;
-        }
-        let status = calls.statx_fd(ancestor.as_fd(), StatxFlags::INO).ok()?;
-        ((device_of(&status), status.stx_ino) == (device, self.inode)).then_some(ancestor)
     }
 }
 

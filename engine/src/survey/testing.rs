@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 use rmpv::Value;
 
 use super::args::Args;
-use super::context::Limits;
+use super::emitter::Output;
 use super::names::name_flags;
-use super::output::Output;
 use super::records::{flag, FORMAT};
 use super::walker::Walker;
+use super::Limits;
 
 fn int(value: &Value) -> i128 {
     let signed = value.as_i64().map(i128::from);
@@ -313,7 +313,7 @@ fn index(status: &Metadata) -> usize {
 impl Drop for Walker<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.context.pool.remove_walker();
+            self.context.queue.close();
         }
     }
 }

@@ -13,9 +13,9 @@ use rustix::fs::{mkdirat, mknodat, openat, FileType, Mode, OFlags, CWD};
 use tempfile::TempDir;
 
 use super::args::Args;
-use super::context::Limits;
 use super::records::flag;
 use super::testing::{naive_survey, run_survey, Collected, NAME_FLAGS};
+use super::Limits;
 use crate::filters::Filters;
 use crate::identity::DevIno;
 

@@ -13,14 +13,12 @@ use rustix::fs::{Access, AtFlags, FileType, Statx, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
-use super::context::Context;
-use super::dir_reader::{modified, DirProgress};
-use super::dirent_batch::DirentBatch;
+use super::dir_reader::{modified, DirProgress, DirentBatch};
 use super::emitter::Emitter;
-use super::pool::{Job, OpenDir};
 use super::records::flag;
-use super::stack::{Level, Stack};
+use super::stack::{Level, OpenDir, Stack};
 use super::tally::{device_of, kind_index, kind_of, ENTRY_MASK};
+use super::Context;
 use crate::syscalls::Syscalls;
 
 /// A directory with this many entries is checked for changes while it was read.
@@ -33,6 +31,21 @@ const BTRFS_SUBVOLUME_INODE: u64 = 256;
 
 /// Fields of statx(2) that a directory needs.
 const DIR_MASK: StatxFlags = ENTRY_MASK.union(StatxFlags::GID);
+
+/// Work for any walker.
+#[derive(Debug)]
+pub enum Job {
+    /// Read a root and everything below it.
+    Root(usize),
+    /// Read subdirectories. Each name ends in a NUL.
+    Subdirs { dir: OpenDir, names: Vec<u8> },
+    /// Process some of the names in a directory, and read the subdirectories among them.
+    Names {
+        dir: OpenDir,
+        owner: u32,
+        dirents: DirentBatch,
+    },
+}
 
 /// A walker: reads directories in a thread of its own.
 pub struct Walker<'a> {
@@ -58,9 +71,9 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Runs until the pool has no work for any walker.
+    /// Runs until the queue is closed.
     pub fn run(mut self) {
-        while let Some(job) = self.context.pool.pop() {
+        while let Some(job) = self.context.queue.pop() {
             self.start_job(job);
             while let Some(level) = self.stack.pop() {
                 if self.emitter.is_due() {
@@ -69,6 +82,7 @@ impl<'a> Walker<'a> {
                 self.process_level(level);
             }
             self.emitter.send();
+            self.context.queue.mark_idle();
         }
     }
 
@@ -126,7 +140,7 @@ impl<'a> Walker<'a> {
                 }
             }
         }
-        if self.context.pool.has_idle_walker() {
+        if self.context.queue.has_idle_worker() {
             self.share_subdirs();
         }
     }
@@ -213,11 +227,13 @@ impl<'a> Walker<'a> {
                 }
             }
             progress.entries += dirents.len() as u64;
-            if dirents.len() >= context.limits.min_shared_names && context.pool.has_queue_space() {
+            let (queued, walkers) = (context.queue.queued_tasks(), context.queue.workers());
+            let has_queue_space = walkers > 1 && queued < walkers;
+            if dirents.len() >= context.limits.min_shared_names && has_queue_space {
                 progress.pending += 1;
                 self.emitter.emit_record(dir.number, progress, false);
                 self.emitter.send();
-                context.pool.push(Job::Names {
+                context.queue.push(Job::Names {
                     dir: dir.clone(),
                     owner: progress.tally.owner(),
                     dirents,
@@ -366,7 +382,7 @@ impl<'a> Walker<'a> {
     fn share_subdirs(&mut self) {
         if let Some((dir, names)) = self.stack.share(self.root) {
             self.emitter.send(); // before another walker emits their entries
-            self.context.pool.push(Job::Subdirs { dir, names });
+            self.context.queue.push(Job::Subdirs { dir, names });
         }
     }
 }

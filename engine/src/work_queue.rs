@@ -1,47 +1,29 @@
 //! The shared queue of pending tasks, and the count of idle workers.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 
-use rustix::fd::OwnedFd;
-
-use super::deferred_evict::DeferredEvict;
-use super::names::NameBatch;
-use super::shared_dir::SharedDir;
-
-/// A part of the work. Each task owns a descriptor of its directory.
-pub enum Task {
-    /// A directory with everything in it.
-    Tree(Arc<SharedDir>, OwnedFd),
-    /// Some subdirectories of a directory (see `NameStack::copy`), and their number.
-    Subdirs(Arc<SharedDir>, OwnedFd, Box<[u8]>, u32),
-    /// Some names in a directory that are not directories.
-    Names(Arc<SharedDir>, OwnedFd, Arc<NameBatch>, Range<usize>),
-    /// Eviction of the inodes whose names another worker removes.
-    Evict(Arc<SharedDir>, OwnedFd, Arc<DeferredEvict>),
-}
-
-struct State {
-    tasks: VecDeque<Task>,
+struct State<T> {
+    tasks: VecDeque<T>,
     idle: usize,
     is_closed: bool,
 }
 
-/// A blocking queue. It closes when all workers are idle.
-pub struct WorkQueue {
+/// A blocking queue. It closes when all workers are idle. A worker is idle until it pops a task and
+/// after `mark_idle`.
+pub struct WorkQueue<T> {
     workers: AtomicUsize,
     /// Limit of busy workers. A worker that is busy already stays so.
     max_busy: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<State<T>>,
     task_pushed: Condvar,
     /// Copies of the state's numbers, to be read without the lock.
     idle_workers: AtomicUsize,
     queued: AtomicUsize,
 }
 
-impl WorkQueue {
+impl<T> WorkQueue<T> {
     pub fn new(workers: usize) -> Self {
         Self {
             workers: AtomicUsize::new(workers),
@@ -105,7 +87,7 @@ impl WorkQueue {
         self.queued.load(Relaxed)
     }
 
-    pub fn push(&self, task: Task) {
+    pub fn push(&self, task: T) {
         let mut state = self.state.lock().expect("no worker panics");
         state.tasks.push_back(task);
         self.queued.store(state.tasks.len(), Relaxed);
@@ -114,7 +96,7 @@ impl WorkQueue {
     }
 
     /// Returns a queued task without waiting.
-    pub fn try_pop(&self) -> Option<Task> {
+    pub fn try_pop(&self) -> Option<T> {
         if self.queued.load(Relaxed) == 0 {
             return None;
         }
@@ -135,7 +117,7 @@ impl WorkQueue {
     }
 
     /// Waits for a task; returns `None` once the queue is closed.
-    pub fn pop(&self) -> Option<Task> {
+    pub fn pop(&self) -> Option<T> {
         let mut state = self.state.lock().expect("no worker panics");
         loop {
             if state.is_closed {
@@ -163,15 +145,32 @@ mod tests {
 
     #[test]
     fn queue_closes_when_all_started_workers_are_idle() {
-        let queue = WorkQueue::new(2);
+        let queue = WorkQueue::<()>::new(2);
         queue.remove_worker();
         assert_eq!((queue.workers(), queue.busy_workers()), (1, 0));
         assert!(queue.pop().is_none());
     }
 
     #[test]
-    fn idle_worker_over_limit_gets_no_task() {
+    fn waiting_worker_gets_a_task_or_the_end() {
         let queue = WorkQueue::new(2);
+        queue.push(1);
+        assert_eq!(queue.pop(), Some(1));
+        std::thread::scope(|threads| {
+            let waiting = threads.spawn(|| (queue.pop(), queue.mark_idle(), queue.pop()));
+            queue.push(2);
+            while queue.queued_tasks() > 0 {
+                std::thread::yield_now();
+            }
+            queue.mark_idle();
+            assert_eq!(queue.pop(), None);
+            assert_eq!(waiting.join().unwrap(), (Some(2), (), None));
+        });
+    }
+
+    #[test]
+    fn idle_worker_over_limit_gets_no_task() {
+        let queue = WorkQueue::<()>::new(2);
         assert!(queue.has_idle_worker());
         queue.set_max_busy(0);
         assert!(!queue.has_idle_worker());

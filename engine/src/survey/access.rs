@@ -1,10 +1,10 @@
-//! Write access of other users by POSIX access control lists.
+//! Who can write in a directory: its mode and its POSIX access control list.
 
 use rustix::fd::BorrowedFd;
-use rustix::fs::fgetxattr;
+use rustix::fs::{fgetxattr, Mode, Statx};
 use rustix::io::Errno;
 
-use super::dir_reader::User;
+use super::records::flag;
 
 /// XATTR_SIZE_MAX of linux/limits.h
 const MAX_XATTR_BYTES: usize = 64 << 10;
@@ -17,8 +17,63 @@ const NAMED_GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const WRITE: u16 = 0x02;
 
+const ROOT: u32 = 0;
+
+/// The user of the survey, and the users that are trusted.
+#[derive(Clone, Debug)]
+pub struct User {
+    pub uid: u32,
+    /// Groups without members other than this user and root.
+    pub private_groups: Vec<u32>,
+}
+
+impl User {
+    /// Returns whether users other than this user and root can write in a directory.
+    ///
+    /// The group bits of the mode are the mask of the access control list (acl(5)). Without write access
+    /// there, no entry of the list has it.
+    pub fn is_writable_by_others(&self, status: &Statx, directory: BorrowedFd<'_>) -> bool {
+        let mode = Mode::from_raw_mode(status.stx_mode.into());
+        if !self.trusts(status.stx_uid) || mode.contains(Mode::WOTH) {
+            return true;
+        }
+        mode.contains(Mode::WGRP)
+            && (!self.private_groups.contains(&status.stx_gid) || grants_write(directory, self))
+    }
+
+    pub fn trusts(&self, uid: u32) -> bool {
+        uid == ROOT || uid == self.uid
+    }
+
+    /// Returns whether the sticky bit lets this user remove only entries that the user owns.
+    pub fn is_restricted_by_sticky_bit(&self, status: &Statx) -> bool {
+        let mode = Mode::from_raw_mode(status.stx_mode.into());
+        !self.is_root() && mode.contains(Mode::SVTX) && status.stx_uid != self.uid
+    }
+
+    pub fn is_root(&self) -> bool {
+        self.uid == ROOT
+    }
+
+    /// Returns the flags of a directory that do not depend on its entries.
+    pub fn dir_flags(&self, status: &Statx, directory: BorrowedFd<'_>) -> u32 {
+        use rustix::fs::StatxAttributes as Attribute;
+        let attributes = status.stx_attributes;
+        let flags = [
+            (attributes.contains(Attribute::IMMUTABLE), flag::IMMUTABLE),
+            (attributes.contains(Attribute::APPEND), flag::APPEND_ONLY),
+            (self.is_writable_by_others(status, directory), flag::SHARED),
+            (self.is_restricted_by_sticky_bit(status), flag::STICKY),
+        ];
+        flags
+            .iter()
+            .filter(|(is_so, _)| *is_so)
+            .fold(0, |flags, (_, flag)| flags | flag)
+    }
+}
+
 /// Returns whether a directory's list grants write access to others; true if it is unreadable.
-pub fn grants_write(directory: BorrowedFd<'_>, user: &User) -> bool {
+fn grants_write(directory: BorrowedFd<'_>, user: &User) -> bool {
     let mut value = vec![0_u8; MAX_XATTR_BYTES];
     match fgetxattr(directory, c"system.posix_acl_access", &mut value[..]) {
         Ok(length) => grants_other_writer(&value[..length], user),
