@@ -181,7 +181,7 @@ class _Walk:
 
     def directories(self) -> Iterator[_Found]:
         """Yield the directories; one that changes on the way up ends it."""
-        stack = DirectoryStack[Directory](self._root)
+        stack = DirectoryStack[Directory](self._root, max_open=2)
         root = open_directory(".", self._root)
         stack.push(Directory(b"", os.fstat(root), root))
         location = self._location(root)
