@@ -1,15 +1,30 @@
-"""Whether processes stand still, to the last thread."""
+"""Processes that stop, wait in system calls, and descend from others."""
 
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.conftest import wait_until
-from tui_fs.linux.processes import all_stopped, state_of
+from tests.fuse.hanging_tree import fuse_tree
+from tests.fuse.protocol import FuseMount
+from tui_fs.linux.processes import (
+    StalledCall,
+    StalledCalls,
+    all_stopped,
+    blocks_signal,
+    processes_in_session,
+    state_of,
+    with_descendants,
+)
+from tui_fs.model.paths import PathStr
 
 THREADED = """
 import os, threading
@@ -51,3 +66,114 @@ def test_all_threads_have_to_stand(parent: psutil.Process) -> None:
 def test_a_thread_in_a_call_does_not_stand(tmp_path: Path, letter: str, is_still: bool) -> None:
     (tmp_path / "stat").write_text(f"7 (a) T b) {letter} 1 7 7 0 -1 4194304 0 0 0 0 0 0 0 0 20 0")
     assert state_of(str(tmp_path)).is_still is is_still
+
+
+Call = Callable[[], object]
+
+
+@contextmanager
+def _repeating(prepare: Callable[[], Call]) -> Iterator[int]:
+    """Repeat a call in a child process, which is killed at the end."""
+    ready, is_ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            call = prepare()
+            os.write(is_ready, b"r")
+            while True:
+                call()
+                time.sleep(0.05)
+        finally:
+            os._exit(1)
+    os.close(is_ready)
+    try:
+        assert os.read(ready, 1) == b"r"
+        yield pid
+    finally:
+        os.close(ready)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.fixture
+def fuse(tmp_path: Path) -> Iterator[FuseMount]:
+    """Give a file system whose server can be stopped."""
+    with fuse_tree(tmp_path / "mount") as fuse:
+        yield fuse
+
+
+def _by_absolute_path(tree: Path) -> Call:
+    return lambda: os.stat(tree)
+
+
+def _by_relative_path(tree: Path) -> Call:
+    os.chdir(tree.parent.parent)
+    return lambda: os.stat(f"{tree.parent.name}/tree")
+
+
+def _by_descriptor(tree: Path) -> Call:
+    descriptor = os.open(tree, os.O_RDONLY)
+    return lambda: os.listdir(descriptor)
+
+
+@pytest.mark.parametrize("prepare", (_by_absolute_path, _by_relative_path, _by_descriptor))
+def test_a_waiting_call_is_reported_with_the_path_it_works_on(
+    fuse: FuseMount, prepare: Callable[[Path], Call]
+) -> None:
+    now_s = 0.0
+    calls = StalledCalls(lambda: now_s)
+    with _repeating(lambda: prepare(fuse.tree)) as pid:
+        fuse.stop_answering()
+        wait_until(lambda: calls.longest([pid]) is not None, "a waiting call")
+        now_s = 7.0
+        assert calls.longest([pid]) == StalledCall(7.0, PathStr(str(fuse.tree)))
+        # And not any more when it has returned
+        fuse.answer_again()
+        wait_until(lambda: calls.longest([pid]) is None, "the call's return")
+
+
+def test_the_time_of_a_new_wait_begins_anew(tmp_path: Path) -> None:
+    thread = tmp_path / "9" / "task" / "9"
+    thread.mkdir(parents=True)
+    (thread / "children").touch()
+    status = "State:\tD (disk sleep)\nvoluntary_ctxt_switches:\t{}\n"
+    now_s = 0.0
+    calls = StalledCalls(lambda: now_s, str(tmp_path))
+    (thread / "status").write_text(status.format(5))
+    assert calls.longest([9]) == StalledCall(0.0, None)
+    now_s = 2.0
+    assert calls.longest([9]) == StalledCall(2.0, None)
+    (thread / "status").write_text(status.format(6))
+    assert calls.longest([9]) == StalledCall(0.0, None)
+
+
+def test_a_thread_that_sleeps_for_something_else_is_not_reported() -> None:
+    with _repeating(lambda: lambda: time.sleep(60)) as pid:
+        wait_until(lambda: b"nanosleep" in Path(f"/proc/{pid}/wchan").read_bytes(), "its sleep")
+        assert StalledCalls().longest([pid]) is None
+
+
+def test_descendants_and_sessions_are_found() -> None:
+    def prepare() -> Call:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(60)
+        return lambda: time.sleep(60)
+
+    with _repeating(prepare) as pid:
+        both = with_descendants([pid])
+        assert pid in both and len(both) == 2
+        assert set(processes_in_session(pid)) == both
+        for child in both - {pid}:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_blocked_signal_is_seen() -> None:
+    def prepare() -> Call:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        return lambda: time.sleep(60)
+
+    with _repeating(prepare) as pid:
+        assert blocks_signal(pid, signal.SIGINT)
+        assert not blocks_signal(pid, signal.SIGTERM)
+    assert not blocks_signal(pid, signal.SIGINT)

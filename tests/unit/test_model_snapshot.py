@@ -95,9 +95,9 @@ def finished(outcome: Outcome) -> JobFinished:
     return JobFinished(9.0, outcome, "", 7.5, 1, 1, True, 0, Space(2000, 20), ())
 
 
-def folded(*them: Event) -> Snapshot:
+def folded(*job_events: Event) -> Snapshot:
     """Fold events from the beginning."""
-    return reduce(fold, them, Snapshot())
+    return reduce(fold, job_events, Snapshot())
 
 
 RUNNING = (started(), StepStarted(1.0, 0, (7,)))
@@ -105,9 +105,9 @@ RUNNING = (started(), StepStarted(1.0, 0, (7,)))
 
 @given(st.lists(events, max_size=12))
 @settings(max_examples=300)
-def test_no_sequence_of_events_breaks_the_fold(them: list[Event]) -> None:
+def test_no_sequence_of_events_breaks_the_fold(job_events: list[Event]) -> None:
     snapshot = Snapshot()
-    for event in them:
+    for event in job_events:
         snapshot = fold(snapshot, event)
         assert snapshot.failed >= 0
         assert snapshot.fraction is None or 0 <= snapshot.fraction <= 1
@@ -124,25 +124,21 @@ def test_a_started_job_runs_and_knows_its_space() -> None:
     assert (snapshot.state, snapshot.space) == (JobState.RUNNING, SPACE)
 
 
-def test_progress_is_removed_over_expected() -> None:
-    assert folded(*RUNNING, sampled(1, 250)).fraction == 0.25
-
-
-def test_progress_never_exceeds_the_whole() -> None:
-    assert folded(*RUNNING, sampled(1, 5000)).fraction == 1.0
-
-
-def test_an_incomplete_survey_gives_no_progress() -> None:
-    assert folded(started(complete=False), sampled(1, 250)).fraction is None
+@pytest.mark.parametrize(
+    ("complete", "removed", "fraction"),
+    [(True, 250, 0.25), (True, 5000, 1.0), (False, 250, None)],
+)
+def test_progress_is_removed_over_expected(
+    complete: bool, removed: int, fraction: float | None
+) -> None:
+    snapshot = folded(started(complete=complete), *RUNNING[1:], sampled(1, removed), sampled(2))
+    assert snapshot.fraction == fraction
+    assert snapshot.removed == Removed(removed)
 
 
 def test_a_source_that_does_not_count_gives_no_progress() -> None:
     snapshot = folded(*RUNNING, sampled(1), sampled(2))
     assert (snapshot.fraction, snapshot.rate_per_s, snapshot.eta_s) == (None, None, None)
-
-
-def test_removals_stay_known_when_a_sample_has_none() -> None:
-    assert folded(*RUNNING, sampled(1, 250), sampled(2)).removed == Removed(250)
 
 
 def test_calls_that_did_not_change_stay_known() -> None:
@@ -151,12 +147,12 @@ def test_calls_that_did_not_change_stay_known() -> None:
 
 
 def test_failures_are_grouped_by_operation_and_errno() -> None:
-    them = (
+    job_events = (
         EntryFailed(1.0, PathStr("/t/a"), "remove", errno.EPERM),
         EntryFailed(1.0, PathStr("/t/b"), "remove", errno.EACCES),
         EntryFailed(1.0, PathStr("/t/c"), "remove", errno.EPERM),
     )
-    assert folded(*them).failures == (
+    assert folded(*job_events).failures == (
         FailureGroup("remove", errno.EPERM, 2, (PathStr("/t/a"), PathStr("/t/c")), ("", "")),
         FailureGroup("remove", errno.EACCES, 1, (PathStr("/t/b"),), ("",)),
     )
@@ -204,10 +200,6 @@ def test_times_and_statuses_of_steps_add_up() -> None:
     assert snapshot.step_statuses == ((0, 123), (-9,))
 
 
-def test_elapsed_time_begins_with_the_first_process() -> None:
-    assert folded(*RUNNING, sampled(3, 1)).elapsed_s == 3.0
-
-
 def test_a_second_step_does_not_restart_the_time() -> None:
     snapshot = folded(*RUNNING, sampled(3, 1), StepStarted(4.0, 1, (8,)), sampled(5, 2))
     assert (snapshot.elapsed_s, snapshot.step) == (5.0, 1)
@@ -242,8 +234,11 @@ def test_a_refused_job_says_why() -> None:
 
 
 def test_a_cancelled_job_goes_on_until_it_has_finished() -> None:
-    snapshot = folded(*RUNNING, CancelRequested(2.0, "asked"))
-    assert (snapshot.state, snapshot.cancel) == (JobState.RUNNING, CancelRequested(2.0, "asked"))
+    paused = (Paused(1.5, 1.5, True),)
+    for before in ((), paused):
+        snapshot = folded(*RUNNING, *before, CancelRequested(2.0, "asked"))
+        assert snapshot.state is JobState.RUNNING
+        assert snapshot.cancel == CancelRequested(2.0, "asked")
 
 
 def test_the_pressure_shown_is_the_last_one() -> None:
@@ -252,25 +247,20 @@ def test_the_pressure_shown_is_the_last_one() -> None:
     assert folded(*RUNNING, high, sampled(2, 2)).io_pressure_percent is None
 
 
-def test_time_held_back_adds_up() -> None:
-    end = folded(
-        *RUNNING,
-        Throttled(2.0, "disk", 40.0),
+def test_throttled_time_adds_up() -> None:
+    throttled = folded(*RUNNING, Throttled(2.0, "disk", 40.0))
+    assert (throttled.held, throttled.state) == (Throttled(2.0, "disk", 40.0), JobState.RUNNING)
+    rest: tuple[Event, ...] = (
         Unthrottled(3.5),
         Throttled(6.0, "disk", 30.0),
         Unthrottled(7.0),
     )
+    end = reduce(fold, rest, throttled)
     assert end.held is None
     assert end.held_s == pytest.approx(2.5)
 
 
-def test_a_hold_is_seen_with_its_reason() -> None:
-    end = folded(*RUNNING, Throttled(2.0, "disk", 40.0))
-    assert end.held == Throttled(2.0, "disk", 40.0)
-    assert end.state is JobState.RUNNING
-
-
-def test_a_pause_and_a_hold_that_a_cancel_ends_count() -> None:
+def test_a_cancel_ends_a_pause_and_a_throttle() -> None:
     end = folded(
         *RUNNING,
         Throttled(1.5, "disk", 40.0),
@@ -282,12 +272,6 @@ def test_a_pause_and_a_hold_that_a_cancel_ends_count() -> None:
     assert end.held_s == pytest.approx(3.5)
     assert end.paused_at_s is None
     assert end.held is None
-
-
-def test_a_cancelled_job_is_not_shown_as_paused() -> None:
-    end = folded(*RUNNING, Paused(2.0, 2.0, True), CancelRequested(5.0, "asked by uid 0"))
-    assert end.state is JobState.RUNNING
-    assert end.cancel is not None
 
 
 def test_a_pause_that_the_end_of_the_tools_ends_is_not_longer_than_they_were() -> None:
@@ -358,8 +342,8 @@ def test_a_job_with_a_limit_is_not_expected_to_keep_to_the_prediction() -> None:
 
 
 def test_no_time_left_is_claimed_with_an_incomplete_survey() -> None:
-    them = (started(complete=False), StepStarted(1.0, 0, ()), sampled(1, 10))
-    assert folded(*them).eta_s is None
+    job_events = (started(complete=False), StepStarted(1.0, 0, ()), sampled(1, 10))
+    assert folded(*job_events).eta_s is None
 
 
 def test_nothing_is_left_when_more_went_than_was_expected() -> None:

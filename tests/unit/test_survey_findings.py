@@ -17,24 +17,24 @@ from tui_fs.survey.records import BigFile, DirectoryFlag, DirRecord, Link
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def found(counted: Aggregator, is_finished: bool = True, **rest: Any) -> list[Finding]:
+def findings_of(counted: Aggregator, is_finished: bool = True, **rest: Any) -> list[Finding]:
     """Return the findings of a tree."""
     return list(detect_findings(Evidence(counted, PathStr("/t"), is_finished=is_finished, **rest)))
 
 
 def kinds(counted: Aggregator, is_finished: bool = True) -> list[tuple[str, str]]:
     """Return kinds and severities."""
-    return [(one.kind, one.severity.value) for one in found(counted, is_finished)]
+    return [(finding.kind, finding.severity.value) for finding in findings_of(counted, is_finished)]
 
 
-def one(counted: Aggregator, **rest: Any) -> Finding:
+def only_finding(counted: Aggregator, **rest: Any) -> Finding:
     """Return the only finding of a tree."""
-    (finding,) = found(counted, **rest)
+    (finding,) = findings_of(counted, **rest)
     return finding
 
 
 def test_an_ordinary_tree_shows_nothing() -> None:
-    assert found(collected(root(files=3, own_bytes=4096, allocated_bytes=9000))) == []
+    assert findings_of(collected(root(files=3, own_bytes=4096, allocated_bytes=9000))) == []
 
 
 FLAGS = [
@@ -57,12 +57,12 @@ def test_a_flag_of_directories_is_a_finding(
     number = PATHS_NAMED + 5
     pieces = [DirRecord(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
     counted = collected(root(subdirectories=number, pending=number), *pieces)
-    told = found(counted)
-    assert {(one.kind, one.severity) for one in told} == {(kind, severity)}
+    findings = findings_of(counted)
+    assert {(finding.kind, finding.severity) for finding in findings} == {(kind, severity)}
     paths = [f"/t/{n}" for n in range(1, (PATHS_NAMED if names_all else 1) + 1)]
-    assert [one.path for one in told] == paths
-    assert all(one.numbers == {"directories": number} for one in told)
-    assert len(found(counted, is_finished=False)) == (len(told) if is_early else 0)
+    assert [finding.path for finding in findings] == paths
+    assert all(finding.numbers == {"directories": number} for finding in findings)
+    assert len(findings_of(counted, is_finished=False)) == (len(findings) if is_early else 0)
 
 
 def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information() -> None:
@@ -70,14 +70,16 @@ def test_in_a_tree_of_somebody_else_unwritable_directories_are_one_information()
         root(subdirectories=1, pending=1, flags=DirectoryFlag.UNWRITABLE),
         DirRecord(1, 0, b"a", flags=DirectoryFlag.UNWRITABLE),
     )
-    finding = one(counted)
+    finding = only_finding(counted)
     assert (finding.kind, finding.severity, finding.path) == ("unwritable", Severity.INFO, "/t")
     assert finding.numbers == {"directories": 2}
 
 
 def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
-    told = found(Aggregator(False), is_finished=False, mounts=[PathStr("/t/a"), PathStr("/t/b")])
-    assert [(one.kind, one.severity, one.path) for one in told] == [
+    findings = findings_of(
+        Aggregator(False), is_finished=False, mounts=[PathStr("/t/a"), PathStr("/t/b")]
+    )
+    assert [(finding.kind, finding.severity, finding.path) for finding in findings] == [
         ("mount-inside", Severity.CRITICAL, "/t/a"),
         ("mount-inside", Severity.CRITICAL, "/t/b"),
     ]
@@ -116,12 +118,12 @@ def test_each_mount_is_a_critical_finding_from_the_beginning() -> None:
 def test_a_finding_says_what_a_deletion_leaves(flag: int, single: str, several: str) -> None:
     for number, remains in ((1, single), (2, several)):
         pieces = [DirRecord(n, 0, b"%d" % n, flags=flag) for n in range(1, number + 1)]
-        findings = found(collected(root(subdirectories=number, pending=number), *pieces))
+        findings = findings_of(collected(root(subdirectories=number, pending=number), *pieces))
         assert {finding.remains for finding in findings} == {remains}
 
 
 def test_a_mount_blocks_a_deletion_and_is_shown_safely() -> None:
-    (finding,) = found(Aggregator(False), mounts=[PathStr("/t/\x1b")])
+    (finding,) = findings_of(Aggregator(False), mounts=[PathStr("/t/\x1b")])
     assert finding.blocks == "/t/\\e is a mount point inside the target: unmount it first"
 
 
@@ -137,7 +139,7 @@ def test_a_flat_directory(names: int, kind: list[tuple[str, str]]) -> None:
     )
     assert kinds(counted) == kinds(counted, is_finished=False) == kind
     if kind:
-        finding = one(counted)
+        finding = only_finding(counted)
         assert (finding.path, finding.numbers["entries"]) == ("/t/a", names)
 
 
@@ -156,8 +158,8 @@ def test_many_subdirectories(number: int, kind: list[tuple[str, str]]) -> None:
 )
 def test_an_emptied_directory(own_bytes: int, record_bytes: int, is_told: bool) -> None:
     piece = root(files=1, own_bytes=own_bytes, record_bytes=max(0, record_bytes - 48))
-    told = kinds(collected(piece))
-    assert told == ([("emptied", "warning")] if is_told else [])
+    findings = kinds(collected(piece))
+    assert findings == ([("emptied", "warning")] if is_told else [])
 
 
 def test_what_could_not_be_read_is_not_called_emptied() -> None:
@@ -204,9 +206,11 @@ def test_long_paths(path_bytes: int, kind: list[tuple[str, str]]) -> None:
     rest = path_bytes - len("/t") - 19 * 191 - 1
     counted = levels(20, rest, b"d" * 190)
     assert counted.max_path_bytes == path_bytes
-    told = [one for one in found(counted) if rest < 250 or one.kind != "long-names"]
-    assert [(one.kind, one.severity.value) for one in told] == (
-        kind if rest < 250 else [one for one in kind if one != LONG]
+    findings = [
+        finding for finding in findings_of(counted) if rest < 250 or finding.kind != "long-names"
+    ]
+    assert [(finding.kind, finding.severity.value) for finding in findings] == (
+        kind if rest < 250 else [name for name in kind if name != LONG]
     )
 
 
@@ -218,7 +222,7 @@ def test_long_names(longest: int, kind: list[tuple[str, str]]) -> None:
         DirRecord(1, 0, b"a", files=1, longest_name=longest, flags=flags),
     )
     assert kinds(counted) == kind
-    assert [finding.path for finding in found(counted)] == ["/t/a"] * len(kind)
+    assert [finding.path for finding in findings_of(counted)] == ["/t/a"] * len(kind)
 
 
 def test_findings_come_in_the_order_of_their_gravity() -> None:
@@ -227,7 +231,7 @@ def test_findings_come_in_the_order_of_their_gravity() -> None:
         Finding(FindingKind(str(n)), severity, PathStr("/"), {}, "", "")
         for n, severity in enumerate(sorts)
     ]
-    assert [one.kind for one in by_severity(mixed)] == ["1", "4", "2", "0", "3"]
+    assert [finding.kind for finding in by_severity(mixed)] == ["1", "4", "2", "0", "3"]
 
 
 @pytest.mark.parametrize(
@@ -239,8 +243,8 @@ def test_hard_links_are_told_if_they_are_many(names: int, others: int, is_told: 
     counted = collected(root(files=names + others), links=links)
     assert kinds(counted) == ([("hard-links", "info")] if is_told else [])
     if is_told:
-        assert one(counted).numbers["names"] == names
-        assert one(counted).numbers["inodes"] == names // 2
+        assert only_finding(counted).numbers["names"] == names
+        assert only_finding(counted).numbers["inodes"] == names // 2
     assert kinds(counted, is_finished=False) == []
 
 
@@ -263,7 +267,7 @@ def test_names_outside_are_grave_if_they_hold_much(
         root(files=2001, apparent_bytes=rest_bytes, allocated_bytes=rest_bytes),
         links=(*pairs, outside),
     )
-    finding = one(counted)
+    finding = only_finding(counted)
     assert (finding.kind, finding.severity) == ("hard-links", severity)
     assert finding.numbers["linked_outside_bytes"] == outside_bytes
     assert finding.numbers["linked_outside_inodes"] == 1
@@ -288,7 +292,7 @@ def test_waste_of_small_files(apparent: int, allocated: int, severity: Severity 
     )
     assert kinds(counted) == ([("small-file-waste", severity.value)] if severity else [])
     if severity:
-        finding = one(counted)
+        finding = only_finding(counted)
         assert (finding.path, finding.numbers["waste_bytes"]) == ("/t/a", allocated - apparent)
         assert finding.numbers["allocated_bytes"] == allocated
 
@@ -306,14 +310,14 @@ def test_sparse_files(apparent: int, allocated: int, is_told: bool) -> None:
     counted = collected(root(files=1), big_files=(BigFile(0, b"x", apparent, allocated, 0),))
     assert kinds(counted) == ([("sparse", "info")] if is_told else [])
     if is_told:
-        assert one(counted).path == "/t/x"
+        assert only_finding(counted).path == "/t/x"
 
 
 def test_the_largest_sparse_files_are_named() -> None:
     files = [BigFile(0, b"%d" % n, GIB + n, 0, 0) for n in range(PATHS_NAMED + 5)]
     counted = collected(root(files=len(files)), big_files=tuple(files))
-    told = [finding.path for finding in found(counted)]
-    assert told == [f"/t/{n}" for n in range(PATHS_NAMED + 4, 4, -1)]
+    findings = [finding.path for finding in findings_of(counted)]
+    assert findings == [f"/t/{n}" for n in range(PATHS_NAMED + 4, 4, -1)]
 
 
 @pytest.mark.parametrize(
@@ -328,7 +332,7 @@ def test_the_largest_sparse_files_are_named() -> None:
 def test_weird_names(flag: int, severity: Severity, word: str) -> None:
     pieces = [DirRecord(n, 0, b"%d" % n, files=1, flags=flag) for n in (1, 2)]
     counted = collected(root(subdirectories=2, pending=2), *pieces)
-    finding = one(counted)
+    finding = only_finding(counted)
     assert (finding.kind, finding.severity, finding.path) == ("weird-names", severity, "/t/1")
     # And only of names that have escapes on the screen it is said that they have
     assert ("with escapes" in finding.advice) is (flag != DirectoryFlag.DASH_NAMES)
@@ -339,7 +343,7 @@ def test_weird_names(flag: int, severity: Severity, word: str) -> None:
 def test_a_group_is_named_by_its_largest_directory() -> None:
     paths = (PathStr("/t/b/\x1b"), PathStr("/t/a/\x1b"))
     group = NamedGroup(PathStr("\x1b"), 2, Totals(files=5, directories=2), paths)
-    finding = one(Aggregator(False), groups=[group])
+    finding = only_finding(Aggregator(False), groups=[group])
     assert (finding.kind, finding.severity) == ("group", Severity.INFO)
     assert finding.path == paths[0]
     assert finding.numbers == {"directories": 2, "entries": 7, "allocated_bytes": 0}

@@ -84,10 +84,10 @@ def test_export_and_import_keep_what_was_counted(tree: dict[bytes, Any], compres
         NcduExport(top, output).run("tui-fs", "0", 1)
         data = gzip.compress(output.getvalue()) if compressed else output.getvalue()
         survey = ImportedSurvey(written(Path(place), data))
-        told = last(survey)
+        result = last(survey)
     for field in SAME:
-        assert getattr(told, field) == getattr(counted, field), field
-    assert (told.backend, told.roots) == ("ncdu-import", ())
+        assert getattr(result, field) == getattr(counted, field), field
+    assert (result.backend, result.roots) == ("ncdu-import", ())
     # And so is every directory, by itself and with what is below it
     table, other = survey.collector.table, counting.collector.table
     assert len(table) == len(other)
@@ -112,12 +112,12 @@ def test_hard_links_count_once(tmp_path: Path) -> None:
         {"name": "old", **size, "ino": 9, "hlnkc": True},
         {"name": "other disk", **size, "dev": 5, "ino": 7, "nlink": 2},
     )
-    told = last(ImportedSurvey(path))
+    result = last(ImportedSurvey(path))
     # Bytes are counted once, and those with other names elsewhere may not come back
-    assert told.totals.files == 5
-    assert told.inodes == told.totals.entries - 1
-    assert told.totals.allocated_bytes == told.freed_bytes_max == 4 * 8_192
-    assert told.freed_bytes_min == 8_192
+    assert result.totals.files == 5
+    assert result.inodes == result.totals.entries - 1
+    assert result.totals.allocated_bytes == result.freed_bytes_max == 4 * 8_192
+    assert result.freed_bytes_min == 8_192
 
 
 def test_what_was_not_read_is_told(tmp_path: Path) -> None:
@@ -131,17 +131,17 @@ def test_what_was_not_read_is_told(tmp_path: Path) -> None:
         {"name": "pattern", "excluded": "pattern"},
     )
     survey = ImportedSurvey(path)
-    told = last(survey)
+    result = last(survey)
     # The findings say so, and the survey is not called complete
-    kinds = [(finding.kind, finding.path) for finding in told.findings]
+    kinds = [(finding.kind, finding.path) for finding in result.findings]
     assert ("unreadable", "/top/closed") in kinds
     assert ("mount-inside", "/top/mount") in kinds
     assert ("mount-inside", "/top/mount2") in kinds
     assert ("left-out", "/top") in kinds
-    assert not told.complete
-    assert told.unreadable == 2
-    assert told.totals.directories == 4
-    assert told.totals.other == 2
+    assert not result.complete
+    assert result.unreadable == 2
+    assert result.totals.directories == 4
+    assert result.totals.other == 2
 
 
 def test_files_of_other_programs(tmp_path: Path) -> None:
@@ -151,10 +151,10 @@ def test_files_of_other_programs(tmp_path: Path) -> None:
           { "name" : "x" , "asize" : 1e3 , "what" : { "deep" : [ "}" ] } } ,
           [ { "name" : "d" } ] ] ]
     """
-    told = last(ImportedSurvey(written(tmp_path, text)))
+    result = last(ImportedSurvey(written(tmp_path, text)))
     # It is read; sizes are whole blocks
-    assert told.path == "/srv/data"
-    assert told.totals == Totals(1, 2, 0, 0, 1000, 1024)
+    assert result.path == "/srv/data"
+    assert result.totals == Totals(1, 2, 0, 0, 1000, 1024)
 
 
 SPELLED_NAMES = {
@@ -204,10 +204,10 @@ def test_questions_are_heard_while_it_reads(tmp_path: Path) -> None:
         asked.append(os.read(reading, 1))
         survey.flush_progress()
 
-    told = list(survey.run(questions=(reading, answer)))
+    result = list(survey.run(questions=(reading, answer)))
     assert asked == [b"?"]
-    assert [one.finished for one in told] == [False, True]
-    assert 0 < told[0].totals.files < 20_000
+    assert [update.finished for update in result] == [False, True]
+    assert 0 < result[0].totals.files < 20_000
     assert not select.select([reading], [], [], 0)[0]
     os.close(reading)
     os.close(writing)
@@ -220,7 +220,7 @@ def test_a_process_of_its_own_tells_an_import(tmp_path: Path) -> None:
         updates = process.updates()
         assert next(updates).survey.backend == "ncdu-import"
         process.show("/top/d")
-        shown = next(one.listing for one in updates if one.listing is not None)
+        shown = next(update.listing for update in updates if update.listing is not None)
         assert [child.name for child in shown.children] == ["inner"]
         assert shown.totals.apparent_bytes == 9
     finally:
@@ -260,8 +260,8 @@ def test_listing_passes_over_large_directories(tmp_path: Path, ending: str) -> N
     data = f'{text}],{{"name":"z"}}]]'.encode()
     path = written(tmp_path, gzip.compress(data, 1) if ending else data, f"file{ending}")
     survey = ImportedSurvey(path)
-    told = last(survey)
-    assert told.totals.files == 120_002
+    result = last(survey)
+    assert result.totals.files == 120_002
     assert [child.name for child in survey.names("/t").others] == ["m", "z"]
     # And of a large one as many as can be shown
     assert len(survey.names("/t/b").others) == OTHERS_LISTED
@@ -293,8 +293,8 @@ def test_a_directory_is_complete_when_all_of_it_is_read(tmp_path: Path) -> None:
     full = [[{"name": f"d{number}"}, {"name": "f"}] for number in range(1_000)]
     half = [{"name": "half"}, *({"name": f"f{number}"} for number in range(20_000))]
     survey = ImportedSurvey(tree_file(tmp_path, *full, half), interval_s=0)
-    told = next(one for one in survey.run() if one.totals.files > 5_000)
-    assert not told.finished
+    result = next(update for update in survey.run() if update.totals.files > 5_000)
+    assert not result.finished
     children = {child.name: child.complete for child in listing(survey, "/top").children}
     assert not listing(survey, "/top").complete
     assert children[PathStr("d7")]

@@ -149,8 +149,8 @@ def test_odd_values_are_clamped(tmp_path: Path) -> None:
         top={"mode": 10**40, "dev": -1, "uid": 1e300},
     )
     survey = ImportedSurvey(path)
-    survey_result = last(survey)
-    assert survey_result.totals == Totals(8, 3, 0, 1, 5, 0)
+    result = last(survey)
+    assert result.totals == Totals(8, 3, 0, 1, 5, 0)
     assert len(listing(survey, "/top").children) >= 7
     for by in Ranking:
         assert len(survey.collector.table.ranked(by, 10)) >= 1
@@ -177,8 +177,8 @@ def test_a_hundred_thousand_levels_are_imported(tmp_path: Path) -> None:
     levels = 100_000
     text = DIRECTORY + ',[{"name":"d"}' * levels + ',{"name":"f","asize":3}' + "]" * (levels + 2)
     survey = ImportedSurvey(written(tmp_path, text))
-    survey_result = last(survey)
-    assert (survey_result.totals.directories, survey_result.max_depth) == (levels + 1, levels + 1)
+    result = last(survey)
+    assert (result.totals.directories, result.max_depth) == (levels + 1, levels + 1)
     assert [child.name for child in survey.names("/t" + "/d" * levels).others] == ["f"]
 
 
@@ -198,10 +198,10 @@ def test_damage_anywhere_is_bad_input(data: st.DataObject) -> None:
         path = written(Path(place), bytes(damaged))
         try:
             survey = ImportedSurvey(path)
-            survey_result = last(survey)
+            result = last(survey)
         except BadInput:
             return
-        listing(survey, survey_result.path)
+        listing(survey, result.path)
 
 
 def test_no_path_that_the_file_names_is_touched(
@@ -220,8 +220,8 @@ def test_no_path_that_the_file_names_is_touched(
 
         monkeypatch.setattr(os, function, watching)
     survey = ImportedSurvey(path)
-    survey_result = last(survey)
-    assert len(listing(survey, survey_result.path).children) == 2
+    result = last(survey)
+    assert len(listing(survey, result.path).children) == 2
     # Only the file itself has been opened
     assert touched == [path]
 

@@ -1,29 +1,16 @@
 """Who asks, read from the process, the kernel and an environment that may lie."""
 
-import json
 import os
 import pwd
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tui_fs.linux.host import MAX_CHARACTERS, current_caller
 from tui_fs.model.caller import CallerIdentity
-from tui_fs.model.codec import decode, encode
 
 NO_LOGIN = "/nonexistent/loginuid"
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Something that was asked for by somebody, or by nobody known."""
-
-    requester: CallerIdentity | None
-    number: int
 
 
 @pytest.fixture
@@ -138,20 +125,3 @@ def test_no_terminal_is_empty() -> None:
     with open(os.devnull, "rb") as no_terminal:
         number = no_terminal.fileno()
     assert here(descriptors=(number,)).terminal == ""
-
-
-def test_the_real_process_can_be_asked() -> None:
-    assert current_caller().uid == os.getuid()
-
-
-@given(
-    st.builds(CallerIdentity, st.integers(0, 2**32 - 1), *[st.text()] * 5),
-    st.integers(-(2**63), 2**63),
-)
-def test_a_requester_is_carried_inside_a_plan(requester: CallerIdentity, number: int) -> None:
-    holder = Holder(requester, number)
-    assert decode(Holder, json.loads(json.dumps(encode(holder)))) == holder
-
-
-def test_nobody_is_carried_too() -> None:
-    assert decode(Holder, encode(Holder(None, 1))) == Holder(None, 1)
