@@ -151,7 +151,7 @@ def test_a_directory_moved_away_meanwhile_does_not_lead_elsewhere(tmp_path: Path
             half.rename(tmp_path / "elsewhere" / "d")
 
     output = io.BytesIO()
-    NcduExport(str(top), output, tell=move).run("tui-fs", "0", 1)
+    NcduExport(str(top), output, report=move).run("tui-fs", "0", 1)
     assert moved
     names = [item["name"] for item in items(loaded(output.getvalue()))]
     assert "secret" not in names

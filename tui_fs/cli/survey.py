@@ -282,7 +282,7 @@ def _write(
     if result is None:
         path = directory_argument(parsed.path)
         line = StatusLine()
-        export = NcduExport(path, output, is_patchable=is_patchable, tell=_now_and_then(line))
+        export = NcduExport(path, output, is_patchable=is_patchable, report=_now_and_then(line))
         try:
             written = export.run("tui-fs", __version__, int(time.time()))
         finally:

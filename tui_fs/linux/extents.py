@@ -23,7 +23,7 @@ def extents_of(path: str) -> int | None:
 
     Returns:
         None where the file cannot be opened without following links, or its file system does
-        not tell.
+        not report them.
     """
     above, name = os.path.split(path)
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

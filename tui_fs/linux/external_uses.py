@@ -446,7 +446,7 @@ def _is_file_of(use: ExternalUse, place: str) -> bool:
 
 
 def _is_slow(path: str, root: str, slow: Sequence[str]) -> bool:
-    """Whether a look at a path may never return."""
+    """Whether a stat of a path may never return."""
     if root:
         return lies_in(path, slow)
     return lies_in(canonical(path, slow) if slow else path, slow)

@@ -27,7 +27,7 @@ class FileSystem:
     """Type and room of a file system; counts are None where it has none or did not answer.
 
     Attributes:
-        identity: a word that tells it from others; empty if it did not answer.
+        identity: a word that differs from that of any other; empty if it did not answer.
     """
 
     kind: str
@@ -122,9 +122,9 @@ def settle(path: str) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        return  # moved away meanwhile; what is counted then is told as it is
+        return  # moved away meanwhile; the count is reported as it is
     try:
-        with contextlib.suppress(OSError):  # what is counted then is told as it is, too
+        with contextlib.suppress(OSError):  # the count is reported as it is, too
             write_out(descriptor)
     finally:
         os.close(descriptor)

@@ -24,7 +24,7 @@ _C_LOCALE = _libc.newlocale(_LC_ALL_MASK, b"C", None)
 
 
 def name_matcher(pattern: str) -> Callable[[bytes], bool]:
-    """Return what tells whether a name matches a pattern; see `matches_glob`."""
+    """Return a function that matches names with a pattern; see `matches_glob`."""
     encoded = os.fsencode(pattern)
     if not any(special in encoded for special in b"*?[\\"):
         return encoded.__eq__
@@ -32,7 +32,7 @@ def name_matcher(pattern: str) -> Callable[[bytes], bool]:
 
 
 def matches_glob(pattern: bytes, name: bytes) -> bool:
-    """Tell whether `name` matches, as fnmatch(3) without flags in the C locale.
+    """Return whether `name` matches, as fnmatch(3) without flags in the C locale.
 
     Raises:
         BadInput: there is a NUL, up to which C would read, and so match something else.

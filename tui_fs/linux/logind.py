@@ -44,7 +44,7 @@ def kills_at_logout(user: str, root: str = "/") -> str | None:
 
 
 def in_session_scope(cgroup: str = "/proc/self/cgroup") -> bool:
-    """Tell whether this process lies in the scope of a login session, which logind may kill."""
+    """Return whether this process lies in the scope of a login session, which logind may kill."""
     try:
         with open(cgroup, "rb") as file:
             lines = file.read().decode("utf-8", "replace").split("\n")
@@ -78,7 +78,7 @@ def _files(root: str) -> Iterator[str]:
 
 
 def _is_read(path: str) -> bool:
-    """Tell whether systemd takes the file; a link to /dev/null is one that says nothing."""
+    """Return whether systemd takes the file; a link to /dev/null is one that says nothing."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -41,7 +41,7 @@ def memory_room(
     """Return the narrowest of the machine's room and that of the control groups above.
 
     File pages that can be dropped count as room, as in MemAvailable. Only the unified hierarchy
-    (cgroup2) is looked at. None if nothing can be read.
+    (cgroup2) is read. None if nothing can be read.
     """
     rooms: list[MemoryRoom] = []
     available = _AVAILABLE.search(_read(meminfo))
@@ -62,7 +62,7 @@ def memory_room(
 
 
 def has_executed(pid: int, proc: str = "/proc") -> bool:
-    """Tell whether a process runs a program of its own, and no longer its parent's."""
+    """Return whether a process runs a program of its own, and no longer its parent's."""
     fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
     if len(fields) <= _FLAGS_FIELD or not fields[_FLAGS_FIELD].isdigit():
         return False
@@ -94,7 +94,7 @@ def faults_of(pid: int, proc: str = "/proc") -> tuple[int, int]:
 
 
 def children_of(pid: int, proc: str = "/proc") -> tuple[int, ...]:
-    """Return the children of a process's first thread; none where the kernel does not tell."""
+    """Return the children of a process's first thread; none where the kernel does not list them."""
     words = _read(f"{proc}/{pid}/task/{pid}/children").split()
     return tuple(int(word) for word in words if word.isdigit())
 

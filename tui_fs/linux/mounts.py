@@ -66,7 +66,7 @@ _ANSWERED_BY_OTHERS = (
     "orangefs",
     "smb",
 )
-"""How the types begin whose entries another machine or program tells."""
+"""How the types begin whose entries another machine or program serves."""
 
 _FOREIGN_PERMISSIONS = (*_ANSWERED_BY_OTHERS, "prl_fs", "vboxsf", "virtiofs", "vmhgfs")
 """How the types begin on which others may write whatever owner and mode this machine sees: users
@@ -128,12 +128,12 @@ class Mount(NamedTuple):
 
     @property
     def may_not_answer(self) -> bool:
-        """Whether a look at it may never return: who tells its entries may have gone."""
+        """Whether a stat of it may never return: the server of its entries may be gone."""
         return self.filesystem.startswith(_ANSWERED_BY_OTHERS)
 
     @property
     def has_foreign_permissions(self) -> bool:
-        """Whether owners and modes on it do not tell who may write."""
+        """Whether owners and modes on it do not decide who may write."""
         if self.is_idmapped:
             return True
         if self.filesystem.startswith("fuse") and self.options >= _CHECKED_FUSE:
@@ -250,7 +250,7 @@ def read_mounts(mountinfo: str = MOUNTINFO) -> MountTable:
 class KnownMounts:
     """The mounts of our own namespace, which those of another one are compared with.
 
-    Namespaces begin as copies of others, so most of their mounts need not be looked at.
+    Namespaces begin as copies of others, so most of their mounts need not be parsed.
     """
 
     def __init__(self, own: MountTable) -> None:
@@ -274,7 +274,7 @@ class KnownMounts:
 
 
 def mount_with_id(mount_id: int, mounts: MountTable) -> Mount | None:
-    """Return a mount, also one that was not looked at."""
+    """Return a mount, also one that was not parsed."""
     if mount_id in mounts.by_id:
         return mounts.by_id[mount_id]
     line = re.search(rb"^%d .*$" % mount_id, mounts.content, re.MULTILINE)

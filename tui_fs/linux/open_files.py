@@ -76,7 +76,7 @@ class HeldFile:
 
     Attributes:
         path: as it is below the directory asked for, whichever way the process came there; for
-            other files as the kernel tells it. Empty where it is longer than the kernel tells.
+            other files as the kernel reports it. Empty where it is too long for that.
         allocated_bytes: what the file occupies; None where that may not be seen.
     """
 
@@ -96,7 +96,7 @@ class OpenFileScan:
         held: files and directories of the trees that are open.
         deleted: files of the whole file system that have no name any more, the largest first.
         unseen_processes: processes that this user may not look into.
-        unnamed: open files of the file system whose path is too long for the kernel to tell, so
+        unnamed: open files of the file system whose path is too long for the kernel to report, so
             that nobody knows whether they lie in the trees.
         complete: every process that may be looked into was looked through.
     """

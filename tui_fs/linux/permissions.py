@@ -66,7 +66,7 @@ def replaceable_part(path: str, uid: int) -> str | None:
         path: canonical and absolute: no symbolic link on the way.
 
     Raises:
-        OSError: a part of the path cannot be looked at.
+        OSError: stat of a part of the path fails.
     """
     parent = os.lstat("/")
     current = ""

@@ -128,7 +128,7 @@ def ancestry(proc: str, pid: int) -> frozenset[int]:
 
 
 def path_of_link(link: str) -> str | None:
-    """Return the path a link of /proc tells: empty if it is too long, None if it is gone or none.
+    """Return the target of a link of /proc: empty if it is too long, None if it is gone or none.
 
     Raises:
         PermissionError: this user may not look into the process.
@@ -178,7 +178,7 @@ def descendants(root_pid: int) -> tuple[int, ...]:
 
 
 def all_stopped(root_pid: int) -> bool:
-    """Tell whether every thread of every descendant of a process is stopped, or has ended.
+    """Return whether every thread of every descendant of a process is stopped, or has ended.
 
     A thread that is in a system call when the others stop goes on to the end of that call.
     """
@@ -190,7 +190,7 @@ def none_continued(root_pid: int) -> bool:
 
     Cheaper than `all_stopped`, which reads the state of every process of the machine. The lists
     of children are exact only while all of them are stopped (proc(5)), which is the case here
-    until somebody continues one.
+    until another process continues one.
 
     Raises:
         OSError: the processes cannot be read now.
@@ -422,7 +422,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 def set_pdeathsig() -> None:
     """Have the kernel kill this process when its parent ends, even while it is stopped.
 
-    The parent may have ended before this; whoever forked compares os.getppid() afterwards.
+    The parent may have ended before this; so the caller compares os.getppid() afterwards.
 
     Raises:
         Missing: a filter refuses that.

@@ -199,7 +199,7 @@ def canonical(path: str, silent: Collection[str]) -> PathStr:
     """Return the canonical path of what need not exist, as ``os.path.realpath`` does.
 
     Args:
-        silent: directories that are not looked at, nor anything in them: such a path is taken as
+        silent: directories that are not read, nor anything in them: such a path is taken as
             it is written.
     """
     path = absolute(path)

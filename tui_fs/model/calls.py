@@ -51,7 +51,7 @@ class Removed:
     """What has been removed so far.
 
     Attributes:
-        directories: None where the source cannot tell directories from files.
+        directories: None where the source cannot distinguish directories from files.
     """
 
     entries: int

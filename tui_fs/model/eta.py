@@ -4,7 +4,7 @@ TRUST_RATE_AFTER_S = 10.0
 """From then on only the measured rate counts, and from a quarter of the entries on."""
 
 SHORTEST_TELLING_S = 0.5
-"""Shorter jobs tell more of their start than of their entries."""
+"""The duration of shorter jobs depends more on their start than on their entries."""
 
 Range = tuple[float, float]
 

@@ -116,7 +116,7 @@ class StepFinished:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A look at the counters.
+    """A sample of the counters.
 
     Attributes:
         strategy_s: time since the first process was started, pauses included.
@@ -204,11 +204,11 @@ class PaceChanged:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """A gentle job has stopped its tools, because somebody waits.
+    """A gentle job has stopped its tools, because other processes wait.
 
     Attributes:
         resource: what they wait for: ``disk`` or ``processors``.
-        pressure_percent: the share of the last moments in which somebody waited for it.
+        pressure_percent: the share of the last moments in which a process waited for it.
     """
 
     at_s: float
@@ -250,10 +250,10 @@ class CancelRequested:
 
 @dataclass(frozen=True, slots=True)
 class JobFinished:
-    """All processes have ended and what is left was looked at.
+    """All processes have ended and the targets were checked.
 
     Attributes:
-        split_is_exact: files and directories were told apart by counting, not by difference.
+        split_is_exact: files and directories were distinguished by counting, not by difference.
         surviving_entries: names still below the targets (and the targets themselves, unless
             they were to be kept); None if that could not be counted.
         left: the targets of which something is left.

@@ -11,7 +11,7 @@ class Host:
     Attributes:
         name: the host name.
         machine_id: machine-id(5); clones of one image can have the same.
-        boot_id: random for each boot, so it also tells clones apart.
+        boot_id: random for each boot, so it differs between clones, too.
     """
 
     name: str = ""

@@ -79,7 +79,7 @@ def shell_quoted(argv: tuple[str, ...]) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Tell whether any bytes stand for `text`: not for half a character (U+D800 and so on)."""
+    """Return whether any bytes stand for `text`: not for half a character (U+D800 and so on)."""
     if text.isascii():
         return True
     try:
@@ -112,7 +112,7 @@ def is_shown_as_it_is(path: str) -> bool:
 
 
 def is_utf8(path: str) -> bool:
-    """Tell whether the bytes of `path` are valid UTF-8."""
+    """Return whether the bytes of `path` are valid UTF-8."""
     try:
         os.fsencode(path).decode("utf-8")
     except UnicodeError:
@@ -131,7 +131,7 @@ def from_base64(text: str) -> PathStr:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Tell whether `path` is `directory` or lies below it (both absolute and normalised)."""
+    """Return whether `path` is `directory` or lies below it (both absolute and normalised)."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 

@@ -35,7 +35,7 @@ RATE_WINDOW_S = 3.0
 """Rates are means over this long: short enough to follow, long enough not to jitter."""
 
 SHORTEST_SPAN_S = 1e-9
-"""Over less than what the clock can tell there is no rate; it might not even be finite."""
+"""Over less than the resolution of the clock there is no rate; it might not even be finite."""
 
 EXAMPLES_PER_GROUP = 20
 TOOL_LINES_KEPT = 50

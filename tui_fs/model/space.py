@@ -50,7 +50,7 @@ class Discrepancy:
     """One cause, in words that can be shown as they are.
 
     Attributes:
-        bytes, inodes: how much it accounts for; None where that cannot be told.
+        bytes, inodes: how much it accounts for; None where that is not known.
         pid: the process, or the first of those that hold the same files; None without one.
         command: its name, fit to be shown; empty without a process.
     """

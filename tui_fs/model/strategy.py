@@ -84,7 +84,7 @@ class Guarantees:
         mount_safe: it stops at other file systems.
         any_depth: it deletes paths longer than PATH_MAX.
         max_levels: directories inside each other that it survives; None for any number.
-        speaks: its tool counts its own calls and tells them, and takes commands while it runs.
+        speaks: its tool counts and reports its own calls, and takes commands while it runs.
     """
 
     race_safe: bool

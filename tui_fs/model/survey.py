@@ -171,7 +171,7 @@ class Survey:
             write.
         unchecked_processes: that this user may not inspect; whether one of them has a part of the
             tree mounted in its mount namespace is not known.
-        vanished: names that were gone when looked at.
+        vanished: names that were gone at their stat.
         finished: the walk has come to its end.
         complete: it has, and every directory could be read.
         inodes: how many inodes the entries stand for: names of one file count once.

@@ -37,7 +37,7 @@ class Aggregator:
         filtered: something is selected.
 
     Attributes:
-        vanished: names that were gone when looked at.
+        vanished: names that were gone at their stat.
         flagged: rows of directories for each flag, the first ones.
         flag_counts: how many directories have each flag.
         max_depth: levels of directories that hold anything.
@@ -67,7 +67,7 @@ class Aggregator:
         self._matched_links: set[tuple[int, int]] = set()
 
     def take(self, batch: Batch) -> None:
-        """Add what a walker tells."""
+        """Add a batch of a walker."""
         for piece in batch.pieces:
             self._take_piece(*piece)
         self.table.forget_sums()
@@ -251,7 +251,7 @@ class Aggregator:
         return self._repeats
 
     def is_linked_outside(self, device: int, inode: int) -> bool:
-        """Tell whether an inode has names that were not seen."""
+        """Return whether an inode has names that were not seen."""
         return self._key(device, inode) in self._links
 
     def _key(self, device: int, inode: int) -> int | tuple[int, int]:

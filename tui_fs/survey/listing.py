@@ -13,7 +13,7 @@ from tui_fs.survey.records import BigFile
 from tui_fs.survey.table import NO_ROW, DirectoryTable
 
 OTHERS_LISTED = 2_000
-"""Entries other than directories; more of them are told as a number."""
+"""Entries other than directories; more of them are only counted."""
 
 _KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFLNK: EntryKind.SYMLINK}
 
@@ -126,7 +126,7 @@ def _child(entry: "os.DirEntry[str]", directory: int) -> Child | None:
         is_link = kind is EntryKind.SYMLINK
         link_target = os.readlink(entry.name, dir_fd=directory) if is_link else None
     except OSError:
-        return None  # gone between its name and the look at it
+        return None  # gone between readdir and stat
     totals = Totals(
         files=int(kind is EntryKind.FILE),
         symlinks=int(kind is EntryKind.SYMLINK),

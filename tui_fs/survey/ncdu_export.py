@@ -1,8 +1,7 @@
-"""Writing a tree in the export format of ncdu: https://dev.yorhel.nl/ncdu/jsonfmt
+"""Write a tree in the export format of ncdu: https://dev.yorhel.nl/ncdu/jsonfmt
 
-A walk of its own, by descriptors, because the format nests as the tree does and names every
-file. Files are written as they are read; only names of directories wait, so memory and
-descriptors are bounded whatever a directory holds and however deep the tree is.
+The format nests as the tree does and names every file, which the records of a survey do not. Files
+are written as they are read and only names of directories are pending, so memory is bounded.
 """
 
 import os
@@ -40,7 +39,7 @@ class Written:
     Attributes:
         unreadable: directories and names that could not be read; marked so in the file.
         elsewhere: directories of other file systems, named but not entered.
-        vanished: names that were gone when looked at.
+        vanished: names that were gone at their stat.
     """
 
     entries: int = 0
@@ -58,7 +57,7 @@ class NcduExport:
         output: takes the bytes; nothing in it is read.
         is_patchable: `output` is a file of our own from its first byte on, so that a mark can be
             set in what is written already.
-        tell: is called now and then.
+        report: is called now and then.
     """
 
     def __init__(
@@ -67,13 +66,13 @@ class NcduExport:
         output: BinaryIO,
         *,
         is_patchable: bool = False,
-        tell: Callable[[Written], None] | None = None,
+        report: Callable[[Written], None] | None = None,
         mountinfo: str = MOUNTINFO,
     ) -> None:
         self._path = path
         self._output = output
         self._is_patchable = is_patchable
-        self._tell = tell
+        self._report = report
         mounts = mounts_below(path, read_mounts(mountinfo))
         self._mounts = {os.fsencode(mount.mount_point) for mount in mounts}
         self._mount_names = {os.path.basename(mount) for mount in self._mounts}
@@ -129,8 +128,8 @@ class NcduExport:
             return
         self._write(b",\n")
         self._enter(name, descriptor, top.status.st_dev)
-        if self._tell is not None:
-            self._tell(self.written)
+        if self._report is not None:
+            self._report(self.written)
 
     def _enter(self, name: bytes, descriptor: int, device_above: int) -> None:
         """Write an open directory but for its end: itself, and what is in it but directories."""
@@ -190,8 +189,8 @@ class NcduExport:
             else:
                 directory.pending.append(name)
         self._write(b"".join(lines))
-        if self._tell is not None:
-            self._tell(written)
+        if self._report is not None:
+            self._report(written)
 
     def _write_closed(self, name: bytes, above: Directory) -> None:
         """Write a directory that could not be opened, or that is mounted by now."""

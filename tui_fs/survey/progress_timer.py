@@ -10,16 +10,16 @@ _SHARE = 10
 
 
 class ProgressTimer:
-    """The times at which intermediate results are told.
+    """The times at which intermediate results are reported.
 
     Args:
-        interval_s: between two of them; grows if telling takes long.
+        interval_s: between two of them; grows if reporting takes long.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._interval_s = interval_s
         self._clock = clock
-        self._began = self._told = clock()
+        self._began = self._reported_s = clock()
 
     @property
     def elapsed_s(self) -> float:
@@ -28,15 +28,15 @@ class ProgressTimer:
 
     def until_due_s(self) -> float:
         """Return the time until the next one; nothing is left if it is 0 or less."""
-        return self._interval_s - (self._clock() - self._told)
+        return self._interval_s - (self._clock() - self._reported_s)
 
     def at_once(self) -> None:
         """Let the next one be due now."""
-        self._told = -math.inf
+        self._reported_s = -math.inf
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Measure how long telling takes, whoever listens included."""
-        began = self._told = self._clock()
+        """Measure how long a report takes, its reader included."""
+        began = self._reported_s = self._clock()
         yield
         self._interval_s = max(self._interval_s, _SHARE * (self._clock() - began))

@@ -14,12 +14,12 @@ KNOWN_NAMES = frozenset(
     b" .pytest_cache .gradle .m2 .npm target build dist .Trash-1000 .Trash tmp temp backup"
     b" backups .snapshots logs log sessions".split()
 )
-"""Names that are told from the second directory on; others when they hold much."""
+"""Names that are reported from the second directory on; others if they have many entries."""
 
 _DIRECTORIES = 3
 _ENTRIES = 1_000
 _SHARE = 100
-"""Other names are told if they hold at least this part of all entries: one in a hundred."""
+"""Other names are reported if they have at least this part of all entries: one in a hundred."""
 
 GROUPS_TOLD, OTHERS_TOLD = 8, 3
 _PATHS_TOLD = 20

@@ -15,7 +15,7 @@ from operator import attrgetter, not_
 from tui_fs.survey.records import NO_PARENT, BigFile, DirectoryFlag, DirRecord, Link
 
 BIG_FILE_BYTES = 64 << 20
-"""Files from this size on are told one by one."""
+"""Files from this size on are reported one by one."""
 
 LONG_NAME_BYTES = 250
 """NAME_MAX is 255 (limits.h)."""
@@ -227,9 +227,9 @@ class DirectoryTally:
 
 
 def _is_not_shown(letter: str) -> bool:
-    """Tell whether it is a separator, the space aside, or of the categories Other.
+    """Return whether it is a separator, the space aside, or of the categories Other.
 
-    Unassigned is not told: which letters are depends on the version of Unicode.
+    Unassigned does not count: it depends on the version of Unicode.
     """
     category = unicodedata.category(letter)
     return letter != " " and category[0] in "CZ" and category != "Cn"
