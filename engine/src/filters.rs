@@ -29,7 +29,7 @@ impl Filters {
         match option {
             "name" => {
                 let glob = CString::new(parser.value()?.into_vec());
-                self.name_glob = Some(glob.map_err(|_| "a pattern holds a NUL")?);
+                self.name_glob = Some(glob.map_err(|_| "the pattern contains a NUL")?);
             }
             "min-size" => self.min_size_bytes = Some(parser.value()?.parse()?),
             "modified-before" => self.modified_before_s = Some(parser.value()?.parse()?),

@@ -15,11 +15,11 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 
 const USAGE: &str = "\
-tui-fs-engine delete [OPTION...] -- TARGET...    for tui-fs delete; see tui-fs-engine delete --help
-tui-fs-engine survey [OPTION...] -- ROOT...      counts, for tui-fs; options: --names-only
-    --threads N --name GLOB --min-size BYTES --modified-before S --pin DEV:INO --private-group GID
-    --parent PID --inodes
-tui-fs-engine capabilities [--json]
+tui-fs-engine delete [OPTION...] -- TARGET...    delete directories; see tui-fs-engine delete --help
+tui-fs-engine survey [OPTION...] -- ROOT...      count directories, as records for tui-fs; options:
+    --names-only --threads N --name GLOB --min-size BYTES --modified-before S --pin DEV:INO
+    --private-group GID --parent PID
+tui-fs-engine capabilities [--json]              print version, limits and file systems
 tui-fs-engine --version
 ";
 
@@ -52,6 +52,6 @@ fn dispatch(parser: &mut lexopt::Parser) -> Result<ExitCode, lexopt::Error> {
         Some(Value(command)) if command == "survey" => survey::main(parser),
         Some(Value(command)) if command == "capabilities" => capabilities::main(parser),
         Some(argument) => Err(argument.unexpected()),
-        None => Err("nothing is asked; see tui-fs-engine --help".into()),
+        None => Err("no command; see tui-fs-engine --help".into()),
     }
 }

@@ -242,8 +242,8 @@ def test_a_filter_that_refuses_threads_is_the_reason_that_parallel_gives(
     report = wrapped.run("delete", *options, str(target)).expect(1).report()
     assert len(list(target.rglob("*"))) == FILES + DIRECTORIES - 1
     assert report["explanation"] == (
-        "10 entries are left. The tool reported: tui-fs-engine: no thread can be started: "
-        "Operation not permitted (os error 1); rm, find and rmtree need none."
+        "10 entries are left. The tool reported: tui-fs-engine: cannot start a thread: "
+        "Operation not permitted (os error 1); the strategies rm, find and rmtree need none."
     )
 
 

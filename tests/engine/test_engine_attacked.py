@@ -111,7 +111,7 @@ def test_without_a_reader_it_stops_and_says_so(tmpfs: Path) -> None:
             check=False,
         )
     assert finished.returncode == 1
-    assert finished.stderr.count(b"cannot be told: No space left") == 1
+    assert finished.stderr.count(b"cannot write the counts: No space left") == 1
     assert os.listdir(target)
 
 

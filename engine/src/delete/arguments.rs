@@ -29,29 +29,28 @@ pub struct Arguments {
 pub const USAGE: &str = "\
 tui-fs-engine delete [OPTION...] --pin DEV:INO:BIRTH... -- TARGET...
 
-For tui-fs, which checks its safety rules and asks first; to delete directories, use
-'tui-fs delete --strategy parallel PATH...'.
+For tui-fs, which checks its safety rules and asks for confirmation first. To delete directories,
+use 'tui-fs delete --strategy parallel PATH...'.
 
-Removes directories and everything in them. A target is a path in its plain form (no `.` or `..`)
-without symbolic links; or the one `.`: then the working directory is emptied and kept.
+Deletes directories and everything in them. A target is a normalized path (no `.` or `..`) without
+symbolic links. The single target `.` is the working directory, which is emptied and kept.
 
-  --keep-root            empty the targets, keep the directories themselves
-  --name GLOB            only what is not a directory and has such a name (find -name)
+  --keep-root            empty the targets and keep the directories themselves
+  --name GLOB            only entries with a matching name (find -name), no directories
   --min-size BYTES       only regular files of at least this size
-  --modified-before S    only what was last modified at or before this moment (epoch seconds)
+  --modified-before S    only entries last modified at or before this time (epoch seconds)
   --pin DEV:INO:BIRTH    device, inode and birth time (nanoseconds since the epoch, 0: unknown)
-                         of each target, in their order; required, and another directory is
-                         not touched
+                         of each target, in their order; required. Another directory is not
+                         touched
   --threads N            use N threads; without it, the engine chooses the number
-  --rate N               remove at most so many entries a second
-  --gentle               give large files back in steps
-  --every MS             tell the counts so often (250)
-  --without-openat2      do as on kernels before 5.6
+  --rate N               remove at most N entries per second
+  --gentle               truncate large files in steps
+  --every MS             interval between counts (250)
+  --without-openat2      behave as on kernels before 5.6
 
-Standard output: a JSON object a line. Standard input: pause, resume, cancel, rate N|off,
-threads N|auto, gentle on|off. Ends with 0 when all was removed, 1 when something was not, 2 when
-it was called wrongly, 3 when it is refused (a target is the root of a mount, or TUI_FS_READ_ONLY
-is set), 130 when it was cancelled.
+Standard output: one JSON object per line. Standard input: pause, resume, cancel, rate N|off,
+threads N|auto, gentle on|off. Exit codes: 0 everything was removed, 1 some entries failed, 2 usage,
+3 refused (a target is the root of a mount, or TUI_FS_READ_ONLY is set), 130 cancelled.
 ";
 
 impl Arguments {
@@ -95,7 +94,7 @@ impl Arguments {
 
     fn check(&self) -> Result<(), lexopt::Error> {
         if self.targets.is_empty() {
-            return Err("no target is named".into());
+            return Err("no target".into());
         }
         if self.pins.len() != self.targets.len() {
             // A user who runs the engine directly has bypassed the safety rules and the question.
@@ -113,7 +112,7 @@ impl Arguments {
                 .all(|name| !name.is_empty() && name != b"." && name != b"..");
             if !is_cwd && !is_normalized {
                 let shown = crate::quoting::quoted(path);
-                return Err(format!("{shown} is not a path in its plain form").into());
+                return Err(format!("{shown} is not a normalized path").into());
             }
         }
         Ok(())

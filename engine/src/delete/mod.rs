@@ -128,7 +128,7 @@ impl Context {
 pub fn run(arguments: Arguments) -> ExitCode {
     if std::env::var_os(READ_ONLY_VARIABLE).is_some_and(|value| !value.is_empty()) {
         warn(&format!(
-            "the environment variable {READ_ONLY_VARIABLE} turns deleting off; nothing was deleted"
+            "the environment variable {READ_ONLY_VARIABLE} turns deletion off; nothing was deleted"
         ));
         return ExitCode::from(EXIT_REFUSED);
     }
@@ -242,7 +242,7 @@ fn run_workers(
                 context.update_concurrency(Concurrency::remove_worker);
                 if number == 0 {
                     context.abort(&format!(
-                        "no thread can be started: {error}; rm, find and rmtree need none"
+                        "cannot start a thread: {error}; the strategies rm, find and rmtree need none"
                     ));
                 }
             }
@@ -274,7 +274,7 @@ fn run_workers(
             let line = format_counts(tallies, threads);
             if let (Err(error), false) = (emit(&line), context.is_aborted.load(Relaxed)) {
                 // Without a reader the job could not be observed or stopped.
-                context.abort(&format!("the counts cannot be told: {error}"));
+                context.abort(&format!("cannot write the counts: {error}"));
             }
             if is_over {
                 break;
@@ -297,8 +297,8 @@ fn default_workers() -> usize {
 /// Raises the soft limit of descriptors; returns the number for directory stacks and shared work.
 fn raise_descriptor_limit(targets: u64) -> u64 {
     let (mut current, maximum) = descriptor_limits();
-    let wanted = 2 * MAX_OPEN_DIRS + 2 * targets;
-    let raised = maximum.min(wanted);
+    let max_useful = 2 * MAX_OPEN_DIRS + 2 * targets;
+    let raised = maximum.min(max_useful);
     if current < raised {
         let limits = Rlimit {
             current: Some(raised),

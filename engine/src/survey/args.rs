@@ -52,13 +52,15 @@ impl Args {
 
     fn checked(self) -> Result<Self, lexopt::Error> {
         if self.roots.is_empty() {
-            return Err("survey needs a directory".into());
+            return Err("no directory".into());
         }
         if !self.pins.is_empty() && self.pins.len() != self.roots.len() {
             return Err("--pin must be given for every directory, or for none".into());
         }
         if self.names_only && self.filters.need_status() {
-            return Err("--names-only knows neither sizes nor times".into());
+            return Err(
+                "--names-only cannot be combined with --min-size or --modified-before".into(),
+            );
         }
         Ok(self)
     }

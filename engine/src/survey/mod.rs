@@ -134,24 +134,24 @@ fn set_parent_death_signal(parent: Option<i32>) -> Result<(), String> {
     if getppid().map(Pid::as_raw_pid) == Some(parent) {
         return Ok(());
     }
-    Err(String::from("the process that asked has ended."))
+    Err(String::from("the parent process has ended."))
 }
 
 fn standard_output() -> Result<Output, String> {
     // `Stdout` would flush at line ends.
     let copy = io::stdout().as_fd().try_clone_to_owned();
-    let file = copy.map_err(|error| format!("standard output cannot be used: {error}."))?;
+    let file = copy.map_err(|error| format!("cannot use standard output: {error}."))?;
     Ok(Output::new(Box::new(File::from(file))))
 }
 
 fn survey(args: Args, output: Output, mut limits: Limits) -> Result<(), String> {
     let roots = open_roots(&args)?;
     let available = available_fds(roots.len());
-    let wanted = args.threads.unwrap_or_else(|| {
+    let requested = args.threads.unwrap_or_else(|| {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         processors.min(MAX_AUTO_THREADS)
     });
-    let walkers = wanted.min(available / (WORK_FDS_PER_WALKER + 2)).max(1);
+    let walkers = requested.min(available / (WORK_FDS_PER_WALKER + 2)).max(1);
     limits.max_open = (available / walkers)
         .saturating_sub(WORK_FDS_PER_WALKER)
         .clamp(1, limits.max_open);
@@ -207,7 +207,7 @@ fn open_root(path: &Path, pin: Option<&DevIno>) -> Result<Root, String> {
     let status = rustix::fs::fstat(&descriptor).map_err(unreadable)?;
     let identity = DevIno::from_stat(&status);
     if pin.is_some_and(|pin| *pin != identity) {
-        return Err(format!("another directory stands at {shown} by now."));
+        return Err(format!("another directory is now at {shown}."));
     }
     Ok(Root {
         path: path.as_os_str().as_bytes().to_vec(),

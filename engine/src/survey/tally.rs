@@ -142,7 +142,7 @@ impl Tally {
             self.flags |= flag::LOCKED_FILES;
         }
         let sums = &mut self.sums;
-        let modified_s = status.stx_mtime.tv_sec.max(1); // 0 stands for none
+        let modified_s = status.stx_mtime.tv_sec.max(1); // 0 means none
         sums.newest_s = sums.newest_s.max(modified_s);
         sums.oldest_s = match sums.oldest_s {
             0 => modified_s,

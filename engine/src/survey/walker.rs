@@ -312,10 +312,10 @@ impl<'a> Walker<'a> {
             progress.pending += 1;
             return;
         }
-        // Before Linux 5.8 only an attempt to open it shows a mount.
-        let can_tell = (status.stx_attributes_mask).contains(StatxAttributes::MOUNT_ROOT);
+        // Before Linux 5.8 only an attempt to open the directory detects a mount.
+        let reports_mounts = (status.stx_attributes_mask).contains(StatxAttributes::MOUNT_ROOT);
         let is_mounted = is_mounted
-            || !can_tell
+            || !reports_mounts
                 && (self.calls.open_directory(fd, name)).is_err_and(|error| error == Errno::XDEV);
         let flags = flag::ELSEWHERE | subvolume_flag(&status, is_mounted);
         progress.elsewhere.push((name.to_bytes().to_vec(), flags));
