@@ -17,8 +17,8 @@ from tests.ui.recorded_lab import (
     store,
 )
 from tests.ui.test_screens import SMALL
-from tui_fs.lab.disk_check import Needs
 from tui_fs.lab.experiment import Experiment, Scale
+from tui_fs.lab.filesystems import Needs
 from tui_fs.lab.results import LabEvent, RunBegan, RunEnded
 from tui_fs.lab.runs import StoredRun
 from tui_fs.screens.base import BaseScreen

@@ -152,9 +152,7 @@ def full_experiment() -> Experiment:
             Published("rm-100000", Measure.SECONDS, 2.3, "rm of 2018"),
             Published("rsync-100000", Measure.SECONDS, 2.6, "rsync of 2018"),
         ),
-        published_calls=(
-            PublishedCalls("rm-1000", {"unlinkat": (1_000, 0, None), "lstat": (1, 1, None)}),
-        ),
+        published_calls=(PublishedCalls("rm-1000", "unlinkat 1000 0 lstat 1 1"),),
         claims=(
             Claim("rm makes one call a file.", "1,000 unlinkat", lambda _: judged(True, "1,000")),
             Claim("rsync is faster than rm.", "a little", slower),

@@ -102,10 +102,7 @@ def _failed() -> RunEnded:
 
 @pytest.mark.usefixtures("made_up")
 def test_list_prints_what_other_programs_ask_for(capsys: pytest.CaptureFixture[str]) -> None:
-    # when
     code = cli.main(["lab", "list", "--json"])
-
-    # then
     assert code == 0
     assert json.loads(capsys.readouterr().out) == [
         {
@@ -116,10 +113,7 @@ def test_list_prints_what_other_programs_ask_for(capsys: pytest.CaptureFixture[s
 
 
 def test_an_unknown_experiment_is_a_wrong_word(capsys: pytest.CaptureFixture[str]) -> None:
-    # when
     code = cli.main(["lab", "run", "nonsense"])
-
-    # then
     assert code == 2
     assert "no experiment nonsense" in capsys.readouterr().err
 
@@ -128,10 +122,7 @@ def test_an_unknown_experiment_is_a_wrong_word(capsys: pytest.CaptureFixture[str
 def test_a_run_prints_its_result_and_says_on_the_side_how_it_goes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # when
     code = cli.main(["lab", "run", "by-hand"])
-
-    # then
     printed = capsys.readouterr()
     assert code == 0
     assert "✗ does not hold here: rsync is faster than rm." in printed.out
@@ -141,10 +132,7 @@ def test_a_run_prints_its_result_and_says_on_the_side_how_it_goes(
 
 @pytest.mark.usefixtures("made_up")
 def test_json_has_the_raw_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    # when
     code = cli.main(["lab", "run", "by-hand", "--json"])
-
-    # then
     told = json.loads(capsys.readouterr().out)
     assert code == 0
     assert (told["schema"], told["experiment"], told["run"]) == (1, "by-hand", "by-hand-1")
@@ -167,10 +155,7 @@ def test_json_has_the_raw_figures(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_report_is_a_page_and_replaces_nothing_unasked(
     made_up: type[_MadeUpRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # given
     file = tmp_path / "r.html"
-
-    # when
     first = cli.main(["lab", "run", "by-hand", "--report", str(file)])
     page = file.read_text()
     file.write_text("mine")
@@ -179,8 +164,6 @@ def test_a_report_is_a_page_and_replaces_nothing_unasked(
     made_up.refuses = None
     kept = file.read_text()
     third = cli.main(["lab", "run", "by-hand", "--report", str(file), "--force"])
-
-    # then
     assert (first, second, third) == (0, 2, 0)
     assert page.startswith("<!DOCTYPE html>") and "by-hand-1" in page
     assert kept == "mine"
@@ -202,10 +185,7 @@ def test_a_report_is_a_page_and_replaces_nothing_unasked(
 def test_wrong_words_are_told_before_anything_runs(
     made_up: type[_MadeUpRun], arguments: list[str]
 ) -> None:
-    # given
     made_up.refuses = AssertionError  # type: ignore[assignment]
-
-    # then
     assert cli.main(["lab", "run", "by-hand", *arguments]) == 2
 
 
@@ -219,27 +199,19 @@ def test_wrong_words_are_told_before_anything_runs(
 def test_what_is_in_the_way_has_its_code(
     made_up: type[_MadeUpRun], why: TuiFsError, code: int
 ) -> None:
-    # given
     made_up.refuses = why
-
-    # then
     assert cli.main(["lab", "run", "by-hand"]) == code
 
 
 def test_a_run_that_failed_or_died_ends_with_one(
     made_up: type[_MadeUpRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # given
     file = tmp_path / "r.html"
     made_up.events_to_tell = (*made_up.events_to_tell[:-1], _failed())
-
-    # when
     failed = cli.main(["lab", "run", "by-hand", "--report", str(file)])
     made_up.events_to_tell = made_up.events_to_tell[:2]
     made_up.dies = TuiFsError("The process of the experiment has died.")
     died = cli.main(["lab", "run", "by-hand"])
-
-    # then
     assert (failed, died) == (1, 1)
     told = capsys.readouterr().err
     assert "the disk is full" in told and "no page was written" in told
@@ -254,13 +226,8 @@ def test_a_signal_cancels_and_waits_for_the_end(
     code: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # given
     made_up.signal_after = {3: number}
-
-    # when
     ended = cli.main(["lab", "run", "by-hand", "--json"])
-
-    # then
     printed = capsys.readouterr()
     assert ended == code
     assert json.loads(printed.out)["ending"] == "cancelled"
@@ -285,13 +252,10 @@ def test_runs_that_are_kept_can_be_listed_shown_and_compared(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # given
     one = full_results()
     slower = {key: Measured(each.plan, each.runs[:1], {}) for key, each in one.measured.items()}
     _keep(monkeypatch, {"one": one, "two": Results(one.began, slower, ended=one.ended)})
     file = tmp_path / "r.html"
-
-    # when
     codes = [cli.main(["lab", "runs"])]
     listed = capsys.readouterr().out
     codes.append(cli.main(["lab", "runs", "--json"]))
@@ -302,8 +266,6 @@ def test_runs_that_are_kept_can_be_listed_shown_and_compared(
     compared = capsys.readouterr().out
     codes.append(cli.main(["lab", "compare", "one", "two", "--json"]))
     compared_as_json = json.loads(capsys.readouterr().out)
-
-    # then
     assert codes == [0] * 5
     assert listed.split("\n")[1].split()[:3] == ["one", "by-hand", "small"]
     assert [each["run"] for each in listed_as_json] == ["one", "two"]

@@ -11,7 +11,6 @@ from tui_fs.model.errors import BadInput
 
 
 def test_two_runs_stand_side_by_side_with_what_is_more_than_noise() -> None:
-    # given
     plans = [plan("rm"), plan("rsync"), plan("find")]
     first = results_of(
         plans,
@@ -23,12 +22,8 @@ def test_two_runs_stand_side_by_side_with_what_is_more_than_noise() -> None:
         {"rm": [2.1, 2.3], "rsync": [1.5, 1.6]},
         calls={"rm": {"unlinkat": CallCount(10), "mmap": CallCount(9), "brk": CallCount(3)}},
     )
-
-    # when
     rm, rsync, find = compared(first, second)
     seconds, _, calls = comparison_exhibits(first, second, ("one", "two"))
-
-    # then
     assert rm.medians[Measure.SECONDS].ratio == pytest.approx(2.0)
     assert rm.medians[Measure.SECONDS].are_apart
     assert not rsync.medians[Measure.SECONDS].are_apart
@@ -42,33 +37,20 @@ def test_two_runs_stand_side_by_side_with_what_is_more_than_noise() -> None:
 
 
 def test_a_comparison_says_in_what_the_runs_differ() -> None:
-    # given
     first = results_of([plan("rm")], {"rm": [1.0]}, scale="small")
     second = results_of([plan("rm")], {"rm": [1.0]})
-
-    # when
     table, _ = comparison_exhibits(first, second, ("one", "two"))
-
-    # then
     assert isinstance(table, Table)
     assert table.remark == "first: one; second: two; scale: small / published"
 
 
 def test_runs_of_different_experiments_are_not_compared() -> None:
-    # given
     first, second = results_of([], experiment="a"), results_of([], experiment="b")
-
-    # then
     with pytest.raises(BadInput, match="same experiment"):
         compared(first, second)
 
 
 def test_a_step_that_took_no_time_has_no_ratio() -> None:
-    # given
     results = results_of([plan("rm")], {"rm": [0.0]})
-
-    # when
     (step,) = compared(results, results)
-
-    # then
     assert step.medians[Measure.SECONDS].ratio is None

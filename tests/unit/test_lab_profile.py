@@ -1,58 +1,41 @@
 """The profile of shutil.rmtree, and py-spy's look at a process."""
 
-import json
-import os
-import subprocess
-import sys
 import sysconfig
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.needs import lacks
-from tests.trees import many_directories
 from tests.unit import lab_results
 from tui_fs.lab import pyspy
+from tui_fs.lab.exhibits import flames
 from tui_fs.lab.experiment import (
-    BarsView,
-    CallsView,
-    FlameView,
     Judgement,
     Scale,
     Setting,
-    TableView,
     Verdict,
 )
 from tui_fs.lab.experiments.profile import (
     ALONE,
     EXPERIMENT,
     NATIVE,
-    NATIVE_FILE,
     RAW,
-    RAW_FILE,
     WATCHED,
 )
-from tui_fs.lab.preparing import TREE, pipelines
 from tui_fs.lab.pyspy import (
-    RATE_PER_S,
+    not_permitted,
     profile_itself,
     py_spy_path,
     py_spy_version,
-    raw_of,
-    why_not_permitted,
 )
 from tui_fs.lab.results import (
     Results,
     Run,
 )
-from tui_fs.lab.stacks import flames
-from tui_fs.linux.statx import spread_subdirectories
 from tui_fs.model.calls import CallCount
-from tui_fs.model.errors import BadInput, Missing, TuiFsError
+from tui_fs.model.errors import Missing, TuiFsError
 
 ENTRIES = 20_201
 IN_THE_KERNEL = "Python is not what takes the processor's time: most of it passes in the kernel."
@@ -103,17 +86,6 @@ def test_the_same_deletion_runs_alone_and_watched(scale: Scale) -> None:
     assert len({step.keeps for step in watched}) == len(WATCHED)
 
 
-def test_what_is_shown_was_made() -> None:
-    trials = EXPERIMENT.trials(Scale.SMALL, Setting({}, False, 2))
-    kept = {name for trial in trials for step in trial.steps for name in step.keeps}
-    views = EXPERIMENT.views(results_of({}))
-    shown_files = [view.file for view in views if isinstance(view, FlameView)]
-    assert shown_files == [RAW_FILE, NATIVE_FILE]
-    assert set(shown_files) <= kept
-    shown = [view.keys for view in views if isinstance(view, TableView | BarsView | CallsView)]
-    assert shown and all(set(keys) <= set(steps()) for keys in shown)
-
-
 @pytest.mark.parametrize(
     ("user_s", "system_s", "expected"),
     [(0.2, 0.8, Verdict.HOLDS), (0.8, 0.2, Verdict.DOES_NOT)],
@@ -138,22 +110,17 @@ def test_calls_for_each_entry(calls: Mapping[str, int] | None, expected: Verdict
     assert verdict(ONE_CALL_EACH, results).verdict is expected
 
 
-@pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
+@pytest.mark.parametrize(("watched_s", "expected"), [(1.2, Verdict.HOLDS), (2.1, Verdict.DOES_NOT)])
 def test_the_cost_of_looking(watched_s: float, expected: Verdict) -> None:
     results = results_of({ALONE: (1.0, 0.2, 0.8), RAW: (watched_s, 0.2, 0.8)})
     found = verdict(COSTS_LITTLE, results)
-    assert found.verdict is expected and "%" in found.here
+    assert found.verdict is expected and "times as long" in found.here
 
 
 @pytest.mark.parametrize(("native_s", "expected"), [(2.4, Verdict.HOLDS), (2.0, Verdict.DOES_NOT)])
 def test_the_cost_of_looking_into_c(native_s: float, expected: Verdict) -> None:
     results = results_of({RAW: (1.2, 0.2, 0.8), NATIVE: (native_s, 0.2, 0.8)})
     assert verdict(NATIVE_IS_DEAR, results).verdict is expected
-
-
-def test_without_py_spy_the_cost_of_looking_is_not_judged() -> None:
-    found = verdict(COSTS_LITTLE, results_of({ALONE: (1.0, 0.2, 0.8)}))
-    assert found.verdict is Verdict.UNTESTED and found.why
 
 
 def test_py_spy_is_found_beside_the_interpreters_scripts_first(
@@ -180,49 +147,11 @@ def test_the_installed_py_spy_has_a_version() -> None:
     assert name == "py-spy" and number[0].isdigit()
 
 
-NAMES = st.text("abc_ é", min_size=1, max_size=4).map(lambda text: f"f{text}")
-STACKS = st.lists(NAMES, min_size=1, max_size=5)
-
-
-@given(st.lists(st.tuples(STACKS, st.integers(1, 50)), max_size=10))
-def test_raw_stacks_have_all_samples(stacks: list[tuple[list[str], int]]) -> None:
-    names = sorted({name for stack, _ in stacks for name in stack})
-    speedscope = {
-        "shared": {"frames": [{"name": one, "file": "a.py", "line": 3} for one in names]},
-        "profiles": [
-            {
-                "samples": [[names.index(name) for name in stack] for stack, _ in stacks],
-                "weights": [times / RATE_PER_S for _, times in stacks],
-            }
-        ],
-    }
-    raw = raw_of(speedscope, RATE_PER_S)
-    assert flames(raw.splitlines())[0] == sum(times for _, times in stacks)
-    assert {line.rpartition(" ")[0] for line in raw.splitlines()} == {
-        ";".join(f"{name} (a.py:3)" for name in stack) for stack, _ in stacks
-    }
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        {},
-        [],
-        {"shared": {"frames": []}, "profiles": [{"samples": [[0]], "weights": [1]}]},
-        {"shared": {"frames": [{}]}, "profiles": []},
-        {"shared": {"frames": []}, "profiles": [{"samples": [[]], "weights": []}]},
-    ],
-)
-def test_what_is_no_speedscope_file_is_refused(damaged: object) -> None:
-    with pytest.raises(BadInput):
-        raw_of(damaged, RATE_PER_S)
-
-
 @pytest.mark.parametrize(("scope", "is_named"), [("2\n", True), ("0\n", False), ("", False)])
 def test_what_would_permit_it_is_said(tmp_path: Path, scope: str, is_named: bool) -> None:
     (tmp_path / "scope").write_text(scope)
     said = "\nError: Permission Denied: Try again\nmore\n"
-    why = why_not_permitted(said, str(tmp_path / "scope"))
+    why = not_permitted(said, str(tmp_path / "scope"))
     assert why.sentence == "py-spy may not look at tui-fs: Permission Denied: Try again."
     assert "root" in why.advice
     assert ("ptrace_scope" in why.advice) is is_named
@@ -258,11 +187,10 @@ def test_this_process_is_looked_at(state_home: Path) -> None:
     samples, rows = flames(profile.raw.splitlines(), 500)
     assert samples > 0
     assert any("be_busy" in row.function for row in rows)
-    # And both files are kept, for this user alone
+    # And the file is kept, for this user alone
     (folder,) = folders(state_home)
     assert str(folder) == profile.folder and folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "tui-fs.raw").read_text(encoding="utf-8") == profile.raw
-    assert json.loads((folder / "tui-fs.speedscope.json").read_text(encoding="utf-8"))["profiles"]
 
 
 def test_a_look_that_nobody_wants_any_more_ends_and_leaves_nothing(state_home: Path) -> None:
@@ -284,34 +212,3 @@ def test_a_refusal_is_told_and_leaves_nothing(
     with pytest.raises(TuiFsError, match=r"may not look at tui-fs: Permission Denied\."):
         profile_itself(1, lambda: True)
     assert folders(state_home) == []
-
-
-def test_py_spy_looks_at_the_deletion(tmp_path: Path) -> None:
-    program = py_spy_path()
-    if program is None:
-        lacks("py-spy is not installed; enable it with: pip install py-spy")
-    tools = {"py-spy": program, "python": sys.executable}
-    trials = EXPERIMENT.trials(Scale.SMALL, Setting(tools, False, 2))
-    (tmp_path / "kept").mkdir()
-    directory = os.open(tmp_path, os.O_RDONLY)
-    spread_subdirectories(directory)
-    os.close(directory)
-    for step in (step for trial in trials for step in trial.steps):
-        place = tmp_path / step.key  # ext4 is slow where files were just deleted
-        place.mkdir()
-        many_directories(place / TREE, 200, 100)  # py-spy needs 50 ms until it looks
-        ((argv,),) = pipelines(step, tools, str(tmp_path / "kept"), (), "")
-        done = subprocess.run(
-            argv, cwd=place, capture_output=True, text=True, timeout=120, check=False
-        )
-        if "ermission" in done.stderr:
-            lacks(f"py-spy may not look at its own child: {done.stderr}")
-        assert done.returncode == 0, done.stderr
-        assert os.listdir(place) == []
-        assert all((tmp_path / "kept" / name).stat().st_size for name in step.keeps)
-    # And the stacks name the function that deletes, and in C the one that removes a file
-    for file, function in ((RAW_FILE, "rmtree"), (NATIVE_FILE, "unlink")):
-        lines = (tmp_path / "kept" / file).read_text(encoding="utf-8").splitlines()
-        samples, rows = flames(lines, 500)
-        assert samples > 0
-        assert any(function in row.function for row in rows)

@@ -15,9 +15,20 @@ from tests.unit.lab_results import (
     showing,
 )
 from tui_fs.cli.lab import exhibits_as_text, run_as_text
-from tui_fs.lab.exhibits import Bar, Bars, Curves, Exhibit, Flame, Flames, Line, Point, Row, Table
+from tui_fs.lab.exhibits import (
+    Bar,
+    Bars,
+    Curves,
+    Exhibit,
+    Flame,
+    Flames,
+    Line,
+    Point,
+    Row,
+    Table,
+    exhibits_of,
+)
 from tui_fs.lab.plot import draw_curves
-from tui_fs.lab.view_model import exhibits_of
 
 CLAIMS, CALLS = 0, 4
 XS = (10.0, 1_000.0, 100_000.0)
@@ -77,24 +88,23 @@ def test_bars_are_as_long_as_their_figures_say(is_log: bool) -> None:
     assert middle - short == pytest.approx((long - middle) if is_log else long / 10, abs=1.5)
 
 
-def curves(*, is_log: bool = True, spread: float = 1.0) -> Curves:
+def curves(*, spread: float = 1.0) -> Curves:
     lines = tuple(
         Line(
             name, tuple(Point(x, x * by, x * by / spread, x * by * spread) for x in (10, 1e3, 1e5))
         )
         for name, by in (("rm", 1e-5), ("rsync", 5e-5))
     )
-    return Curves("Growth", "files", "seconds", lines, is_log, is_log)
+    return Curves("Growth", "files", "seconds", lines)
 
 
-@pytest.mark.parametrize("is_log", [True, False])
-def test_curves_have_a_sign_for_every_point_a_key_and_no_colour(is_log: bool) -> None:
-    lines = lines_of(curves(is_log=is_log))
+def test_curves_have_a_sign_for_every_point_a_key_and_no_colour() -> None:
+    lines = lines_of(curves())
     text = "\n".join(lines)
     assert "\x1b" not in text
     assert max(map(cell_len, lines)) <= 80
     assert text.count("●") > 1 and text.count("▲") > 1  # the key has one of each
-    assert ("files, logarithmic" in text) is is_log
+    assert "files, logarithmic" in text
     assert "● rm   ▲ rsync" in text
 
 
@@ -107,7 +117,7 @@ def test_the_spread_of_a_point_is_a_vertical_line() -> None:
 
 def test_a_drawing_is_independent_of_the_one_before() -> None:
     alone = draw_curves(curves(), 80, 20)
-    draw_curves(Curves("o", "x", "y", (Line("o", (Point(1, 1, 1, 1),)),), False, False), 40, 9)
+    draw_curves(Curves("o", "x", "y", (Line("o", (Point(1, 1, 1, 1),)),)), 40, 9)
     assert draw_curves(curves(), 80, 20) == alone
 
 
@@ -115,13 +125,12 @@ def test_a_drawing_is_independent_of_the_one_before() -> None:
     st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e7)), max_size=6),
     st.integers(20, 130),
     st.integers(9, 40),
-    st.booleans(),
 )
 def test_a_plot_never_leaves_its_place(
-    points: list[tuple[float, float]], width: int, height: int, is_log: bool
+    points: list[tuple[float, float]], width: int, height: int
 ) -> None:
     line = Line("漢字 [red]rm[/red]", tuple(Point(x, y, y / 2, 2 * y) for x, y in sorted(points)))
-    text = draw_curves(Curves("", "files", "seconds", (line,), is_log, is_log), width, height)
+    text = draw_curves(Curves("", "files", "seconds", (line,)), width, height)
     drawn = plotext.uncolorize(text).split("\n")
     assert len(drawn) <= height
     assert max(map(cell_len, drawn)) <= width

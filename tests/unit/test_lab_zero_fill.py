@@ -126,19 +126,6 @@ def test_without_cmp_nothing_is_read_and_the_rest_is_done() -> None:
     assert with_cmp - keys == {"truncate-read", "fallocate-read"}
 
 
-def test_published_figures_and_views_are_of_steps_there_are() -> None:
-    keys = {step.key for one in trials(Scale.PUBLISHED, is_root=True) for step in one.steps}
-    results = results_of()
-    assert {one.key for one in EXPERIMENT.published} <= keys
-    shown = {key for view in EXPERIMENT.views(results) for key in getattr(view, "keys", ())}
-    assert shown == set(results.measured)
-
-
-def test_nothing_measured_leaves_every_claim_untested() -> None:
-    verdicts = {claim.judged(results_of()).verdict for claim in EXPERIMENT.claims}
-    assert verdicts == {Verdict.UNTESTED}
-
-
 @pytest.mark.parametrize(
     ("head", "dd_4m", "dd_one", "all_alike", "blocks_alike"),
     [

@@ -33,16 +33,16 @@ from tui_fs.lab.exhibits import (
     Flames,
     Judged,
     Table,
+    exhibits_of,
 )
 from tui_fs.lab.experiment import Claim, Experiment, Scale, Verdict
 from tui_fs.lab.experiments import experiment, experiments
 from tui_fs.lab.figures import safe
 from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
+from tui_fs.lab.process import LabRun
 from tui_fs.lab.results import Ending, Measured, Progressed, Results, fold_one
 from tui_fs.lab.runs import find_run, load, stored_runs
-from tui_fs.lab.start import LabRun
-from tui_fs.lab.view_model import exhibits_of
 from tui_fs.model.codec import Json, encode
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable, shell_quoted

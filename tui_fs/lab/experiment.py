@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.model.calls import CallCount
 from tui_fs.model.strategy import Argv
 
 Pipeline = tuple[Argv, ...]
@@ -167,11 +168,24 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class PublishedCalls:
-    """A table of system calls of the text: calls, errors, seconds (None if it has none)."""
+    """A table of system calls of the text.
+
+    Attributes:
+        table: for each call its name, number and errors: ``unlink 10 0 select 34 1``.
+    """
 
     key: str
-    calls: Mapping[str, tuple[int, int, float | None]]
+    table: str
     note: str = ""
+
+    @property
+    def calls(self) -> dict[str, CallCount]:
+        """The counts by name."""
+        words = iter(self.table.split())
+        return {
+            name: CallCount(int(calls), int(errors))
+            for name, calls, errors in zip(words, words, words, strict=True)
+        }
 
 
 class Verdict(enum.StrEnum):
@@ -191,19 +205,21 @@ class Judgement:
     why: str = ""
 
 
+Judge = Callable[[Results], Judgement]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What the text says, in our words.
 
     Attributes:
         published: the figure or statement as published.
-        judge: looks at the results; what it asks for that was not measured makes the claim
-            untested (`NotMeasured`).
+        judge: a figure it needs that was not measured (`NotMeasured`) leaves the claim untested.
     """
 
     text: str
     published: str
-    judge: Callable[[Results], Judgement]
+    judge: Judge
 
     def judged(self, results: Results) -> Judgement:
         """Return the verdict."""
@@ -240,7 +256,7 @@ class BarsView:
 
 @dataclass(frozen=True, slots=True)
 class CurveView:
-    """A line for each series over the steps' x.
+    """A line for each series over the steps' x, on logarithmic axes.
 
     Attributes:
         keys: of all series; a step's own series and x place it.
@@ -250,8 +266,6 @@ class CurveView:
     keys: tuple[str, ...]
     measure: Measure
     x_title: str
-    has_log_x: bool = True
-    has_log_y: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Figures as a person reads them: with their unit, and no more digits than they are worth."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from tui_fs.lab.results import Measure
 from tui_fs.model.paths import displayable
@@ -10,6 +12,11 @@ _TIMES = frozenset({Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S})
 _SIZES = frozenset({Measure.PEAK_MEMORY_BYTES, Measure.APPARENT_BYTES, Measure.ALLOCATED_BYTES})
 _MEASURES = frozenset(measure.value for measure in Measure)
 _FROM_HOURS_S = 7_200.0
+_MAX_TICKS = 7
+MIN_VALUE = 1e-12
+"""Smaller values are drawn as zero; no clock and no counter resolves them."""
+_LOG_BARS_START_BELOW = 2.0
+"""A logarithmic axis has no zero: it begins at half of the shortest bar's value."""
 
 
 def shown(measure: Measure, value: float) -> str:
@@ -103,3 +110,52 @@ def _unit(figure: str) -> str:
 
 def _bare(figure: str) -> str:
     return figure.partition(" ")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From low to high, which differ; both are positive if it is logarithmic."""
+
+    low: float
+    high: float
+    is_log: bool
+
+    def position(self, value: float) -> float:
+        """Return where a value lies between 0 (low) and 1 (high); values outside are clamped."""
+        if self.is_log:
+            if value <= self.low:
+                return 0.0
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, share))
+
+    def ticks(self) -> tuple[float, ...]:
+        """Return round numbers of a logarithmic axis, ascending: decades, or 1, 2, 5 on a few."""
+        factors = (1, 2, 5) if self.high <= 100 * self.low else (1,)
+        numbers = _round_numbers(self.low, self.high, factors)
+        return tuple(numbers[:: math.ceil(len(numbers) / _MAX_TICKS)])
+
+
+def points_axis(values: Iterable[float]) -> Axis:
+    """Return a logarithmic axis for points, from a round number to a round number."""
+    positive = [value for value in values if value > MIN_VALUE] or [1.0]
+    grid = _round_numbers(min(positive) / 10, max(positive) * 10, (1, 2, 5))
+    low = max(number for number in grid if number < min(positive))
+    return Axis(low, min(number for number in grid if number > max(positive)), True)
+
+
+def bars_axis(values: Iterable[float], *, is_log: bool) -> Axis:
+    """Return an axis for bars, which begin at its low end."""
+    positive = [value for value in values if value > MIN_VALUE]
+    if not positive:
+        return Axis(0.0, 1.0, False)
+    if is_log:
+        return Axis(min(positive) / _LOG_BARS_START_BELOW, max(positive) * 1.1, True)
+    return Axis(0.0, max(positive) * 1.05, False)
+
+
+def _round_numbers(low: float, high: float, factors: tuple[int, ...]) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    numbers = (factor * 10.0**decade for decade in decades for factor in factors)
+    return [number for number in numbers if low <= number <= high]

@@ -1,12 +1,15 @@
 """A run as one page of HTML that needs nothing else: no script, no request, no other file."""
 
+import importlib.resources
 import time
 from collections.abc import Iterable
+from html import escape
 from typing import assert_never
 
 from tui_fs import __version__
-from tui_fs.lab.drawing import bars_svg, curves_svg, text
 from tui_fs.lab.exhibits import (
+    PUBLISHED_LABEL,
+    Bar,
     Bars,
     Calls,
     CallsOf,
@@ -15,14 +18,14 @@ from tui_fs.lab.exhibits import (
     Exhibit,
     Flames,
     Judged,
+    Line,
     Row,
     Table,
+    why_empty,
 )
 from tui_fs.lab.experiment import Experiment, Verdict
-from tui_fs.lab.figures import shown_tick
-from tui_fs.lab.page_style import STYLE
+from tui_fs.lab.figures import Axis, bars_axis, points_axis, safe, shown_tick
 from tui_fs.lab.results import Ending, Machine, Measured, Results
-from tui_fs.lab.view_model import PUBLISHED_LABEL, why_empty
 from tui_fs.model.units import bytes_iec, count, duration
 
 _VERDICT_CLASSES = {
@@ -31,6 +34,12 @@ _VERDICT_CLASSES = {
     Verdict.UNTESTED: ("untested", "–"),
 }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_MARKS = "●■▲◆▼"
+_SERIES_COLOURS = 8
+_WIDTH, _HEIGHT = 640.0, 370.0
+_RIGHT, _TOP, _BOTTOM = 624.0, 30.0, 330.0
+_CHARACTER_WIDTH = 8.6
+"""Of a 13-unit font, with room for the larger one of narrow screens."""
 
 
 def page(
@@ -39,16 +48,17 @@ def page(
     """Return the page; every text in it that is not ours is escaped.
 
     Args:
-        exhibits: see `tui_fs.lab.view_model.exhibits_of`.
+        exhibits: see `tui_fs.lab.exhibits.exhibits_of`.
         run_id: as ``tui-fs lab runs`` lists it.
     """
+    style = importlib.resources.files("tui_fs.lab").joinpath("page.css").read_text("utf-8")
     source = f'<p class="source">After: {text(experiment.source)}</p>' if experiment.source else ""
     parts = [
         '<header><p class="kind">tui-fs lab</p>',
         f"<h1>{text(experiment.title)}</h1>",
         f'<p class="question">{text(experiment.question)}</p>{source}',
         f"{_facts(results, run_id)}{_ending(results)}</header>",
-        *(_exhibit(one) for one in exhibits),
+        *(_exhibit(exhibit) for exhibit in exhibits),
         _notes(results),
         _commands(results),
         _machine(results.began.machine),
@@ -63,10 +73,15 @@ def page(
         '<meta name="color-scheme" content="light dark">\n'
         '<link rel="icon" href="data:,">\n'
         f"<title>{text(experiment.title)} · tui-fs lab</title>\n"
-        f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in parts if part)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def text(value: str) -> str:
+    """Return text as it may stand in a page or an attribute."""
+    return escape(safe(value), quote=True)
 
 
 def _facts(results: Results, run_id: str) -> str:
@@ -95,42 +110,37 @@ def _ending(results: Results) -> str:
 def _exhibit(exhibit: Exhibit) -> str:
     match exhibit:
         case Claims():
-            return _section("Claims", _claims(exhibit.claims))
+            claims = "".join(_claim(claim) for claim in exhibit.claims)
+            return _section("Claims", f'<ol class="claims">{claims}</ol>')
         case Table():
-            table = _table(exhibit.columns, exhibit.rows)
-            return _section(exhibit.title, table + _remark(exhibit.remark))
+            content = _table(exhibit.columns, exhibit.rows) + _remark(exhibit.remark)
         case Bars():
-            plot = f'<figure><div class="wide">{bars_svg(exhibit)}</div>{_bars_key(exhibit)}'
-            return _section(exhibit.title, plot + _remark(exhibit.remark))
+            content = _bars(exhibit) + _remark(exhibit.remark)
         case Curves():
-            plot = f'<figure><div class="wide">{curves_svg(exhibit)}</div>{_spread_key(exhibit)}'
-            return _section(exhibit.title, plot + _curve_figures(exhibit))
+            content = _curves(exhibit)
         case Calls():
-            tables = "".join(_calls(one, exhibit.columns) for one in exhibit.tables)
-            return _section(exhibit.title, f'<div class="pair">{tables}</div>')
+            tables = "".join(_calls(table, exhibit.columns) for table in exhibit.tables)
+            content = f'<div class="pair">{tables}</div>'
         case Flames():
-            return _section(exhibit.title, _flames(exhibit) + _remark(exhibit.remark))
+            content = _flames(exhibit) + _remark(exhibit.remark)
         case _:
             assert_never(exhibit)
+    return _section(exhibit.title, content)
 
 
-def _claims(claims: Iterable[Judged]) -> str:
-    return f'<ol class="claims">{"".join(_claim(one) for one in claims)}</ol>'
-
-
-def _claim(one: Judged) -> str:
-    kind, sign = _VERDICT_CLASSES[one.verdict]
-    pairs = [("published", one.published), ("here", one.here), ("why", one.why)]
+def _claim(claim: Judged) -> str:
+    kind, sign = _VERDICT_CLASSES[claim.verdict]
+    pairs = [("published", claim.published), ("here", claim.here), ("why", claim.why)]
     return (
         f'<li class="{kind}"><p class="verdict"><span aria-hidden="true">{sign}</span> '
-        f'{text(one.verdict)}</p><p class="claim">{text(one.text)}</p>'
+        f'{text(claim.verdict)}</p><p class="claim">{text(claim.text)}</p>'
         f"{_pairs('figures', ((name, value) for name, value in pairs if value))}</li>"
     )
 
 
 def _table(columns: Iterable[str], rows: Iterable[Row]) -> str:
-    head = "".join(f'<th scope="col">{text(one)}</th>' for one in columns)
-    body = "".join(_row(one) for one in rows)
+    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
+    body = "".join(_row(row) for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="wide">{table}</div>'
 
@@ -142,84 +152,145 @@ def _row(row: Row) -> str:
     if row.note and not any(others):
         note = f'<td class="note" colspan="{max(len(others), 1)}">{text(row.note)}</td>'
         return f"<tr{kind}>{head}{note}</tr>"
-    cells = "".join(f"<td>{_figure(one)}</td>" for one in others)
+    cells = "".join(f"<td>{text(cell)}</td>" for cell in others)
     return f"<tr{kind}>{head}{cells}</tr>"
 
 
-def _figure(cell: str) -> str:
-    median, opening, span = cell.partition(" (")
-    if not opening:
-        return text(cell)
-    return f'{text(median)} <span class="span">({text(span)}</span>'
+def _bars(bars: Bars) -> str:
+    """Return horizontal bars: medians, whiskers from least to most, marks for published ones."""
+    values = [value for bar in bars.bars for value in (bar.median, bar.least, bar.most)]
+    published = [bar.published for bar in bars.bars if bar.published is not None]
+    axis = bars_axis(values + published, is_log=bars.is_log)
+    caption = [f"Bars are medians of {bars.unit}{', logarithmic' if axis.is_log else ''}"]
+    if any(bar.most > bar.least for bar in bars.bars):
+        caption.append("whiskers reach from the least to the most")
+    if published:
+        caption.append("diamonds are published figures")
+    rows = "".join(_bar(bar, axis) for bar in bars.bars)
+    return f"<figure>{rows}<figcaption>{text('; '.join(caption))}.</figcaption></figure>"
 
 
-def _calls(one: CallsOf, columns: tuple[str, ...]) -> str:
-    table = _table(columns, one.rows) if one.rows else ""
-    return f"<div><h3>{text(one.title)}</h3>{table}{_remark(one.remark)}</div>"
+def _bar(bar: Bar, axis: Axis) -> str:
+    low, median, high = (100 * axis.position(one) for one in (bar.least, bar.median, bar.most))
+    figure, marks = bar.shown, f'<div class="length" style="width:{median:.2f}%"></div>'
+    if bar.most > bar.least:
+        marks += f'<div class="whisker" style="left:{low:.2f}%;width:{high - low:.2f}%"></div>'
+    if bar.published is not None:
+        figure += f" · published {bar.published_shown}"
+        left = 100 * axis.position(bar.published)
+        marks += f'<div class="mark" style="left:{left:.2f}%">◆</div>'
+    return (
+        f'<div class="bar"><p>{text(bar.label)}<span>{text(figure)}</span></p>'
+        f'<div class="track">{marks}</div></div>'
+    )
+
+
+def _curves(curves: Curves) -> str:
+    has_spread = any(point.most > point.least for line in curves.lines for point in line.points)
+    spread = "; upright lines reach from the least to the most" if has_spread else ""
+    names = "".join(
+        f'<li class="s{index % _SERIES_COLOURS}">{_MARKS[index % len(_MARKS)]} '
+        f"<span>{text(line.name)}</span></li>"
+        for index, line in enumerate(curves.lines)
+    )
+    figures = [
+        Row((line.name, f"{point.x:,g}", *(shown_tick(curves.y_title, value) for value in values)))
+        for line in curves.lines
+        for point in line.points
+        for values in [[float(f"{y:.3g}") for y in (point.median, point.least, point.most)]]
+    ]
+    columns = ("line", curves.x_title, f"{curves.y_title}: median", "least", "most")
+    return (
+        f'<figure><div class="wide">{curves_svg(curves)}</div><ul class="legend">{names}</ul>'
+        f"<figcaption>Marks are medians{spread}.</figcaption></figure>"
+        f"<details><summary>Figures</summary>{_table(columns, figures)}</details>"
+    )
+
+
+def curves_svg(curves: Curves) -> str:
+    """Return lines over logarithmic axes, with whiskers from least to most."""
+    points = [point for line in curves.lines for point in line.points]
+    x_axis = points_axis(point.x for point in points)
+    y_axis = points_axis(y for point in points for y in (point.median, point.least, point.most))
+    labels = {tick: shown_tick(curves.y_title, tick) for tick in y_axis.ticks()}
+    left = 14 + _CHARACTER_WIDTH * max(len(label) for label in labels.values())
+
+    def x_of(value: float) -> float:
+        return left + x_axis.position(value) * (_RIGHT - left)
+
+    def y_of(value: float) -> float:
+        return _BOTTOM - y_axis.position(value) * (_BOTTOM - _TOP)
+
+    body = [_label(4, 14, f"{curves.y_title}, logarithmic", "axis")]
+    for tick, label in labels.items():
+        body.append(_line(left, y_of(tick), _RIGHT, y_of(tick), "grid"))
+        body.append(_label(left - 8, y_of(tick) + 4, label, "tick end"))
+    for tick in x_axis.ticks():
+        body.append(_line(x_of(tick), _TOP, x_of(tick), _BOTTOM, "grid"))
+        body.append(_label(x_of(tick), _BOTTOM + 18, shown_tick("", tick), "tick middle"))
+    x_title = f"{curves.x_title}, logarithmic"
+    body.append(_label((left + _RIGHT) / 2, _HEIGHT - 2, x_title, "axis middle"))
+    for index, line in enumerate(curves.lines):
+        series = f"s{index % _SERIES_COLOURS}"
+        path = "L".join(f"{x_of(point.x):.1f} {y_of(point.median):.1f}" for point in line.points)
+        body.append(f'<path class="line {series}" d="M{path}"/>')
+        for point in line.points:
+            x = x_of(point.x)
+            if point.most > point.least:
+                body.append(_line(x, y_of(point.least), x, y_of(point.most), f"spread {series}"))
+            mark = _MARKS[index % len(_MARKS)]
+            body.append(_label(x, y_of(point.median) + 4, mark, f"point middle {series}"))
+    summary = f"{curves.title}: {curves.y_title} over {curves.x_title}; {_names(curves.lines)}"
+    return (
+        f'<svg role="img" aria-label="{text(summary)}" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}">\n'
+        + "\n".join(body)
+        + "\n</svg>"
+    )
+
+
+def _names(lines: Iterable[Line]) -> str:
+    return ", ".join(line.name for line in lines)
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, classes: str) -> str:
+    ends = f'x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"'
+    return f'<line class="{classes}" {ends}/>'
+
+
+def _label(x: float, y: float, value: str, classes: str) -> str:
+    return f'<text class="{classes}" x="{x:.1f}" y="{y:.1f}">{text(value)}</text>'
+
+
+def _calls(table: CallsOf, columns: tuple[str, ...]) -> str:
+    rows = _table(columns, table.rows) if table.rows else ""
+    return f"<div><h3>{text(table.title)}</h3>{rows}{_remark(table.remark)}</div>"
 
 
 def _flames(flames: Flames) -> str:
     rows = "".join(
-        f'<tr><th scope="row"><span style="padding-left:{one.depth * 0.7:.1f}em">'
-        f"{text(one.function)}</span></th><td>{one.total_percent:.1f} %</td>"
-        f'<td>{one.own_percent:.1f} %</td><td class="share"><div style="width:'
-        f'{min(one.total_percent, 100.0):.1f}%"><div style="width:'
-        f'{min(100.0 * one.own_percent / max(one.total_percent, 1e-9), 100.0):.1f}%"></div></div>'
-        "</td></tr>"
-        for one in flames.rows
+        f'<tr><th scope="row"><span style="padding-left:{flame.depth * 0.7:.1f}em">'
+        f"{text(flame.function)}</span></th><td>{flame.total_percent:.1f} %</td>"
+        f'<td>{flame.own_percent:.1f} %</td><td class="share"><div style="width:'
+        f'{min(flame.total_percent, 100.0):.1f}%"></div></td></tr>'
+        for flame in flames.rows
     )
     if not rows:
         return ""
     heads = ("function", "with callees", "itself", "")
-    head = "".join(f'<th scope="col">{one}</th>' for one in heads)
+    head = "".join(f'<th scope="col">{title}</th>' for title in heads)
     return (
         f'<div class="wide"><table class="flames"><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
 
-def _bars_key(bars: Bars) -> str:
-    words = ["Bars are medians"]
-    if any(one.most > one.least for one in bars.bars):
-        words.append("whiskers reach from the least to the most")
-    if any(one.published is not None for one in bars.bars):
-        words.append("diamonds are published figures")
-    return f"<figcaption>{'; '.join(words)}.</figcaption></figure>"
-
-
-def _spread_key(curves: Curves) -> str:
-    has_spread = any(one.most > one.least for line in curves.lines for one in line.points)
-    spread = "; upright lines reach from the least to the most" if has_spread else ""
-    return f"<figcaption>Marks are medians{spread}.</figcaption></figure>"
-
-
-def _curve_figures(curves: Curves) -> str:
-    rows = [
-        Row(
-            (
-                line.name,
-                f"{one.x:,g}",
-                *(_plain(curves.y_title, value) for value in (one.median, one.least, one.most)),
-            )
-        )
-        for line in curves.lines
-        for one in line.points
-    ]
-    columns = ("line", curves.x_title, f"{curves.y_title}: median", "least", "most")
-    return f"<details><summary>Figures</summary>{_table(columns, rows)}</details>"
-
-
-def _plain(unit: str, value: float) -> str:
-    return shown_tick(unit, float(f"{value:.3g}"))
-
-
 def _notes(results: Results) -> str:
-    items = "".join(f"<li>{text(one)}</li>" for one in results.notes)
+    items = "".join(f"<li>{text(note)}</li>" for note in results.notes)
     return _section("Notes", f"<ul>{items}</ul>") if items else ""
 
 
 def _commands(results: Results) -> str:
-    steps = "".join(_command(results, one) for one in results.measured.values())
+    steps = "".join(_command(results, measured) for measured in results.measured.values())
     return _section("Exact commands", f'<dl class="commands">{steps}</dl>')
 
 
@@ -235,8 +306,8 @@ def _command(results: Results, measured: Measured) -> str:
         )
     else:
         facts.append(why_empty(results, measured))
-    lines = "\n".join(text(one) for one in plan.commands)
-    about = " · ".join(text(one) for one in facts if one)
+    lines = "\n".join(text(command) for command in plan.commands)
+    about = " · ".join(text(fact) for fact in facts if fact)
     return (
         f"<dt>{text(plan.title)}</dt><dd><p>{about}</p>"
         f"{f'<pre><code>{lines}</code></pre>' if lines else ''}</dd>"

@@ -4,9 +4,8 @@ import textwrap
 
 import plotext  # type: ignore[import-untyped]
 
-from tui_fs.lab.axis import points_axis
 from tui_fs.lab.exhibits import Curves
-from tui_fs.lab.figures import safe, shown_tick
+from tui_fs.lab.figures import points_axis, safe, shown_tick
 
 _MARKERS = "●▲■◆○△□◇"
 """One for each line, so that lines are distinguished without colour."""
@@ -19,15 +18,9 @@ def draw_curves(curves: Curves, width: int, height: int) -> str:
     A vertical line through a point reaches from its least to its most.
     """
     points = [point for line in curves.lines for point in line.points]
-    x_axis = points_axis((point.x for point in points), is_log=curves.has_log_x)
-    y_axis = points_axis((point.median for point in points), is_log=curves.has_log_y)
-    y_title, x_title = (
-        f"{title}, logarithmic" if is_log else title
-        for title, is_log in (
-            (curves.y_title, curves.has_log_y),
-            (curves.x_title, curves.has_log_x),
-        )
-    )
+    x_axis = points_axis(point.x for point in points)
+    y_axis = points_axis(point.median for point in points)
+    y_title, x_title = f"{curves.y_title}, logarithmic", f"{curves.x_title}, logarithmic"
     names = [
         f"{_MARKERS[index % len(_MARKERS)]} {safe(line.name)}"
         for index, line in enumerate(curves.lines)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.store import cache_directory, made_private
-from tui_fs.lab.disk_check import Needs, needs_of, refuse_without_room
 from tui_fs.lab.experiment import PIN, Experiment, Pipeline, Place, Scale, Setting, Step, Trial
-from tui_fs.lab.filesystems import why_not_place
+from tui_fs.lab.filesystems import Needs, needs_of, refuse_without_room, why_not_place
 from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
 from tui_fs.linux.filesystem import DROP_CACHES, file_system_of

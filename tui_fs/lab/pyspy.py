@@ -1,26 +1,23 @@
-"""py-spy, which looks into Python processes: where it is installed, and a profile of one process.
+"""py-spy, which samples the stacks of Python processes: where it is installed, and a profile.
 
-It pauses what it looks at, a hundred times a second, so nothing is timed meanwhile.
+It pauses the process a hundred times a second, so nothing may be timed meanwhile.
 """
 
 import contextlib
 import ctypes
 import importlib.metadata
-import json
 import os
 import signal
 import subprocess
 import sysconfig
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tui_fs.job.store import made_private, state_directory
 from tui_fs.linux.timeouts import is_readable
 from tui_fs.linux.tools import find_tool
-from tui_fs.model.codec import Json
-from tui_fs.model.errors import BadInput, Missing, TuiFsError
+from tui_fs.model.errors import Missing, TuiFsError
 from tui_fs.model.paths import displayable, harmless
 
 TOOL = "py-spy"
@@ -28,21 +25,20 @@ RATE_PER_S = 100
 PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 
 _PR_SET_PTRACER = 0x5961_6D61  # linux/prctl.h
-_GRACE_S = 20.0
-"""To start, and to write what was seen."""
-_LOOK_EVERY_S = 0.25
-_ENDS_WITHIN_S = 5.0
+_START_AND_WRITE_S = 20.0
+_POLL_INTERVAL_S = 0.25
+_EXIT_LIMIT_S = 5.0
 _NOTHING_SEEN = "no stack counts found"
-_PIECE_BYTES = 4_096
+_READ_BYTES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What was seen of a process.
+    """Samples of a process.
 
     Attributes:
-        raw: stacks with how often each was seen, as ``py-spy record -f raw`` writes them.
-        folder: holds this as a file, and the speedscope file.
+        raw: stacks with their numbers of samples, as ``py-spy record -f raw`` writes them.
+        folder: holds the same as a file, which speedscope reads.
     """
 
     raw: str
@@ -67,58 +63,35 @@ def py_spy_version() -> str:
 
 
 def profile_itself(seconds: int, is_wanted: Callable[[], bool]) -> Profile:
-    """Look at this process for some seconds and keep what was seen.
+    """Sample this process for some seconds and keep the stacks.
 
     Args:
-        is_wanted: asked four times a second; as soon as it says no, looking ends.
+        is_wanted: called four times a second; False ends the sampling.
 
     Raises:
-        TuiFsError: it cannot be looked at, or is no longer wanted; says what would help.
+        TuiFsError: py-spy may not trace it, or it is no longer wanted.
     """
     program = py_spy_path()
     if program is None:
         raise Missing("py-spy is not installed.", "It comes with tui-fs: install tui-fs anew.")
     folder = _new_folder()
-    file = os.path.join(folder, "tui-fs.speedscope.json")
+    path = os.path.join(folder, "tui-fs.raw")
     try:
-        _record(program, seconds, file, is_wanted)
-        raw = raw_of(_read(file), RATE_PER_S)
-        with open(os.path.join(folder, "tui-fs.raw"), "x", encoding="utf-8") as kept:
-            kept.write(raw)
-    except OSError as error:
-        _take_back(folder)
-        raise TuiFsError(f"The profile cannot be kept: {error.strerror}.") from error
-    except TuiFsError:
-        _take_back(folder)
+        _record(program, seconds, path, is_wanted)
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return Profile(file.read(), folder)
+    except (OSError, TuiFsError) as error:
+        _remove_folder(folder)
+        if isinstance(error, OSError):
+            raise TuiFsError(f"The profile cannot be kept: {error.strerror}.") from error
         raise
-    return Profile(raw, folder)
 
 
-def raw_of(speedscope: Json, rate_per_s: int) -> str:
-    """Return the stacks of a speedscope file as ``py-spy record -f raw`` writes them.
-
-    py-spy writes one of both at a time, and only speedscope keeps the order in time.
-
-    Raises:
-        BadInput: it is no such file.
-    """
-    seen: Counter[str] = Counter()
-    try:
-        frames = [_frame(one) for one in speedscope["shared"]["frames"]]
-        for thread in speedscope["profiles"]:
-            for stack, weight in zip(thread["samples"], thread["weights"], strict=True):
-                times = max(1, round(weight * rate_per_s))
-                seen[";".join(frames[number] for number in stack)] += times
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise BadInput("This is no speedscope file of sampled stacks.") from error
-    return "".join(f"{stack} {times}\n" for stack, times in sorted(seen.items()) if stack)
-
-
-def why_not_permitted(said: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
-    """Return what would permit py-spy to look at a process.
+def not_permitted(message: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
+    """Return an error that names what would permit py-spy to trace a process.
 
     Args:
-        said: what py-spy has answered.
+        message: of py-spy.
     """
     try:
         with open(scope_path, encoding="ascii") as file:
@@ -128,64 +101,64 @@ def why_not_permitted(said: str, scope_path: str = PTRACE_SCOPE) -> TuiFsError:
     advice = "Start tui-fs as root to look at it; in a container, with the capability SYS_PTRACE."
     if scope:
         advice += f" Or let root set kernel.yama.ptrace_scope, which is {scope}, to 0."
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     answer = harmless(lines[0].removeprefix("Error: ").rstrip(".")) if lines else "no reason"
     return TuiFsError(f"py-spy may not look at tui-fs: {answer}.", advice)
 
 
-def _record(program: str, seconds: int, file: str, is_wanted: Callable[[], bool]) -> None:
+def _record(program: str, seconds: int, path: str, is_wanted: Callable[[], bool]) -> None:
     command = [
         *(program, "record", "--pid", str(os.getpid()), "--duration", str(seconds)),
-        *("--rate", str(RATE_PER_S), "--format", "speedscope", "--output", file),
+        *("--rate", str(RATE_PER_S), "--format", "raw", "--output", path),
     ]
-    with _seen_by_descendants():
+    with _traceable_by_descendants():
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        said = _awaited(process, time.monotonic() + seconds + _GRACE_S, is_wanted)
-    if process.returncode and _NOTHING_SEEN in said.lower():
+        message = _wait_for(process, time.monotonic() + seconds + _START_AND_WRITE_S, is_wanted)
+    if process.returncode and _NOTHING_SEEN in message.lower():
         raise TuiFsError(f"tui-fs did nothing at all in these {seconds} seconds.")
-    if process.returncode or not os.path.exists(file):
-        raise why_not_permitted(said)
+    if process.returncode or not os.path.exists(path):
+        raise not_permitted(message)
 
 
-def _awaited(
+def _wait_for(
     process: "subprocess.Popen[bytes]", deadline: float, is_wanted: Callable[[], bool]
 ) -> str:
-    """Return what the process has said, when it has ended."""
+    """Return the standard error of the process, when it has ended."""
     assert process.stderr is not None
-    said = b""
+    message = b""
     with process.stderr:
         while True:
-            if is_readable(process.stderr, _LOOK_EVERY_S):
-                piece = os.read(process.stderr.fileno(), _PIECE_BYTES)
-                if not piece:
+            if is_readable(process.stderr, _POLL_INTERVAL_S):
+                chunk = os.read(process.stderr.fileno(), _READ_BYTES)
+                if not chunk:
                     break
-                said += piece
+                message += chunk
             is_late = time.monotonic() > deadline
             if is_late or not is_wanted():
-                _end(process)
+                _stop(process)
                 raise TuiFsError("py-spy does not end." if is_late else "It was interrupted.")
     process.wait()
-    return said.decode("utf-8", "replace")
+    return message.decode("utf-8", "replace")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End py-spy; by this signal it first lets go what it has stopped to look at."""
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """Stop py-spy; on SIGINT it resumes the process that it has paused."""
     process.send_signal(signal.SIGINT)
     try:
-        process.wait(_ENDS_WITHIN_S)
+        process.wait(_EXIT_LIMIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
 
 
 @contextlib.contextmanager
-def _seen_by_descendants() -> Iterator[None]:
-    """Permit the processes that this one starts to look at it, where Yama asks for that.
+def _traceable_by_descendants() -> Iterator[None]:
+    """Permit the processes that this one starts to trace it, where Yama asks for that.
 
     Yama takes a declared tracer and its descendants (security/yama/yama_lsm.c), and a process may
     declare itself. A kernel without Yama refuses the call, and does not ask either.
@@ -196,22 +169,6 @@ def _seen_by_descendants() -> Iterator[None]:
         yield
     finally:
         prctl(_PR_SET_PTRACER, ctypes.c_ulong(0), 0, 0, 0)
-
-
-def _frame(frame: Json) -> str:
-    place = frame.get("file") or ""
-    line = frame.get("line")
-    where = f"{place}:{line}" if line else place
-    name = f"{frame['name']} ({where})" if where else str(frame["name"])
-    return name.replace(";", ",")
-
-
-def _read(path: str) -> Json:
-    with open(path, encoding="utf-8") as file:
-        try:
-            return json.load(file)
-        except ValueError as error:
-            raise BadInput("py-spy has not written the whole file.") from error
 
 
 def _new_folder() -> str:
@@ -228,7 +185,7 @@ def _new_folder() -> str:
     return folder
 
 
-def _take_back(folder: str) -> None:
+def _remove_folder(folder: str) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))

@@ -279,11 +279,11 @@ class Results:
 
     def median(self, key: str, measure: Measure = Measure.SECONDS) -> float:
         """Return the median of a measure of a step; NotMeasured if there is none."""
-        return statistics.median(self._values(key, measure))
+        return statistics.median(self.values(key, measure))
 
     def span(self, key: str, measure: Measure = Measure.SECONDS) -> tuple[float, float]:
         """Return the least and the most."""
-        values = self._values(key, measure)
+        values = self.values(key, measure)
         return min(values), max(values)
 
     def calls(self, key: str, name: str) -> CallCount:
@@ -297,6 +297,19 @@ class Results:
         if one.source is TraceSource.PERF and name not in SYSCALLS:
             raise NotMeasured(self._why(key, f"{name} is not among the calls that perf counts"))
         return one.calls.get(name, CallCount(0))
+
+    def successes(self, key: str, *names: str) -> int:
+        """Return how many of these system calls a step made without an error."""
+        counts = [self.calls(key, name) for name in names]
+        return sum(call.calls - call.errors for call in counts)
+
+    def call_seconds(self, key: str) -> dict[str, float]:
+        """Return the time in each system call; NotMeasured if what counted has no times."""
+        self.total_calls(key)
+        calls = self.measured[key].calls
+        if not any(call.seconds for call in calls.values()):
+            raise NotMeasured("The time in system calls was not measured; bpftrace and root can.")
+        return {name: call.seconds or 0.0 for name, call in calls.items()}
 
     def total_calls(self, key: str) -> int:
         """Return all system calls of a step."""
@@ -317,7 +330,8 @@ class Results:
         """Whether a step was timed at least once."""
         return key in self.measured and bool(self.measured[key].runs)
 
-    def _values(self, key: str, measure: Measure) -> tuple[float, ...]:
+    def values(self, key: str, measure: Measure = Measure.SECONDS) -> tuple[float, ...]:
+        """Return a measure of each run of a step; NotMeasured if there is none."""
         values = self._of(key).values(measure)
         if not values:
             raise NotMeasured(self._why(key, f"no {measure} of it were measured"))

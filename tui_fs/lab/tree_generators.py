@@ -20,7 +20,8 @@ Tick = Callable[[int], None]
 BLOCK_BYTES = 4096
 """ext4, xfs and btrfs give out blocks of this size, as mkfs makes them."""
 
-_TELL_EVERY = 500
+GETDENTS_BUFFER_BYTES = 32_768
+_TICK_ENTRIES = 500
 _CHUNK_BYTES = 1 << 20
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -28,6 +29,19 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def blocks_bytes(file_bytes: int) -> int:
     """Return what a file of this size occupies, in whole blocks."""
     return -(-file_bytes // BLOCK_BYTES) * BLOCK_BYTES
+
+
+def directory_reads(files: int, prefix: str = "") -> int:
+    """Return the getdents64 calls that read a directory of `Flat` names to its end.
+
+    A record has 19 bytes of header, the name and a NUL, in steps of 8; readdir(3) reads 32 KiB at
+    once (glibc, sysdeps/unix/sysv/linux/opendir.c); the last call finds nothing.
+    """
+    record_bytes = 2 * 24  # . and ..
+    for digits in range(1, len(str(files)) + 1):
+        names = min(files, 10**digits - 1) - (10 ** (digits - 1) - 1)
+        record_bytes += names * (-(-(20 + len(prefix) + digits) // 8) * 8)
+    return math.ceil(record_bytes / GETDENTS_BUFFER_BYTES) + 1
 
 
 class Builder:
@@ -93,7 +107,7 @@ class Builder:
 
     def _made(self) -> None:
         self._untold += 1
-        if self._untold >= _TELL_EVERY:
+        if self._untold >= _TICK_ENTRIES:
             self.done()
 
 

@@ -9,9 +9,8 @@ from textual.binding import Binding
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui_fs.lab.exhibits import Flame
+from tui_fs.lab.exhibits import Flame, flames
 from tui_fs.lab.pyspy import Profile, profile_itself
-from tui_fs.lab.stacks import flames
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import counted
@@ -57,7 +56,7 @@ class ProfileScreen(BaseScreen):
     EXPLANATION = (
         "Where tui-fs itself has spent ten seconds, as py-spy has seen it a hundred times a "
         "second. Total is a function with all that it calls, itself without. Time in which it "
-        "waited is left out. The files hold the same for other programs."
+        "waited is left out. The file holds the same for other programs."
     )
 
     BINDINGS = [Binding("escape,q,left,h", "app.pop_screen", tooltip="Go back")]
@@ -69,7 +68,7 @@ class ProfileScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Lay out the list, and where the files are."""
         yield BarTable(_COLUMNS, empty_text="tui-fs did nothing but wait", id="flames")
-        kept = f"speedscope and raw files: {displayable(self._profile.folder)}"
+        kept = f"raw stacks, for speedscope too: {displayable(self._profile.folder)}"
         yield Static(muted(kept), id="kept")
 
     def on_mount(self) -> None:

@@ -2,8 +2,8 @@
 
 import functools
 import math
-from collections.abc import Callable
 
+from tui_fs.lab.claims import time_ratio
 from tui_fs.lab.experiment import (
     BarsView,
     CallsView,
@@ -11,6 +11,7 @@ from tui_fs.lab.experiment import (
     Counting,
     CurveView,
     Experiment,
+    Judge,
     Judgement,
     Pipeline,
     Published,
@@ -23,8 +24,8 @@ from tui_fs.lab.experiment import (
     View,
     judged,
 )
-from tui_fs.lab.figures import shown, shown_times
-from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.lab.figures import shown
+from tui_fs.lab.results import Measure, Results
 from tui_fs.lab.tree_generators import Flat
 from tui_fs.model.strategy import Argv
 
@@ -41,21 +42,6 @@ _NEARLY_100 = (10**1.5, 10**2.5)
 _NOTICED_S = 1.0
 """Longer than this, a person notices having to wait (R. B. Miller, 1968)."""
 
-_Judge = Callable[[Results], Judgement]
-_Calls = dict[str, tuple[int, int, float | None]]
-
-
-def _ratio(slow: str, fast: str, least: float, most: float = math.inf, why: str = "") -> _Judge:
-    """Judge how many times as long a step takes as another."""
-
-    def judge(results: Results) -> Judgement:
-        seconds = [results.median(key) for key in (slow, fast)]
-        ratio = seconds[0] / seconds[1]
-        told = " against ".join(shown(Measure.SECONDS, one) for one in seconds)
-        return judged(least <= ratio <= most, f"{told}: {shown_times(ratio)} times as long", why)
-
-    return judge
-
 
 def _few_are_fine(results: Results) -> Judgement:
     seconds, left = results.median("logs-each"), _left(results, "logs-each-left")
@@ -67,14 +53,8 @@ def _files(results: Results, key: str) -> int:
     return results.plan(key).entries - 1
 
 
-def _started(results: Results, key: str) -> int:
-    """Return how many programs were started: the execve that did not fail."""
-    made = results.calls(key, "execve")
-    return made.calls - made.errors
-
-
 def _shell_for_each(results: Results) -> Judgement:
-    files, started = _files(results, "exec-path"), _started(results, "exec-path")
+    files, started = _files(results, "exec-path"), results.successes("exec-path", "execve")
     return judged(
         started >= 2 * files,
         f"{started:,} programs started for {files:,} files, find among them",
@@ -94,36 +74,26 @@ def _path_searched(results: Results) -> Judgement:
 
 
 def _one_for_a_batch(results: Results) -> Judgement:
-    told, holds = [], True
+    parts, holds = [], True
     for key in ("batches", *(f"xargs-{batch}" for batch in BATCHES)):
         if key == "batches" or (key in results.measured and results.measured[key].calls):
             batch = results.plan(key).x
             around = 3 if key == "batches" else 2  # find, head and xargs, or find and xargs
             expected = around + math.ceil(_files(results, key) / batch)
-            started = _started(results, key)
+            started = results.successes(key, "execve")
             holds = holds and started == expected
-            told.append(f"{started:,} in batches of {batch:,.0f}, {expected:,} expected")
-    return judged(holds, "; ".join(told), "No shell is around the commands here: one less.")
+            parts.append(f"{started:,} in batches of {batch:,.0f}, {expected:,} expected")
+    return judged(holds, "; ".join(parts), "No shell is around the commands here: one less.")
 
 
 def _mostly_waiting(results: Results) -> Judgement:
-    shares = [_shares_percent(results, key) for key in ("exec-name", "batches")]
-    waits = [share.get("wait4", 0.0) for share in shares]
+    seconds = [results.call_seconds(key) for key in ("exec-name", "batches")]
+    waits = [100 * each.get("wait4", 0.0) / sum(each.values()) for each in seconds]
     return judged(
-        all(max(share.values()) == wait for share, wait in zip(shares, waits, strict=True)),
+        all(max(each.values()) == each.get("wait4") for each in seconds),
         f"{waits[0]:.1f} % one by one, {waits[1]:.1f} % in batches",
         "It is no work: what find and xargs wait for is done, and counted, in other processes.",
     )
-
-
-def _shares_percent(results: Results, key: str) -> dict[str, float]:
-    """Return how much of the time in all calls each one takes."""
-    results.total_calls(key)
-    seconds = {name: one.seconds or 0.0 for name, one in results.measured[key].calls.items()}
-    total = sum(seconds.values())
-    if not total:
-        raise NotMeasured("The time in system calls was not measured; bpftrace and root can.")
-    return {name: 100 * one / total for name, one in seconds.items()}
 
 
 def _calls_for_a_file(results: Results) -> Judgement:
@@ -135,11 +105,11 @@ def _calls_for_a_file(results: Results) -> Judgement:
 
 
 def _left(results: Results, key: str) -> int:
-    results.median(key)  # which says why if there is none
+    results.median(key)  # NotMeasured with the reason if there is none
     return int(results.measured[key].runs[-1].output)
 
 
-def _leaves(key: str, number: int) -> _Judge:
+def _leaves(key: str, number: int) -> Judge:
     """Judge that so many of the files with spaces are left."""
 
     def judge(results: Results) -> Judgement:
@@ -153,23 +123,23 @@ CLAIMS = (
     Claim(
         "-exec … ; takes about a hundred times as long as xargs.",
         "84.764 s against 0.860 s for 200,000 files: 99 times",
-        _ratio("exec-name", "xargs", *_NEARLY_100, "It is what a start of file costs."),
+        time_ratio("exec-name", "xargs", *_NEARLY_100, why="It is what a start of file costs."),
     ),
     Claim(
         "-exec … + is as fast as xargs.",
         "0.801 s against 0.860 s",
-        _ratio(
+        time_ratio(
             "exec-plus",
             "xargs",
             1 / _SAME_FACTOR,
             _SAME_FACTOR,
-            "find goes on while xargs waits for the program; with + it waits itself.",
+            why="find goes on while xargs waits for the program; with + it waits itself.",
         ),
     ),
     Claim(
         "It is not the caches: a second pass takes as long.",
         "84.764 s, then 85.722 s",
-        _ratio("exec-name-again", "exec-name", 1 / _SAME_FACTOR),
+        time_ratio("exec-name-again", "exec-name", 1 / _SAME_FACTOR),
     ),
     Claim("-exec … ; starts a shell for each file.", "said, not counted", _shell_for_each),
     Claim(
@@ -197,7 +167,7 @@ CLAIMS = (
     Claim(
         "With rm it is the same as with file.",
         "taken for granted; file spares making the files anew",
-        _ratio("rm-each", "rm-xargs", _TENFOLD, why="Deleting takes its time both ways."),
+        time_ratio("rm-each", "rm-xargs", _TENFOLD, why="Deleting takes its time both ways."),
     ),
     Claim(
         "xargs takes every word of a name with spaces for a file.",
@@ -211,35 +181,22 @@ CLAIMS = (
     ),
 )
 
-CALLS_IN_BATCHES: _Calls = {
-    "wait4": (16, 2, 0.080017), "newfstatat": (12_372, 0, 0.00028),
-    "getdents": (208, 0, 0.000074), "lstat": (10_000, 0, 0.000006), "read": (199, 0, 0.0),
-    "write": (276, 1, 0.0), "open": (384, 91, 0.0), "close": (313, 4, 0.0),
-    "stat": (68, 42, 0.0), "fstat": (189, 0, 0.0), "lseek": (5, 1, 0.0), "mmap": (209, 0, 0.0),
-    "mprotect": (71, 0, 0.0), "munmap": (37, 0, 0.0), "brk": (72, 0, 0.0),
-    "rt_sigaction": (41, 0, 0.0), "rt_sigprocmask": (80, 0, 0.0), "rt_sigreturn": (2, 0, 0.0),
-    "ioctl": (13, 12, 0.0), "access": (77, 77, 0.0), "pipe": (2, 0, 0.0), "dup2": (6, 0, 0.0),
-    "getpid": (1, 0, 0.0), "clone": (14, 0, 0.0), "execve": (14, 0, 0.0), "uname": (2, 0, 0.0),
-    "fcntl": (4, 1, 0.0), "fchdir": (206, 0, 0.0), "getrlimit": (5, 0, 0.0),
-    "getuid": (1, 0, 0.0), "getgid": (1, 0, 0.0), "geteuid": (1, 0, 0.0), "getegid": (1, 0, 0.0),
-    "getppid": (1, 0, 0.0), "getpgrp": (1, 0, 0.0), "arch_prctl": (14, 0, 0.0),
-    "futex": (2, 1, 0.0), "set_tid_address": (1, 0, 0.0), "set_robust_list": (1, 0, 0.0),
-}  # fmt: skip
-CALLS_ONE_BY_ONE: _Calls = {
-    "wait4": (200_000, 0, 4.101094), "clone": (200_000, 0, 0.029305),
-    "open": (2_602_351, 1_400_007, 0.019278), "munmap": (600_001, 0, 0.018833),
-    "mmap": (3_200_017, 0, 0.013108), "fstat": (1_401_173, 0, 0.012715),
-    "access": (1_200_006, 1_200_006, 0.006979), "close": (1_202_345, 0, 0.006543),
-    "stat": (1_000_004, 600_003, 0.006288), "read": (1_000_004, 0, 0.005632),
-    "lstat": (200_000, 0, 0.004981), "brk": (600_026, 0, 0.003704),
-    "mprotect": (1_000_009, 0, 0.003016), "ioctl": (200_001, 200_000, 0.002776),
-    "newfstatat": (201_169, 0, 0.001079), "getdents": (2347, 0, 0.000806),
-    "write": (200_000, 0, 0.0006), "arch_prctl": (200_001, 0, 0.000003),
-    "fchdir": (202_341, 0, 0.000002), "rt_sigaction": (3, 0, 0.0), "rt_sigprocmask": (1, 0, 0.0),
-    "execve": (400_001, 200_000, 0.0), "uname": (1, 0, 0.0), "fcntl": (1, 0, 0.0),
-    "getrlimit": (2, 0, 0.0), "futex": (2, 1, 0.0), "set_tid_address": (1, 0, 0.0),
-    "set_robust_list": (1, 0, 0.0),
-}  # fmt: skip
+_CALLS_IN_BATCHES = (
+    "wait4 16 2 newfstatat 12372 0 getdents 208 0 lstat 10000 0 read 199 0 write 276 1 open "
+    "384 91 close 313 4 stat 68 42 fstat 189 0 lseek 5 1 mmap 209 0 mprotect 71 0 munmap 37 0 "
+    "brk 72 0 rt_sigaction 41 0 rt_sigprocmask 80 0 rt_sigreturn 2 0 ioctl 13 12 access 77 77 "
+    "pipe 2 0 dup2 6 0 getpid 1 0 clone 14 0 execve 14 0 uname 2 0 fcntl 4 1 fchdir 206 0 "
+    "getrlimit 5 0 getuid 1 0 getgid 1 0 geteuid 1 0 getegid 1 0 getppid 1 0 getpgrp 1 0 "
+    "arch_prctl 14 0 futex 2 1 set_tid_address 1 0 set_robust_list 1 0"
+)
+_CALLS_ONE_BY_ONE = (
+    "wait4 200000 0 clone 200000 0 open 2602351 1400007 munmap 600001 0 mmap 3200017 0 fstat "
+    "1401173 0 access 1200006 1200006 close 1202345 0 stat 1000004 600003 read 1000004 0 "
+    "lstat 200000 0 brk 600026 0 mprotect 1000009 0 ioctl 200001 200000 newfstatat 201169 0 "
+    "getdents 2347 0 write 200000 0 arch_prctl 200001 0 fchdir 202341 0 rt_sigaction 3 0 "
+    "rt_sigprocmask 1 0 execve 400001 200000 uname 1 0 fcntl 1 0 getrlimit 2 0 futex 2 1 "
+    "set_tid_address 1 0 set_robust_list 1 0"
+)
 
 
 WHOLE = {Scale.SMALL: 5_000, Scale.PUBLISHED: 200_000}
@@ -247,18 +204,18 @@ PART = {Scale.SMALL: 100, Scale.PUBLISHED: 5_000}
 """Files of the tree, and of the part of it that a process is started for each."""
 
 _ROUNDS = {Scale.SMALL: 3, Scale.PUBLISHED: 5}
-_PIECES = 10
+_MIN_BATCHES = 10
 """A part of the files tells what the whole takes if it makes at least so many batches."""
 
 COMMAND_BYTES = 131_072
 """xargs fills a command up to this (findutils, lib/buildcmd.c); each name has a NUL, too."""
 
-_LARGE_ONES: Argv = ("find", ".", "-name", "*.log", "-size", "+1M")
-_EVERY: Argv = ("find", ".", "-type", "f")
-_FIND: Argv = (*_EVERY, "-name", "file_*")
-_LEFT: tuple[Pipeline] = ((_EVERY, ("wc", "-l")),)
+_LARGE_LOGS_FIND: Argv = ("find", ".", "-name", "*.log", "-size", "+1M")
+_ALL_FILES: Argv = ("find", ".", "-type", "f")
+_FIND: Argv = (*_ALL_FILES, "-name", "file_*")
+_LEFT: tuple[Pipeline] = ((_ALL_FILES, ("wc", "-l")),)
 _FILE, _RM = "{path:file}", "{path:rm}"
-_PRINT0: tuple[Pipeline] = (((*_EVERY, "-print0"), ("xargs", "-0", _RM)),)
+_PRINT0: tuple[Pipeline] = (((*_ALL_FILES, "-print0"), ("xargs", "-0", _RM)),)
 _RM_TITLES = {"each": "-exec rm {} ;", "xargs": "| xargs rm", "plus": "-exec rm {} +",
               "delete": "-delete"}  # fmt: skip
 
@@ -276,15 +233,15 @@ def fitting(names: int, command: str) -> int:
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     whole, part, rounds = WHOLE[scale], PART[scale], _ROUNDS[scale]
-    on_part = [batch for batch in BATCHES if batch * _PIECES <= part]
+    on_part = [batch for batch in BATCHES if batch * _MIN_BATCHES <= part]
     limit = fitting(whole, setting.tools.get("file", ""))
     on_whole = [batch for batch in BATCHES if batch not in on_part and batch < limit]
     calls, times = Counting.CALLS, Counting.TIMES
     counted = calls if scale is Scale.PUBLISHED else Counting.NOTHING
     share = part / whole
-    by_name, by_path = _ways(_FIND, "file"), _ways(_FIND, _FILE)
+    by_name, by_path = _commands(_FIND, "file"), _commands(_FIND, _FILE)
     of_part = (
-        # First, for if file is not installed, the conductor sees it here and leaves out the rest.
+        # First: if file is not installed, the runner leaves out the rest.
         _step("exec-path", "-exec /…/file {} ;", by_path["each"], counting=calls, share=share),
         _step("exec-name", "-exec file {} ;", by_name["each"], counting=times, share=share),
         _step("exec-name-again", "-exec file {} ;, once more", by_name["each"], share=share),
@@ -326,7 +283,7 @@ _BATCHED = _step(
 )
 
 
-def _ways(find: Argv, program: str) -> dict[str, tuple[Pipeline]]:
+def _commands(find: Argv, program: str) -> dict[str, tuple[Pipeline]]:
     """Return how a program is given what find finds; the last one deletes it without any."""
     return {
         "each": (((*find, "-exec", program, "{}", ";"),),),
@@ -345,7 +302,7 @@ def _removing(whole: int, part: int, rounds: int) -> tuple[Trial, ...]:
             tree=Flat(files.get(key, whole)),
             rounds=rounds,
         )
-        for key, way in _ways(_FIND, _RM).items()
+        for key, way in _commands(_FIND, _RM).items()
     )
 
 
@@ -364,7 +321,7 @@ def _filtering(rounds: int) -> tuple[Trial, ...]:
             tree=tree,
             rounds=rounds,
         )
-        for key, way in _ways(_LARGE_ONES, _RM).items()
+        for key, way in _commands(_LARGE_LOGS_FIND, _RM).items()
     )
 
 
@@ -372,7 +329,7 @@ _SPACED = (
     _step(
         "spaces",
         "names with spaces | xargs rm",
-        ((_EVERY, ("xargs", _RM)),),
+        ((_ALL_FILES, ("xargs", _RM)),),
         expects=frozenset({_XARGS_FAILED}),
     ),
     _step("spaces-left", "what is left of names with spaces", _LEFT),
@@ -431,8 +388,8 @@ EXPERIMENT = Experiment(
         Published("batches", Measure.CALLS, 24_910, "10,000 names, in a script of bash"),
     ),
     published_calls=(
-        PublishedCalls("exec-name", CALLS_ONE_BY_ONE, _BY),
-        PublishedCalls("batches", CALLS_IN_BATCHES, "10,000 names, in a script of bash"),
+        PublishedCalls("exec-name", _CALLS_ONE_BY_ONE, _BY),
+        PublishedCalls("batches", _CALLS_IN_BATCHES, "10,000 names, in a script of bash"),
     ),
     claims=CLAIMS,
     views=_views,

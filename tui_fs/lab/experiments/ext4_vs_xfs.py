@@ -1,11 +1,11 @@
 """A tree as homes and backups have it: copied, compared, searched and deleted on three systems."""
 
-from collections.abc import Callable
-
+from tui_fs.lab.claims import compare_times, faster
 from tui_fs.lab.experiment import (
     BarsView,
     Claim,
     Experiment,
+    Judge,
     Judgement,
     Pipeline,
     Place,
@@ -82,20 +82,8 @@ def _key(place: Place, name: str) -> str:
     return f"{place}-{name}"
 
 
-def _is_faster(name: str) -> Callable[[Results], Judgement]:
-    """Return a judge: XFS takes less than ext4 in every run, or more in every run."""
-
-    def judge(results: Results) -> Judgement:
-        ext4, xfs = _key(Place.EXT4, name), _key(Place.XFS, name)
-        ext4_s, xfs_s = results.median(ext4), results.median(xfs)
-        here = f"XFS takes {xfs_s / ext4_s:.2f} of ext4's time: {xfs_s:.2f} s, {ext4_s:.2f} s"
-        if results.span(xfs)[1] < results.span(ext4)[0]:
-            return judged(True, here)
-        if results.span(ext4)[1] < results.span(xfs)[0]:
-            return judged(False, here)
-        return Judgement(Verdict.UNTESTED, here, "Their runs overlap: it may be noise.")
-
-    return judge
+def _xfs_is_faster(name: str) -> Judge:
+    return faster(_key(Place.XFS, name), _key(Place.EXT4, name))
 
 
 def _gains_more_by_name(results: Results) -> Judgement:
@@ -111,31 +99,25 @@ def _gains_more_by_name(results: Results) -> Judgement:
 
 
 def _keeps_some_cache(results: Results) -> Judgement:
-    places = (Place.EXT4, Place.XFS)
-    first, again = (
-        {place: results.span(_key(place, name)) for place in places}
-        for name in ("find", "find-again")
-    )
-    shares = [
-        results.median(_key(place, "find-again")) / results.median(_key(place, "find"))
-        for place in places
+    verdicts = [
+        compare_times(results, _key(place, "find-again"), _key(place, "find"))
+        for place in (Place.EXT4, Place.XFS)
     ]
-    holds = all(again[place][1] < first[place][0] for place in places)
-    here = f"The second search takes {shares[0]:.2f} of the first on ext4, {shares[1]:.2f} on XFS"
+    holds = all(each.verdict is Verdict.HOLDS for each in verdicts)
     why = "" if holds else "Here everything is written back before the caches are dropped."
-    return judged(holds, here, why)
+    return judged(holds, f"ext4 {verdicts[0].here}; XFS {verdicts[1].here}", why)
 
 
 def _finds_the_same(results: Results) -> Judgement:
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     for place in _PLACES:
         key = _key(place, "find")
         if results.has(key):
-            found[str(place)] = results.measured[key].runs[-1].output.strip()
-    if Place.EXT4 not in found or Place.XFS not in found:
+            outputs[str(place)] = results.measured[key].runs[-1].output.strip()
+    if Place.EXT4 not in outputs or Place.XFS not in outputs:
         raise NotMeasured("ext4 and XFS were not both searched")
-    here = ", ".join(f"{place} {_grouped(number)}" for place, number in found.items())
-    return judged(len(set(found.values())) == 1, here)
+    here = ", ".join(f"{place} {_grouped(number)}" for place, number in outputs.items())
+    return judged(len(set(outputs.values())) == 1, here)
 
 
 def _grouped(number: str) -> str:
@@ -218,22 +200,22 @@ EXPERIMENT = Experiment(
         Claim(
             "XFS is faster when files are copied in.",
             "0.68 of ext4's time: 21:46 min, 32:07 min",
-            _is_faster("copy"),
+            _xfs_is_faster("copy"),
         ),
         Claim(
             "XFS is faster when they are copied again and nothing is new.",
             "0.74 of ext4's time: 4:12 min, 5:40 min",
-            _is_faster("resync"),
+            _xfs_is_faster("resync"),
         ),
         Claim(
             "XFS is faster at listing all entries.",
             "0.38 of ext4's time: 46.4 s, 122.6 s",
-            _is_faster("find"),
+            _xfs_is_faster("find"),
         ),
         Claim(
             "XFS is faster at listing them once more.",
             "0.29 of ext4's time: 30.1 s, 103.9 s",
-            _is_faster("find-again"),
+            _xfs_is_faster("find-again"),
         ),
         Claim(
             "Dropping the caches leaves some of them: a second search is faster.",
@@ -243,7 +225,7 @@ EXPERIMENT = Experiment(
         Claim(
             "XFS is faster at finding the directories of one name.",
             "19 min for 240 of them; ext4 had found 70 after 80 min",
-            _is_faster("backups"),
+            _xfs_is_faster("backups"),
         ),
         Claim(
             "By name the gain is far greater than at a search for all entries.",
@@ -253,7 +235,7 @@ EXPERIMENT = Experiment(
         Claim(
             "XFS is faster at deleting.",
             "0.49 of ext4's time: 1:14 min, 2:31 min",
-            _is_faster("rm"),
+            _xfs_is_faster("rm"),
         ),
         Claim(
             "The same number of entries is found on each file system.",

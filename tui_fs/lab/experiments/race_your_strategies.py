@@ -1,7 +1,6 @@
 """All strategies against each other, on a copy of the shape of one's own tree."""
 
-from collections.abc import Callable
-
+from tui_fs.lab.claims import compare_times, faster
 from tui_fs.lab.experiment import (
     PIN,
     BarsView,
@@ -16,15 +15,14 @@ from tui_fs.lab.experiment import (
     Step,
     TableView,
     Trial,
-    Verdict,
     View,
     judged,
 )
 from tui_fs.lab.results import Measure, NotMeasured, Results
-from tui_fs.lab.shape_copy import sample
+from tui_fs.lab.shape_copy import copy_shape
 from tui_fs.lab.tree_generators import Wide
 from tui_fs.model.calls import REMOVING_CALLS
-from tui_fs.model.strategy import Options, StrategyName
+from tui_fs.model.strategy import Options
 from tui_fs.strategies.base import Strategy
 from tui_fs.strategies.parallel import Parallel, with_pins
 from tui_fs.strategies.registry import STRATEGIES
@@ -35,7 +33,7 @@ from tui_fs.strategies.xargs import Xargs
 KEYS = tuple(map(str, STRATEGIES))
 
 _ROUNDS = {Scale.SMALL: 3, Scale.PUBLISHED: 5}
-_MOST_AT_SMALL = 20_000
+_MAX_ENTRIES_SMALL = 20_000
 """It is made and deleted twenty times."""
 _MEASURES = (
     Measure.SECONDS,
@@ -47,14 +45,14 @@ _MEASURES = (
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     tree, rounds = _tree(scale, setting.target), _ROUNDS[scale]
-    return tuple(Trial((_step(one),), tree, rounds=rounds) for one in STRATEGIES.values())
+    return tuple(Trial((_step(strategy),), tree, rounds=rounds) for strategy in STRATEGIES.values())
 
 
 def _tree(scale: Scale, target: str) -> Recipe:
     """Return a copy of the target, at the published scale with its sizes; a forest without one."""
     if scale is Scale.SMALL:
-        return sample(target, most_entries=_MOST_AT_SMALL) if target else _forest(100)
-    return sample(target, is_sized=True) if target else _forest(5_000)
+        return copy_shape(target, max_entries=_MAX_ENTRIES_SMALL) if target else _forest(100)
+    return copy_shape(target, is_sized=True) if target else _forest(5_000)
 
 
 def _forest(directories: int) -> Wide:
@@ -76,57 +74,38 @@ def _step(strategy: Strategy) -> Step:
     )
 
 
-def _ran(results: Results, measure: Measure) -> list[str]:
+def _ranked(results: Results, measure: Measure) -> list[str]:
     """Return the strategies that have figures of a measure, the least first."""
     keys = [key for key in KEYS if key in results.measured]
     known = [key for key in keys if results.measured[key].values(measure)]
     return sorted(known, key=lambda key: results.median(key, measure))
 
 
-def _is_faster(fast: StrategyName, slow: StrategyName) -> Callable[[Results], Judgement]:
-    """Return a judge: one strategy takes less time than another, beyond the noise."""
-
-    def judge(results: Results) -> Judgement:
-        return _compared(results, fast, slow)
-
-    return judge
-
-
-def _compared(results: Results, fast: str, slow: str) -> Judgement:
-    (fast_least, fast_most), (slow_least, slow_most) = results.span(fast), results.span(slow)
-    here = f"{fast} {results.median(fast):.2f} s, {slow} {results.median(slow):.2f} s"
-    if fast_least <= slow_most and slow_least <= fast_most:
-        return Judgement(Verdict.UNTESTED, here, "There is no difference beyond the noise.")
-    return judged(fast_most < slow_least, here)
-
-
 def _fewest_calls_are_fastest(results: Results) -> Judgement:
-    fewest, *_ = _two(results, Measure.CALLS)
-    fastest, *_ = _two(results, Measure.SECONDS)
+    fewest, *_ = _at_least_two(results, Measure.CALLS)
+    fastest, *_ = _at_least_two(results, Measure.SECONDS)
     here = (
         f"{fewest} makes the fewest, {results.total_calls(fewest):,}; "
         f"{fastest} is the fastest, {results.median(fastest):.2f} s"
     )
     if fewest == fastest:
         return judged(True, here)
-    compared = _compared(results, fewest, fastest)
+    compared = compare_times(results, fewest, fastest)
     return Judgement(compared.verdict, here, compared.why)
 
 
 def _each_entry_is_removed(results: Results) -> Judgement:
     removed = {
-        key: sum(
-            one.calls - one.errors for one in (results.calls(key, name) for name in REMOVING_CALLS)
-        )
-        for key in _two(results, Measure.CALLS)
+        key: results.successes(key, *REMOVING_CALLS)
+        for key in _at_least_two(results, Measure.CALLS)
     }
     (entries,) = {results.plan(key).entries for key in removed}
-    told = ", ".join(f"{key} {number:,}" for key, number in removed.items())
-    return judged(set(removed.values()) == {entries}, f"{told} for {entries:,} entries")
+    here = ", ".join(f"{key} {number:,}" for key, number in removed.items())
+    return judged(set(removed.values()) == {entries}, f"{here} for {entries:,} entries")
 
 
 def _are_alike(results: Results) -> Judgement:
-    fastest, *_, slowest = _two(results, Measure.SECONDS)
+    fastest, *_, slowest = _at_least_two(results, Measure.SECONDS)
     fastest_s, slowest_s = results.median(fastest), results.median(slowest)
     return judged(
         slowest_s < 2 * fastest_s,
@@ -134,19 +113,19 @@ def _are_alike(results: Results) -> Judgement:
     )
 
 
-def _two(results: Results, measure: Measure) -> list[str]:
+def _at_least_two(results: Results, measure: Measure) -> list[str]:
     """Return at least two strategies by a measure, the least first."""
-    found = _ran(results, measure)
-    if len(found) < 2:
+    keys = _ranked(results, measure)
+    if len(keys) < 2:
         raise NotMeasured(f"the {measure} of fewer than two strategies were measured")
-    return found
+    return keys
 
 
 def _views(results: Results) -> tuple[View, ...]:
-    by_time = _ran(results, Measure.SECONDS)
+    by_time = _ranked(results, Measure.SECONDS)
     ranked = (*by_time, *(key for key in KEYS if key in results.measured and key not in by_time))
     by_calls, by_memory = (
-        tuple(_ran(results, measure)) for measure in (Measure.CALLS, Measure.PEAK_MEMORY_BYTES)
+        tuple(_ranked(results, measure)) for measure in (Measure.CALLS, Measure.PEAK_MEMORY_BYTES)
     )
     return (
         TableView("All strategies, the fastest first", ranked, _MEASURES),
@@ -167,12 +146,12 @@ EXPERIMENT = Experiment(
         Claim(
             "rsync deletes faster than rm, as is often advised.",
             "",
-            _is_faster(Rsync.name, Rm.name),
+            faster(Rsync.name, Rm.name),
         ),
         Claim(
             "One rm is faster than find and xargs, which start many.",
             "",
-            _is_faster(Rm.name, Xargs.name),
+            faster(Rm.name, Xargs.name),
         ),
         Claim("What makes the fewest system calls is the fastest.", "", _fewest_calls_are_fastest),
         Claim("Each removes every entry by a call of its own.", "", _each_entry_is_removed),

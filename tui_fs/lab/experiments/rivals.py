@@ -162,18 +162,16 @@ def _at_most(
     """Return a judge: the engine takes at most so much of a rival's time, each where it says."""
 
     def judge(results: Results) -> Judgement:
-        told, holds, is_known = [], True, False
+        parts, holds = [], True
         for (place, shape), limit in limits.items():
-            ours, other = key_of(place, shape, OURS), key_of(place, shape, rival)
-            if not (results.has(ours) and results.has(other)):
-                continue
-            is_known = True
-            ratio = _ratio(results, ours, other)
-            holds = holds and ratio <= limit
-            told.append(f"{place} {_TITLES[shape]} {ratio:.2f}")
-        if not is_known:
+            ours, reference = key_of(place, shape, OURS), key_of(place, shape, rival)
+            if results.has(ours) and results.has(reference):
+                ratio = _ratio(results, ours, reference)
+                holds = holds and ratio <= limit
+                parts.append(f"{place} {_TITLES[shape]} {ratio:.2f}")
+        if not parts:
             raise NotMeasured(f"the engine and {_DELETING[rival][0]} were not both measured")
-        return judged(holds, "; ".join(told))
+        return judged(holds, "; ".join(parts))
 
     return judge
 

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Iterator
 
+from tui_fs.lab.claims import time_ratio
 from tui_fs.lab.experiment import (
     PIN,
     BarsView,
@@ -28,7 +29,7 @@ from tui_fs.lab.experiment import (
 from tui_fs.lab.experiments.rivals import UUTILS_TOOLS, uutils_rm
 from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
-from tui_fs.lab.tree_generators import Chain, Flat, Wide
+from tui_fs.lab.tree_generators import Chain, Flat, Wide, directory_reads
 from tui_fs.linux.tools import ENGINE
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Survey, Totals
@@ -54,21 +55,15 @@ TITLES = {
 SIZES = 4
 """So many directories of growing size; the largest is the flat tree."""
 
-_RECORD_BYTES, _LONG_RECORD_BYTES, _SHORT_NAMES = 24, 32, 9_999
-"""Records of getdents64(2) for names of up to 4 and of up to 12 bytes, in steps of 8."""
-
-_BUFFER_BYTES = 32_768
-"""What readdir(3) asks for at once (glibc, sysdeps/unix/sysv/linux/opendir.c)."""
-
 _CONSTANT_CALLS = 100
 """The text counts 40 that do not depend on the tree: loading the program, opening, closing."""
 
 _PAGE_BYTES = 4_096
-_HELD_BYTES = 100
-"""A name that is held takes 288 bytes on x86-64 in the text, one that is not takes none."""
+_MIN_NAME_BYTES = 100
+"""A name in memory takes 288 bytes on x86-64 in the text."""
 
-_ALIKE = 1.5
-_MOSTLY = 0.75
+_ALIKE_FACTOR = 1.5
+_MOST_SHARE = 0.75
 
 
 def key_of(shape: str, tool: str, place: Place) -> str:
@@ -91,13 +86,13 @@ def expected_reads(shape: str, entries: int) -> int:
     if shape == WIDE:  # n directories of n files: n + n * n
         breadth = (math.isqrt(4 * below + 1) - 1) // 2
         directories = full = breadth + 1
-        reads = directories * _reads(breadth)
+        reads = directories * directory_reads(breadth)
     elif shape == CHAIN:
         directories, full = entries, below
-        reads = directories * _reads(1)
+        reads = full * directory_reads(1) + directory_reads(0)
     else:
         directories = full = 1
-        reads = _reads(below)
+        reads = directory_reads(below)
     survey = Survey(
         PathStr("/tree"),
         Totals(files=entries - directories, directories=directories),
@@ -107,24 +102,17 @@ def expected_reads(shape: str, entries: int) -> int:
     return STRATEGIES[REFERENCE].predicted_calls(Work(survey)).calls["getdents64"]
 
 
-def _reads(names: int) -> int:
-    """Return the calls that read a directory of names that are numbers, to its end."""
-    short = min(names, _SHORT_NAMES)
-    record_bytes = (2 + short) * _RECORD_BYTES + (names - short) * _LONG_RECORD_BYTES
-    return 2 + record_bytes // _BUFFER_BYTES
-
-
 def _rm_keys() -> Iterator[tuple[str, str]]:
     return ((shape, key_of(shape, RM, Place.TMPFS)) for shape in SHAPES)
 
 
 def _one_unlink_each(results: Results) -> Judgement:
-    told, holds = [], True
+    parts, holds = [], True
     for shape, key in _rm_keys():
         made, names = results.calls(key, "unlinkat"), results.plan(key).entries
         holds = holds and made.calls == names and not made.errors
-        told.append(f"{shape}: {count(made.calls)} unlinkat for {count(names)} names")
-    return judged(holds, "; ".join(told))
+        parts.append(f"{shape}: {count(made.calls)} unlinkat for {count(names)} names")
+    return judged(holds, "; ".join(parts))
 
 
 def _nothing_else(results: Results) -> Judgement:
@@ -138,14 +126,14 @@ def _nothing_else(results: Results) -> Judgement:
 
 
 def _reads_by_buffer(results: Results) -> Judgement:
-    told, holds = [], True
+    parts, holds = [], True
     for shape, key in _rm_keys():
         made = results.calls(key, "getdents64").calls
         expected = expected_reads(shape, results.plan(key).entries)
         holds = holds and abs(made - expected) <= max(2, expected // 100)
-        told.append(f"{shape}: {count(made)}, expected {count(expected)}")
+        parts.append(f"{shape}: {count(made)}, expected {count(expected)}")
     why = "Today 32 KiB are read at once, and each directory that holds something once more."
-    return judged(holds, "; ".join(told), why)
+    return judged(holds, "; ".join(parts), why)
 
 
 def _asks_for_memory(results: Results) -> Judgement:
@@ -154,7 +142,7 @@ def _asks_for_memory(results: Results) -> Judgement:
     return judged(moves > 10, f"{count(moves)} brk for {count(results.plan(key).entries)} names")
 
 
-def _held_bytes(results: Results, tool: str) -> float:
+def _bytes_per_name(results: Results, tool: str) -> float:
     """Return what a further name takes, by page faults, up to what fts reads at once."""
     keys = [key_of(growing(number), tool, Place.TMPFS) for number in range(SIZES)]
     sizes = {key: results.plan(key).entries - 1 for key in keys}
@@ -165,30 +153,32 @@ def _held_bytes(results: Results, tool: str) -> float:
     return faults * _PAGE_BYTES / (sizes[last] - sizes[first])
 
 
-def _holds_names(results: Results) -> Judgement:
-    held_bytes = _held_bytes(results, RM)
-    return judged(held_bytes >= _HELD_BYTES, f"{held_bytes:.0f} bytes for each further name")
+def _keeps_names(results: Results) -> Judgement:
+    name_bytes = _bytes_per_name(results, RM)
+    return judged(name_bytes >= _MIN_NAME_BYTES, f"{name_bytes:.0f} bytes for each further name")
 
 
-def _holds_all_names(results: Results) -> Judgement:
+def _keeps_all_names(results: Results) -> Judgement:
     less, more = (key_of(growing(number), RM, Place.TMPFS) for number in (SIZES - 2, SIZES - 1))
     if results.plan(more).entries <= FTS_ENTRIES_AT_ONCE:
         raise NotMeasured(f"That shows above {count(FTS_ENTRIES_AT_ONCE)} names in one directory")
     sizes = [results.plan(key).entries - 1 for key in (less, more)]
     peaks = [results.median(key, Measure.PEAK_MEMORY_BYTES) for key in (less, more)]
-    told = [
+    parts = [
         f"{shown(Measure.PEAK_MEMORY_BYTES, peak)} for {count(size)} names"
         for peak, size in zip(peaks, sizes, strict=True)
     ]
     holds = peaks[1] / peaks[0] >= sizes[1] / sizes[0] / 2
     why = f"fts reads at most {count(FTS_ENTRIES_AT_ONCE)} names at a time by now."
-    return judged(holds, "; ".join(told), "" if holds else why)
+    return judged(holds, "; ".join(parts), "" if holds else why)
 
 
 def _one_by_one(results: Results) -> Judgement:
-    held_bytes = _held_bytes(results, BUSYBOX)
+    name_bytes = _bytes_per_name(results, BUSYBOX)
     why = "busybox rm stands for the old one: it deletes each name when it has read it, too."
-    return judged(held_bytes < _HELD_BYTES, f"{held_bytes:.0f} bytes for each further name", why)
+    return judged(
+        name_bytes < _MIN_NAME_BYTES, f"{name_bytes:.0f} bytes for each further name", why
+    )
 
 
 def _chain_goes(results: Results) -> Judgement:
@@ -209,16 +199,16 @@ def _chain_goes(results: Results) -> Judgement:
 
 
 def _in_the_kernel(results: Results) -> Judgement:
-    told, holds = [], True
+    parts, holds = [], True
     for shape in (WIDE, FLAT):
         key = key_of(shape, RM, Place.TMPFS)
         user_s, system_s = (results.median(key, one) for one in (Measure.USER_S, Measure.SYSTEM_S))
         if user_s + system_s <= 0:
             raise NotMeasured("It took too little time")
         share = system_s / (user_s + system_s)
-        holds = holds and share >= _MOSTLY
-        told.append(f"{shape}: {100 * share:.0f} %")
-    return judged(holds, "; ".join(told))
+        holds = holds and share >= _MOST_SHARE
+        parts.append(f"{shape}: {100 * share:.0f} %")
+    return judged(holds, "; ".join(parts))
 
 
 def _shape_matters_little(results: Results) -> Judgement:
@@ -228,46 +218,27 @@ def _shape_matters_little(results: Results) -> Judgement:
         processor_s = sum(results.median(key, one) for one in (Measure.USER_S, Measure.SYSTEM_S))
         costs.append(processor_s * 1e6 / results.plan(key).entries)
     wide, flat = costs
-    is_alike = max(costs) <= _ALIKE * min(costs)
+    is_alike = max(costs) <= _ALIKE_FACTOR * min(costs)
     return judged(is_alike, f"{wide:.2f} µs in many directories, {flat:.2f} µs in one")
 
 
 def _cost_stays(results: Results) -> Judgement:
-    told, holds = [], True
+    parts, holds = [], True
     for place in PLACES:
         keys = [key_of(growing(number), RM, place) for number in range(SIZES)]
         costs = [results.span(key, Measure.MICROSECONDS_PER_ENTRY)[0] for key in keys]
-        holds = holds and costs[-1] <= _ALIKE * statistics.median(costs[:-1])
+        holds = holds and costs[-1] <= _ALIKE_FACTOR * statistics.median(costs[:-1])
         small, large = (count(results.plan(key).entries - 1) for key in (keys[0], keys[-1]))
-        told.append(
+        parts.append(
             f"{results.plan(keys[0]).place}: {costs[0]:.2f} µs of {small} files, "
             f"{costs[-1]:.2f} µs of {large}"
         )
-    return judged(holds, "; ".join(told), "Small trees carry the start of the program, too.")
+    return judged(holds, "; ".join(parts), "Small trees carry the start of the program, too.")
 
 
-def _old_to_new(results: Results, shape: str, place: Place) -> float:
-    """Return how many times as long the new rm takes as the old one."""
-    old, new = (results.median(key_of(shape, tool, place)) for tool in (OLD, RM))
-    return new / old
-
-
-def _flat_slower(results: Results) -> Judgement:
-    times = _old_to_new(results, FLAT, Place.TMPFS)
-    return judged(times >= 1.1, f"{times:.2f} times as long")
-
-
-def _wide_alike(results: Results) -> Judgement:
-    times = [_old_to_new(results, WIDE, place) for place in PLACES]
-    holds = all(1 / 1.1 <= one <= 1.1 for one in times)
-    return judged(holds, f"{times[0]:.2f} times as long in memory, {times[1]:.2f} here")
-
-
-def _chain_faster(results: Results) -> Judgement:
-    times = _old_to_new(results, CHAIN, Place.TMPFS)
-    return judged(times <= 0.8, f"{times:.2f} times as long")
-
-
+_RM_AND_OLD = {
+    shape: (key_of(shape, RM, Place.TMPFS), key_of(shape, OLD, Place.TMPFS)) for shape in SHAPES
+}
 CLAIMS = (
     Claim(
         "rm with fts makes one unlinkat for each name, and none fails.",
@@ -293,12 +264,12 @@ CLAIMS = (
     Claim(
         "It holds the names that it has read, and needs memory for each.",
         "70,489 page faults for 1,000,000 names; the old one 174",
-        _holds_names,
+        _keeps_names,
     ),
     Claim(
         "It holds all names of a directory, however many.",
         "43,130 and 70,489 page faults for 1,000,000 names",
-        _holds_all_names,
+        _keeps_all_names,
     ),
     Claim(
         "An rm that deletes name by name needs no memory for them.",
@@ -328,18 +299,18 @@ CLAIMS = (
     Claim(
         "In one large directory rm with fts takes a fifth longer than the old one.",
         "3.57 s to 2.98 s, and 4.35 s to 3.25 s",
-        _flat_slower,
+        time_ratio(*_RM_AND_OLD[FLAT], at_least=1.1),
     ),
     Claim(
         "In a wide tree they take the same time, within a few per cent.",
         "3.06 s to 2.92 s in memory; 17.41 s to 17.83 s on an SSD, but there both have the page "
         "faults of the new one (10,835 and 10,834; the old one 184)",
-        _wide_alike,
+        time_ratio(*_RM_AND_OLD[WIDE], 1 / 1.1, 1.1),
     ),
     Claim(
         "On a chain it is over 20 % faster.",
         "19.22 s to 25.43 s for 1,000,000 levels",
-        _chain_faster,
+        time_ratio(*_RM_AND_OLD[CHAIN], at_most=0.8),
     ),
 )
 
@@ -469,32 +440,28 @@ _MEASURES = (
     Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT, Measure.MINOR_FAULTS,
 )  # fmt: skip
 _CALLS = {
-    (WIDE, RM, f"{_WIDE_WORDS}, i686"): "unlinkat 1001001 0 .122730 getdents64 7007 0 .005058 "
-    "close 2022 0 .000126 openat 1001 0 .000064 fstat64 1017 0 .00002 read 4 0 0 open 29 12 0 "
-    "execve 1 0 0 access 3 3 0 brk 510 0 0 ioctl 1 0 0 munmap 2 0 0 mprotect 4 0 0 mmap2 19 0 0 "
-    "lstat64 1 0 0 fcntl64 3003 0 0 set_thread_area 1 0 0 fstatat64 1001 0 0",
-    (WIDE, OLD, f"{_WIDE_WORDS}, i686"): "unlinkat 1001002 1 .08637 getdents64 10002 0 .00831 "
-    "openat 2001 0 .000214 close 2021 0 .000188 fstat64 6019 0 .000089 fcntl64 6003 0 .000073 "
-    "open 29 12 .000028 read 4 0 0 execve 1 0 0 lseek 1000 0 0 access 3 3 0 brk 3 0 0 ioctl 1 0 0 "
-    "munmap 2 0 0 mprotect 4 0 0 mmap2 19 0 0 lstat64 1 0 0 set_thread_area 1 0 0 fstatat64 1 0 0",
-    (FLAT, RM, f"{_FLAT_WORDS}, x86-64"): "unlinkat 1000001 0 .087638 getdents 976 0 .045291 "
-    "brk 2134 0 .038024 read 1 0 0 open 3 0 0 close 8 0 0 fstat 4 0 0 lstat 1 0 0 mmap 9 0 0 "
-    "mprotect 3 0 0 munmap 1 0 0 ioctl 1 0 0 access 1 1 0 execve 1 0 0 fcntl 3 0 0 fstatfs 1 0 0 "
-    "arch_prctl 1 0 0 openat 1 0 0 newfstatat 1 0 0",
-    (FLAT, OLD, f"{_FLAT_WORDS}, x86-64"): "unlinkat 1000002 1 .081223 getdents 978 0 .040887 "
-    "execve 1 0 .000199 read 1 0 0 open 3 0 0 close 7 0 0 fstat 6 0 0 lstat 1 0 0 lseek 1 0 0 "
-    "mmap 9 0 0 mprotect 3 0 0 munmap 1 0 0 brk 3 0 0 ioctl 1 0 0 access 1 1 0 fcntl 3 0 0 "
-    "fstatfs 1 0 0 arch_prctl 1 0 0 openat 1 0 0 newfstatat 1 0 0",
+    (WIDE, RM, f"{_WIDE_WORDS}, i686"): (
+        "unlinkat 1001001 0 getdents64 7007 0 close 2022 0 openat 1001 0 fstat64 1017 0 read "
+        "4 0 open 29 12 execve 1 0 access 3 3 brk 510 0 ioctl 1 0 munmap 2 0 mprotect 4 0 "
+        "mmap2 19 0 lstat64 1 0 fcntl64 3003 0 set_thread_area 1 0 fstatat64 1001 0"
+    ),
+    (WIDE, OLD, f"{_WIDE_WORDS}, i686"): (
+        "unlinkat 1001002 1 getdents64 10002 0 openat 2001 0 close 2021 0 fstat64 6019 0 "
+        "fcntl64 6003 0 open 29 12 read 4 0 execve 1 0 lseek 1000 0 access 3 3 brk 3 0 ioctl "
+        "1 0 munmap 2 0 mprotect 4 0 mmap2 19 0 lstat64 1 0 set_thread_area 1 0 fstatat64 1 0"
+    ),
+    (FLAT, RM, f"{_FLAT_WORDS}, x86-64"): (
+        "unlinkat 1000001 0 getdents 976 0 brk 2134 0 read 1 0 open 3 0 close 8 0 fstat 4 0 "
+        "lstat 1 0 mmap 9 0 mprotect 3 0 munmap 1 0 ioctl 1 0 access 1 1 execve 1 0 fcntl 3 0 "
+        "fstatfs 1 0 arch_prctl 1 0 openat 1 0 newfstatat 1 0"
+    ),
+    (FLAT, OLD, f"{_FLAT_WORDS}, x86-64"): (
+        "unlinkat 1000002 1 getdents 978 0 execve 1 0 read 1 0 open 3 0 close 7 0 fstat 6 0 "
+        "lstat 1 0 lseek 1 0 mmap 9 0 mprotect 3 0 munmap 1 0 brk 3 0 ioctl 1 0 access 1 1 "
+        "fcntl 3 0 fstatfs 1 0 arch_prctl 1 0 openat 1 0 newfstatat 1 0"
+    ),
 }
-"""By shape, tool and note: calls, errors and seconds of each."""
-
-
-def _calls(table: str) -> dict[str, tuple[int, int, float | None]]:
-    words = iter(table.split())
-    return {
-        name: (int(calls), int(errors), float(seconds))
-        for name, calls, errors, seconds in zip(words, words, words, words, strict=True)
-    }
+"""By shape, tool and note: each call with its number and errors."""
 
 
 EXPERIMENT = Experiment(
@@ -516,7 +483,7 @@ EXPERIMENT = Experiment(
         for measure, value in zip(_MEASURES, values, strict=True)
     ),
     published_calls=tuple(
-        PublishedCalls(key_of(shape, tool, Place.TMPFS), _calls(table), note)
+        PublishedCalls(key_of(shape, tool, Place.TMPFS), table, note)
         for (shape, tool, note), table in _CALLS.items()
     ),
     claims=CLAIMS,

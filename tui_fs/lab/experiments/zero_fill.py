@@ -1,6 +1,6 @@
 """Files of zeros: five ways to write them, with and without sync, then stat, read and delete."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from tui_fs.lab.experiment import (
     BarsView,
@@ -8,6 +8,7 @@ from tui_fs.lab.experiment import (
     Claim,
     Counting,
     Experiment,
+    Judge,
     Judgement,
     Pipeline,
     Place,
@@ -35,42 +36,24 @@ _LONG_BEFORE = 2.0
 """Times as long: most of the time is more than half of it. In the text it was 7 times and more."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """How a file is made; is_written tells that every byte goes through `write`."""
-
-    key: str
-    title: str
-    is_written: bool
-
-    def command(self, scale: Scale) -> Pipeline:
-        """Return what makes the file."""
-        size_bytes, size = _SIZES[scale]
-        match self.key:
-            case "head":
-                script = f'exec "$0" -c {size} /dev/zero > {_FILE}'
-                return (("sh", "-c", script, "{path:head}"),)
-            case "dd-4m":
-                blocks = size_bytes // _BLOCK_BYTES
-                return (("dd", "if=/dev/zero", f"of={_FILE}", "bs=4M", f"count={blocks}"),)
-            case "dd-one-block":
-                return (("dd", "if=/dev/zero", f"of={_FILE}", f"bs={size}", "count=1"),)
-            case "truncate":
-                return (("truncate", "-s", size, _FILE),)
-            case _:
-                return (("fallocate", "-l", size, _FILE),)
-
-
-_WAYS = (
-    _Way("head", "head -c", is_written=True),
-    _Way("dd-4m", "dd, blocks of 4 MiB", is_written=True),
-    _Way("dd-one-block", "dd, a single block", is_written=True),
-    _Way("truncate", "truncate -s", is_written=False),
-    _Way("fallocate", "fallocate -l", is_written=False),
-)
-_WRITTEN = tuple(way.key for way in _WAYS if way.is_written)
+_WRITTEN = {"head": "head -c", "dd-4m": "dd, blocks of 4 MiB", "dd-one-block": "dd, a single block"}
+"""Ways in which every byte goes through `write`, with their titles."""
 _DD = ("dd-4m", "dd-one-block")
-_UNWRITTEN = tuple(way.key for way in _WAYS if not way.is_written)
+_UNWRITTEN = {"truncate": "truncate -s", "fallocate": "fallocate -l"}
+_WAYS = _WRITTEN | _UNWRITTEN
+
+
+def _commands(scale: Scale) -> dict[str, Pipeline]:
+    """Return what makes the file in each way."""
+    size_bytes, size = _SIZES[scale]
+    dd = ("dd", "if=/dev/zero", f"of={_FILE}")
+    return {
+        "head": (("sh", "-c", f'exec "$0" -c {size} /dev/zero > {_FILE}', "{path:head}"),),
+        "dd-4m": ((*dd, "bs=4M", f"count={size_bytes // _BLOCK_BYTES}"),),
+        "dd-one-block": ((*dd, f"bs={size}", "count=1"),),
+        "truncate": (("truncate", "-s", size, _FILE),),
+        "fallocate": (("fallocate", "-l", size, _FILE),),
+    }
 
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
@@ -84,19 +67,19 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
             place=place,
             rounds=_ROUNDS,
             disk_bytes=size_bytes,  # each file is deleted before the next one is made
-            memory_bytes=size_bytes if way.key == "dd-one-block" else 0,
+            memory_bytes=size_bytes if way == "dd-one-block" else 0,
         )
         for place in places
         for way in _WAYS
     )
 
 
-def _steps(way: _Way, scale: Scale, setting: Setting, place: Place) -> tuple[Step, ...]:
+def _steps(way: str, scale: Scale, setting: Setting, place: Place) -> tuple[Step, ...]:
     """Return the steps of a way: sync is of the one file, so that no other data counts."""
     size_bytes, _ = _SIZES[scale]
-    key = _prefix(place) + way.key
+    key, name = _prefix(place) + way, _WAYS[way]
     where = "" if place is Place.HERE else f" ({place})"
-    made = way.command(scale)
+    made = _commands(scale)[way]
     deleted: tuple[Pipeline, ...] = ((("rm", "-f", _FILE),),)
     counting = Counting.CALLS if place is Place.HERE else Counting.NOTHING  # the same everywhere
 
@@ -113,25 +96,25 @@ def _steps(way: _Way, scale: Scale, setting: Setting, place: Place) -> tuple[Ste
             title + where,
             commands,
             counting=counting,
-            series=way.title + where,
+            series=name + where,
             expects=expects,
             leaves=leaves,
         )
 
-    synced = step("-synced", f"{way.title}, then sync", (made, (("sync", _FILE),)), leaves=_FILE)
+    synced = step("-synced", f"{name}, then sync", (made, (("sync", _FILE),)), leaves=_FILE)
     read = step(
         "-read",
-        f"read what {way.title} made",
+        f"read what {name} made",
         ((("cmp", "-n", str(size_bytes), _FILE, "/dev/zero"),),),
         expects=frozenset({0, 1}),  # 1: it found another byte, and says where
     )
     rest = (
-        step("-delete", f"delete what {way.title} made", deleted),
-        step("", f"{way.title}, no sync", (made,), counting),
-        step("-delete-unsynced", f"delete what {way.title} made, no sync", deleted),
+        step("-delete", f"delete what {name} made", deleted),
+        step("", f"{name}, no sync", (made,), counting),
+        step("-delete-unsynced", f"delete what {name} made, no sync", deleted),
     )
     # Without cmp the steps after it would not be done, either.
-    is_read = not way.is_written and "cmp" in setting.tools
+    is_read = way in _UNWRITTEN and "cmp" in setting.tools
     return (synced, read, *rest) if is_read else (synced, *rest)
 
 
@@ -139,22 +122,19 @@ def _prefix(place: Place) -> str:
     return "" if place is Place.HERE else f"{place}-"
 
 
-def _head_equals_dd(results: Results) -> Judgement:
-    return _alike(results, tuple(f"{key}-synced" for key in _WRITTEN))
+def _alike(ways: Iterable[str]) -> Judge:
+    """Return a judge: steps take the same time, as alike as the text's runs, or overlapping."""
+    keys = tuple(f"{way}-synced" for way in ways)
 
+    def judge(results: Results) -> Judgement:
+        medians = [results.median(key) for key in keys]
+        spans = [results.span(key) for key in keys]
+        is_close = max(medians) <= min(medians) * (1 + _NOISE)
+        is_overlapping = max(least for least, _ in spans) <= min(most for _, most in spans)
+        why = "" if is_close or not is_overlapping else "The runs of one way differ as much."
+        return judged(is_close or is_overlapping, _times(results, keys), why)
 
-def _no_matter_of_blocks(results: Results) -> Judgement:
-    return _alike(results, tuple(f"{key}-synced" for key in _DD))
-
-
-def _alike(results: Results, keys: tuple[str, ...]) -> Judgement:
-    """Judge whether steps take the same time: as alike as the text's runs, or overlapping."""
-    medians = [results.median(key) for key in keys]
-    spans = [results.span(key) for key in keys]
-    is_close = max(medians) <= min(medians) * (1 + _NOISE)
-    is_overlapping = max(least for least, _ in spans) <= min(most for _, most in spans)
-    why = "" if is_close or not is_overlapping else "The runs of one way differ as much."
-    return judged(is_close or is_overlapping, _times(results, keys), why)
+    return judge
 
 
 def _ends_long_before(results: Results) -> Judgement:
@@ -195,19 +175,14 @@ def _is_allocated(results: Results) -> Judgement:
     return judged(holds, here, why)
 
 
-def _truncate_is_sparse(results: Results) -> Judgement:
-    return _is_sparse(results, "truncate")
+def _is_sparse(way: str) -> Judge:
+    def judge(results: Results) -> Judgement:
+        state = results.left(f"{way}-synced")
+        is_sparse = state.allocated_bytes < state.apparent_bytes
+        why = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
+        return judged(is_sparse, _allocation(results, way), why)
 
-
-def _fallocate_is_sparse(results: Results) -> Judgement:
-    return _is_sparse(results, "fallocate")
-
-
-def _is_sparse(results: Results, key: str) -> Judgement:
-    state = results.left(f"{key}-synced")
-    is_sparse = state.allocated_bytes < state.apparent_bytes
-    why = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
-    return judged(is_sparse, _allocation(results, key), why)
+    return judge
 
 
 def _allocation(results: Results, key: str) -> str:
@@ -247,7 +222,7 @@ def _views(results: Results) -> tuple[View, ...]:
     views: list[View] = []
     for place in (Place.HERE, Place.EXT4, Place.XFS):
         prefix = _prefix(place)
-        keys = tuple(prefix + way.key for way in _WAYS)
+        keys = tuple(prefix + way for way in _WAYS)
         if keys[0] not in results.measured:
             continue
         synced = tuple(f"{key}-synced" for key in keys)
@@ -276,7 +251,7 @@ def _views(results: Results) -> tuple[View, ...]:
                 (Measure.SECONDS, Measure.SYSTEM_S),
             ),
         ]
-    return (*views, CallsView("System calls, without sync", tuple(way.key for way in _WAYS)))
+    return (*views, CallsView("System calls, without sync", tuple(_WAYS)))
 
 
 _TIMES = {
@@ -321,7 +296,7 @@ EXPERIMENT = Experiment(
         Claim(
             "head and dd take the same time, once sync counts as well.",
             "5.736 s, 6.139 s and 5.760 s",
-            _head_equals_dd,
+            _alike(_WRITTEN),
         ),
         Claim(
             "Most of the time is writing back: without sync the commands end long before.",
@@ -336,7 +311,7 @@ EXPERIMENT = Experiment(
         Claim(
             "The size of dd's blocks does not matter.",
             "6.139 s with 4 MiB, 5.760 s with 1 GiB",
-            _no_matter_of_blocks,
+            _alike(_DD),
         ),
         Claim(
             "head writes in pieces of 8 KiB or 4 KiB.",
@@ -351,12 +326,12 @@ EXPERIMENT = Experiment(
         Claim(
             "truncate makes a sparse file.",
             "truncate and fallocate make sparse files",
-            _truncate_is_sparse,
+            _is_sparse("truncate"),
         ),
         Claim(
             "fallocate makes a sparse file, too.",
             "truncate and fallocate make sparse files",
-            _fallocate_is_sparse,
+            _is_sparse("fallocate"),
         ),
         Claim(
             "Reading what truncate and fallocate have made gives zeros.",

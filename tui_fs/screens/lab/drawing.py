@@ -6,8 +6,8 @@ Nothing here loads textual.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tui_fs.lab.axis import bars_axis
 from tui_fs.lab.exhibits import Bars, CallsOf, Flames
+from tui_fs.lab.figures import bars_axis
 from tui_fs.model.calls import REMOVING_CALLS
 from widgets.cell_drawing import eighth_blocks, fit_cells
 from widgets.figure_layout import Line, layout_bars, layout_pair

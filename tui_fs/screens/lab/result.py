@@ -28,6 +28,7 @@ from tui_fs.lab.exhibits import (
     Flames,
     Judged,
     Table,
+    exhibits_of,
 )
 from tui_fs.lab.experiment import Experiment, Verdict
 from tui_fs.lab.figures import safe
@@ -35,7 +36,6 @@ from tui_fs.lab.page import page
 from tui_fs.lab.plot import draw_curves
 from tui_fs.lab.results import Ending, Results
 from tui_fs.lab.runs import load
-from tui_fs.lab.view_model import exhibits_of
 from tui_fs.model.errors import BadInput, TuiFsError
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, duration

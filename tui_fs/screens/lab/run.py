@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from tui_fs.lab.experiment import Experiment, Scale
 from tui_fs.lab.figures import safe, shown, shown_span
+from tui_fs.lab.process import LabRun
 from tui_fs.lab.results import (
     Ending,
     Measure,
@@ -24,7 +25,6 @@ from tui_fs.lab.results import (
     StepRan,
     fold_one,
 )
-from tui_fs.lab.start import LabRun
 from tui_fs.model.errors import TuiFsError
 from tui_fs.model.units import clock, count
 from tui_fs.screens.base import BaseScreen, Settings
