@@ -80,7 +80,7 @@ def test_each_way_is_a_trial_of_its_own(scale: Scale, is_root: bool, places: lis
     keys = [step.key for one in made for step in one.steps]
     assert len(set(keys)) == len(keys)
     counted = {step.key for one in made for step in one.steps if step.counting is Counting.CALLS}
-    assert counted == set(WAYS)
+    assert counted == set(WRITERS)
 
 
 @pytest.mark.parametrize(("scale", "size_bytes"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])

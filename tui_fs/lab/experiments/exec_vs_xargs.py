@@ -248,8 +248,8 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
         *(_batched(batch, counted, share) for batch in on_part),
     )
     of_whole = (
-        _step("xargs", "| xargs file", by_path["xargs"], counting=calls, series="xargs", x=limit),
-        _step("exec-plus", "-exec file {} +", by_path["plus"], counting=calls),
+        _step("xargs", "| xargs file", by_path["xargs"], series="xargs", x=limit),
+        _step("exec-plus", "-exec file {} +", by_path["plus"]),
         *(_batched(batch, counted, 1.0) for batch in on_whole),
     )
     return (
@@ -345,8 +345,7 @@ def _views(results: Results) -> tuple[View, ...]:
     return (
         TableView("file on every file", (*of_file, "batches"), (*times, Measure.CALLS)),
         CurveView("Names in a batch", curve, Measure.SECONDS, "names that xargs gives to one file"),
-        CallsView("One by one, and in batches", ("exec-name", "batches")),
-        CallsView("By path, and as many as fit", ("exec-path", "xargs", "exec-plus")),
+        CallsView("One by one, and in batches", ("exec-name", "batches", "exec-path")),
         BarsView("The same with rm", _keys(results, "rm-"), Measure.SECONDS),
         TableView("A few large logs among small ones", _keys(results, "logs-"), times),
         TableView("Names with spaces", _keys(results, "spaces"), (Measure.SECONDS,)),

@@ -23,7 +23,8 @@ from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.tree_generators import BLOCK_BYTES, Realistic
 from tui_fs.model.units import count
 
-_PLACES = (Place.EXT4, Place.XFS, Place.BTRFS)
+_TEXT_PLACES = (Place.EXT4, Place.XFS)
+_PLACES = {Scale.SMALL: _TEXT_PLACES, Scale.PUBLISHED: (*_TEXT_PLACES, Place.BTRFS)}
 _SEED = 1185847
 _TREES = {
     Scale.SMALL: Realistic(seed=_SEED, files=3_000, mean_bytes=7_000),
@@ -74,7 +75,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
             rounds=_ROUNDS,
             disk_bytes=tree.contents_bytes + inodes_bytes,
         )
-        for place in _PLACES
+        for place in _PLACES[scale]
     )
 
 
@@ -101,7 +102,7 @@ def _gains_more_by_name(results: Results) -> Judgement:
 def _keeps_some_cache(results: Results) -> Judgement:
     verdicts = [
         compare_times(results, _key(place, "find-again"), _key(place, "find"))
-        for place in (Place.EXT4, Place.XFS)
+        for place in _TEXT_PLACES
     ]
     holds = all(each.verdict is Verdict.HOLDS for each in verdicts)
     why = "" if holds else "Here everything is written back before the caches are dropped."
@@ -110,7 +111,7 @@ def _keeps_some_cache(results: Results) -> Judgement:
 
 def _finds_the_same(results: Results) -> Judgement:
     outputs: dict[str, str] = {}
-    for place in _PLACES:
+    for place in _PLACES[Scale.PUBLISHED]:
         key = _key(place, "find")
         if results.has(key):
             outputs[str(place)] = results.measured[key].runs[-1].output.strip()
@@ -125,8 +126,8 @@ def _grouped(number: str) -> str:
 
 
 def _views(results: Results) -> tuple[View, ...]:
-    del results
-    keys = tuple(_key(place, name) for name in _COMMANDS for place in _PLACES)
+    places = _PLACES[Scale(results.began.scale)]
+    keys = tuple(_key(place, name) for name in _COMMANDS for place in places)
     table = TableView(
         "All steps, caches dropped before each",
         keys,
@@ -137,7 +138,7 @@ def _views(results: Results) -> tuple[View, ...]:
         *(
             BarsView(
                 title.capitalize(),
-                tuple(_key(place, name) for place in _PLACES),
+                tuple(_key(place, name) for place in places),
                 Measure.SECONDS,
             )
             for name, (title, _) in _COMMANDS.items()

@@ -56,9 +56,10 @@ def _trials(scale: Scale, _: Setting) -> tuple[Trial, ...]:
 
 
 def _steps(files: int) -> tuple[Step, ...]:
-    # Counting takes a second each: what the text has no table of is counted once.
+    # Times of calls are judged for many files only.
+    counting = Counting.CALLS if files == FEW else Counting.TIMES
     of_tree = _step(_TREE, files, Counting.CALLS if files == MANY else Counting.NOTHING)
-    steps = (_step(_ALL, files, Counting.TIMES), of_tree, _step(_RSYNC, files, Counting.TIMES))
+    steps = (_step(_ALL, files, counting), of_tree, _step(_RSYNC, files, counting))
     pinned = (_step(_ALL, files, is_pinned=True), _step(_RSYNC, files, is_pinned=True))
     return (*steps, *pinned) if files >= MANY else steps
 

@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from tui_fs.lab.claims import time_ratio
 from tui_fs.lab.experiment import (
     PIN,
     BarsView,
@@ -42,7 +41,7 @@ WIDE, CHAIN, FLAT = "wide", "chain", "flat"
 SHAPES = (WIDE, CHAIN, FLAT)
 PLACES = (Place.TMPFS, Place.HERE)
 RM, FIND, BUSYBOX, TOYBOX, UUTILS = "rm", "find", "busybox", "toybox", "uutils"
-OURS, OLD = "engine", "old"
+OURS = "engine"
 TITLES = {
     RM: "rm",
     FIND: "find -delete",
@@ -50,7 +49,6 @@ TITLES = {
     TOYBOX: "toybox rm",
     UUTILS: "uutils rm",
     OURS: "the engine",
-    OLD: "rm of before fts",
 }
 SIZES = 4
 """So many directories of growing size; the largest is the flat tree."""
@@ -236,12 +234,9 @@ def _cost_stays(results: Results) -> Judgement:
     return judged(holds, "; ".join(parts), "Small trees carry the start of the program, too.")
 
 
-_RM_AND_OLD = {
-    shape: (key_of(shape, RM, Place.TMPFS), key_of(shape, OLD, Place.TMPFS)) for shape in SHAPES
-}
 CLAIMS = (
     Claim(
-        "rm with fts makes one unlinkat for each name, and none fails.",
+        "rm makes one unlinkat for each name, and none fails.",
         "1,001,001 for as many names; the old one 1,001,002, and one failed",
         _one_unlink_each,
     ),
@@ -257,7 +252,7 @@ CLAIMS = (
         _reads_by_buffer,
     ),
     Claim(
-        "For a large directory rm with fts asks for memory again and again.",
+        "For a large directory rm asks for memory again and again.",
         "1,306 and 2,134 brk for 1,000,000 names; the old one 3",
         _asks_for_memory,
     ),
@@ -296,40 +291,21 @@ CLAIMS = (
         "not in the text, which has one size",
         _cost_stays,
     ),
-    Claim(
-        "In one large directory rm with fts takes a fifth longer than the old one.",
-        "3.57 s to 2.98 s, and 4.35 s to 3.25 s",
-        time_ratio(*_RM_AND_OLD[FLAT], at_least=1.1),
-    ),
-    Claim(
-        "In a wide tree they take the same time, within a few per cent.",
-        "3.06 s to 2.92 s in memory; 17.41 s to 17.83 s on an SSD, but there both have the page "
-        "faults of the new one (10,835 and 10,834; the old one 184)",
-        time_ratio(*_RM_AND_OLD[WIDE], 1 / 1.1, 1.1),
-    ),
-    Claim(
-        "On a chain it is over 20 % faster.",
-        "19.22 s to 25.43 s for 1,000,000 levels",
-        time_ratio(*_RM_AND_OLD[CHAIN], at_most=0.8),
-    ),
 )
 
 
 _ROUNDS = {Scale.SMALL: 2, Scale.PUBLISHED: 3}
 _BREADTH = {Scale.SMALL: 60, Scale.PUBLISHED: 1_000}
 _LEVELS = {Scale.SMALL: 3_000, Scale.PUBLISHED: 1_000_000}
-_LEVELS_ON_DISK = {Scale.SMALL: 3_000, Scale.PUBLISHED: 100_000}
-"""The text has its chain in memory only; on a disk a million keeps rm busy for minutes."""
+_LEVELS_ON_DISK = {Scale.SMALL: 500, Scale.PUBLISHED: 100_000}
+"""The text has its chain in memory only. On ext4 each directory of a chain lies in another group
+of blocks, and reading their bitmaps is most of the time: a million keep rm busy for minutes."""
 _FILES = {
     Scale.SMALL: (300, 1_000, 3_000, 10_000),
     Scale.PUBLISHED: (1_000, 10_000, 100_000, 1_000_000),
 }
 """Directories of growing size; the largest is the flat tree itself."""
 
-_OLD_TOOL = "rm-7.5"
-"""rm of coreutils 7.5, which had no fts yet (8.0 brought it); whoever builds it may call it so."""
-
-_COUNTED = (RM, FIND)
 _GROWING = (RM, FIND, BUSYBOX)
 
 
@@ -361,7 +337,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
 def _step(
     shape: str, words: str, tool: str, place: Place, tree: Wide | Chain | Flat, setting: Setting
 ) -> Step:
-    is_counted = tool in _COUNTED and shape in SHAPES and place is Place.TMPFS
+    is_counted = tool == RM and shape in SHAPES and place is Place.TMPFS
     return Step(
         key_of(shape, tool, place),
         f"{TITLES[tool]}, {words}, {place}",
@@ -382,8 +358,6 @@ def _command(tool: str, setting: Setting) -> Pipeline:
             return ((*uutils_rm(setting.tools), "-rf", "{tree}"),)
         case "engine":
             return ((ENGINE, "delete", "--pin", PIN, "--", "{tree}"),)
-        case "old":
-            return ((_OLD_TOOL, "-rf", "{tree}"),)
         case _:
             return (("rm", "-rf", "{tree}"),)
 
@@ -394,14 +368,12 @@ def _views(results: Results) -> tuple[View, ...]:
     views: list[View] = []
     for shape in SHAPES:
         keys = tuple(key_of(shape, tool, place) for place in PLACES for tool in TITLES)
-        counted = (*_COUNTED, OLD) if shape != CHAIN else _COUNTED  # the text has none of a chain
-        counted_keys = tuple(key_of(shape, tool, Place.TMPFS) for tool in counted)
         words = _trees_of(results, keys)
         views += [
             TableView(f"Time: {words}", keys, times),
             BarsView(f"Time: {words}", keys, Measure.SECONDS),
             TableView(f"Memory: {words}", keys, memory),
-            CallsView(f"System calls: {_trees_of(results, counted_keys)}", counted_keys),
+            CallsView(f"System calls: {words}", (key_of(shape, RM, Place.TMPFS),)),
         ]
     keys = tuple(
         key_of(growing(number), tool, place)
@@ -429,12 +401,9 @@ _WIDE_WORDS, _CHAIN_WORDS, _FLAT_WORDS = (
 _FIGURES = (
     # shape, tool, place, what it is, then seconds, user, system, CPU and page faults
     (WIDE, RM, Place.TMPFS, _WIDE_WORDS, (3.06, 0.29, 2.75, 99, 10_834)),
-    (WIDE, OLD, Place.TMPFS, _WIDE_WORDS, (2.92, 0.14, 2.76, 99, 184)),
     (WIDE, RM, Place.HERE, f"{_WIDE_WORDS}, SSD", (17.41, 0.52, 13.88, 82, 10_835)),
     (CHAIN, RM, Place.TMPFS, _CHAIN_WORDS, (19.22, 6.25, 12.88, 99, 70_976)),
-    (CHAIN, OLD, Place.TMPFS, _CHAIN_WORDS, (25.43, 11.06, 14.32, 99, 79_999)),
     (FLAT, RM, Place.TMPFS, _FLAT_WORDS, (3.57, 0.38, 3.17, 99, 70_489)),
-    (FLAT, OLD, Place.TMPFS, _FLAT_WORDS, (2.98, 0.14, 2.81, 99, 174)),
 )
 _MEASURES = (
     Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S, Measure.CPU_PERCENT, Measure.MINOR_FAULTS,
@@ -445,20 +414,10 @@ _CALLS = {
         "4 0 open 29 12 execve 1 0 access 3 3 brk 510 0 ioctl 1 0 munmap 2 0 mprotect 4 0 "
         "mmap2 19 0 lstat64 1 0 fcntl64 3003 0 set_thread_area 1 0 fstatat64 1001 0"
     ),
-    (WIDE, OLD, f"{_WIDE_WORDS}, i686"): (
-        "unlinkat 1001002 1 getdents64 10002 0 openat 2001 0 close 2021 0 fstat64 6019 0 "
-        "fcntl64 6003 0 open 29 12 read 4 0 execve 1 0 lseek 1000 0 access 3 3 brk 3 0 ioctl "
-        "1 0 munmap 2 0 mprotect 4 0 mmap2 19 0 lstat64 1 0 set_thread_area 1 0 fstatat64 1 0"
-    ),
     (FLAT, RM, f"{_FLAT_WORDS}, x86-64"): (
         "unlinkat 1000001 0 getdents 976 0 brk 2134 0 read 1 0 open 3 0 close 8 0 fstat 4 0 "
         "lstat 1 0 mmap 9 0 mprotect 3 0 munmap 1 0 ioctl 1 0 access 1 1 execve 1 0 fcntl 3 0 "
         "fstatfs 1 0 arch_prctl 1 0 openat 1 0 newfstatat 1 0"
-    ),
-    (FLAT, OLD, f"{_FLAT_WORDS}, x86-64"): (
-        "unlinkat 1000002 1 getdents 978 0 execve 1 0 read 1 0 open 3 0 close 7 0 fstat 6 0 "
-        "lstat 1 0 lseek 1 0 mmap 9 0 mprotect 3 0 munmap 1 0 brk 3 0 ioctl 1 0 access 1 1 "
-        "fcntl 3 0 fstatfs 1 0 arch_prctl 1 0 openat 1 0 newfstatat 1 0"
     ),
 }
 """By shape, tool and note: each call with its number and errors."""
@@ -473,10 +432,9 @@ EXPERIMENT = Experiment(
     needs=(
         "rm and find",
         "busybox, toybox, uutils (uu-rm) and the native engine to compare with",
-        f"rm of coreutils 7.5, called {_OLD_TOOL}, for what is said of the old rm",
     ),
     trials=_trials,
-    finds_tools=("rm", "find", "busybox", "toybox", ENGINE, *UUTILS_TOOLS, _OLD_TOOL),
+    finds_tools=("rm", "find", "busybox", "toybox", ENGINE, *UUTILS_TOOLS),
     published=tuple(
         Published(key_of(shape, tool, place), measure, value, f"{words}, rm of 2009")
         for shape, tool, place, words, values in _FIGURES

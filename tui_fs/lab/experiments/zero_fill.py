@@ -81,7 +81,8 @@ def _steps(way: str, scale: Scale, setting: Setting, place: Place) -> tuple[Step
     where = "" if place is Place.HERE else f" ({place})"
     made = _commands(scale)[way]
     deleted: tuple[Pipeline, ...] = ((("rm", "-f", _FILE),),)
-    counting = Counting.CALLS if place is Place.HERE else Counting.NOTHING  # the same everywhere
+    is_counted = place is Place.HERE and way in _WRITTEN  # the same everywhere
+    counting = Counting.CALLS if is_counted else Counting.NOTHING
 
     def step(
         suffix: str,
@@ -251,7 +252,7 @@ def _views(results: Results) -> tuple[View, ...]:
                 (Measure.SECONDS, Measure.SYSTEM_S),
             ),
         ]
-    return (*views, CallsView("System calls, without sync", tuple(_WAYS)))
+    return (*views, CallsView("System calls, without sync", tuple(_WRITTEN)))
 
 
 _TIMES = {
