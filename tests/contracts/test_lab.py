@@ -12,7 +12,6 @@ import pytest
 from tests.conftest import Cli, Json, default_signals, wait_until
 from tests.needs import needs_kernel_counters, needs_root, needs_tool
 from tests.trees import Sentinel, many_directories
-from tui_fs.lab.experiments import experiments
 from tui_fs.model.paths import to_base64
 
 NAMES = (
@@ -78,6 +77,7 @@ def test_each_runs_at_its_small_scale(
     page = tmp_path / "report.html"
     words = ["--target", str(target)] if name == "race-your-strategies" else []
     command = ["lab", "run", name, "--scale", "small", "--dir", str(place), "--json"]
+    command += ["--max-rounds", "1"]  # noise is no matter of this test
     told = cli.run(*command, "--report", str(page), *words).expect(0).object()
     # Every step was measured, or says why not
     assert (told["schema"], told["experiment"], told["scale"]) == (1, name, "small")
@@ -95,7 +95,12 @@ def test_each_runs_at_its_small_scale(
     assert set(os.listdir(place)) == before
     sentinel.assert_whole()
     assert mounts_at(place) == []
-    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    html = page.read_text(encoding="utf-8")
+    assert html.rstrip().endswith("</html>")
+    if name == "profile":  # the stacks that py-spy has sampled
+        assert "rmtree" in html and "unlink" in html
+    if name != "rivals":  # the shortest one
+        return
     (kept,) = cli.run("lab", "runs", "--json").expect(0).array()
     assert kept["run"] == told["run"]
     shown = cli.run("lab", "show", str(told["run"]), "--json").expect(0).object()
@@ -224,11 +229,3 @@ def test_a_killed_run_leaves_no_mount_and_the_next_one_clears_away(cli: Cli, pla
 )
 def test_what_cannot_be_is_one_sentence(cli: Cli, words: tuple[str, ...], code: int) -> None:
     cli.run("lab", *words).expect(code).assert_one_sentence()
-
-
-def test_all_experiments_are_complete() -> None:
-    for one in experiments():
-        assert "?" in one.question, one.name
-        assert one.claims and one.title, one.name
-        if one.name not in ("profile", "race-your-strategies", "rivals"):
-            assert one.source and (one.published or one.published_calls), one.name

@@ -39,10 +39,17 @@ class _MadeUpRun:
     dies: TuiFsError | None = None
     signal_after: dict[int, signal.Signals] = {}
 
-    def __init__(self, name: str, scale: Scale, directory: str | None, target: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        scale: Scale,
+        directory: str | None,
+        target: str = "",
+        max_rounds: int | None = None,
+    ) -> None:
         if self.refuses is not None:
             raise self.refuses
-        self.asked = (name, scale, directory, target)
+        self.asked = (name, scale, directory, target, max_rounds)
         self.folder = "/runs/by-hand-1"
         self.is_cancelled = False
 

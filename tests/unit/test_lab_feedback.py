@@ -12,7 +12,7 @@ from tests.unit.test_estimate_recommendation import estimate
 from tui_fs.estimate.calibration import LearnedFactor
 from tui_fs.estimate.time import typical
 from tui_fs.job.calibration.store import FACTOR_BELIEVED, keep, load_calibration
-from tui_fs.lab.feedback import predictions, teach
+from tui_fs.lab.feedback import predictions, refine_estimates
 from tui_fs.lab.results import Results
 from tui_fs.linux.filesystem import file_system_of
 from tui_fs.model.estimate import Estimate
@@ -71,39 +71,41 @@ def test_a_tree_is_predicted_as_a_job_on_it_would_be(directory: str) -> None:
 
 
 def test_a_race_refines_the_estimates(directory: str) -> None:
-    notes = teach(directory, expected(rm=2.0), raced(rm=(3.5, 4.0, 4.5)))
+    notes = refine_estimates(directory, expected(rm=2.0), raced(rm=(3.5, 4.0, 4.5)))
     assert factors(directory) == {"rm": pytest.approx(2.0)}
     assert experience(directory)["rm"].jobs == 1
     (note,) = notes
     assert "rm took 4.00 s and not 2.00 s" in note
     # And a later race is one more experience
-    teach(directory, expected(rm=2.0), raced(rm=(2.0,)))
+    refine_estimates(directory, expected(rm=2.0), raced(rm=(2.0,)))
     assert experience(directory)["rm"].jobs == 2
 
 
 def test_each_strategy_is_learnt_by_itself(directory: str) -> None:
     predicted = expected(rm=2.0, find=2.0, rsync=2.0)
-    teach(directory, predicted, raced(rm=(3.0,), find=(1.0,)))
+    refine_estimates(directory, predicted, raced(rm=(3.0,), find=(1.0,)))
     assert factors(directory) == {"rm": pytest.approx(1.5), "find": pytest.approx(0.5)}
 
 
 def test_too_short_a_race_teaches_nothing(directory: str) -> None:
     short_s = SHORTEST_TELLING_S * 0.99
-    notes = teach(directory, expected(rm=0.4, find=0.4), raced(rm=(short_s,), find=(short_s,)))
+    notes = refine_estimates(
+        directory, expected(rm=0.4, find=0.4), raced(rm=(short_s,), find=(short_s,))
+    )
     assert experience(directory) == {}
     (note,) = notes
     assert note.startswith("Nothing was learnt of rm and find: less than 0.5 s")
 
 
 def test_what_is_far_off_teaches_nothing(directory: str) -> None:
-    notes = teach(directory, expected(rm=1.0), raced(rm=(FACTOR_BELIEVED * 1.01,)))
+    notes = refine_estimates(directory, expected(rm=1.0), raced(rm=(FACTOR_BELIEVED * 1.01,)))
     assert experience(directory) == {}
     assert notes == ("Nothing was learnt of rm: it is too far off to be a matter of prices.",)
 
 
 def test_other_prices_are_not_refined(directory: str) -> None:
     predicted = {"rm": replace(expected(rm=2.0)["rm"], measured_at=MEASURED_AT - 60)}
-    notes = teach(directory, predicted, raced(rm=(4.0,)))
+    notes = refine_estimates(directory, predicted, raced(rm=(4.0,)))
     assert experience(directory) == {}
     assert notes == ("Nothing was learnt of rm: it was predicted by other prices.",)
 
@@ -112,14 +114,14 @@ def test_where_nobody_has_measured_nothing_is_learnt(tmp_path: Path, state_home:
     many_directories(tmp_path / "tree", 2, 5)
     predicted = predictions(str(tmp_path / "tree"))
     assert {one.measured_at for one in predicted.values()} == {0.0}
-    (note,) = teach(str(tmp_path), predicted, raced(rm=(4.0,), find=(4.0,)))
+    (note,) = refine_estimates(str(tmp_path), predicted, raced(rm=(4.0,), find=(4.0,)))
     assert "never measured; tui-fs estimate" in note
     assert not (state_home / "tui-fs" / "calibrations").exists()
 
 
 def test_what_cannot_be_kept_is_said(directory: str, state_home: Path) -> None:
     (state_home / "tui-fs" / "calibrations").chmod(0o777)
-    (note,) = teach(directory, expected(rm=2.0), raced(rm=(4.0,)))
+    (note,) = refine_estimates(directory, expected(rm=2.0), raced(rm=(4.0,)))
     assert note.startswith("Nothing was learnt of rm: ") and "alone" in note
 
 
@@ -128,6 +130,6 @@ def test_too_few_runs_or_too_different_ones_teach_nothing(
     directory: str, times: tuple[float, ...]
 ) -> None:
     results = raced(rm=times)
-    (note,) = teach(directory, expected(rm=4.0), results)
+    (note,) = refine_estimates(directory, expected(rm=4.0), results)
     assert "too few" in note or "differ too much" in note
     assert experience(directory) == {}

@@ -35,8 +35,8 @@ from tui_fs.lab.filesystems import (
     Places,
     needed_on,
     needs_of,
+    place_obstacle,
     refuse_without_room,
-    why_not_place,
 )
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import MemoryRoom
@@ -198,9 +198,11 @@ def test_a_tool_that_fails_is_told_and_nothing_stays(
     above: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     needs_mounting(Place.EXT4)
-    real = lab_places._found
+    real = lab_places._tool_path
     failing = needs_tool("false", "coreutils")
-    monkeypatch.setattr(lab_places, "_found", lambda name: failing if name == tool else real(name))
+    monkeypatch.setattr(
+        lab_places, "_tool_path", lambda name: failing if name == tool else real(name)
+    )
 
     def use() -> tuple[str, list[str]]:
         scratch = made_in(above)
@@ -239,9 +241,9 @@ def test_without_root_memory_that_all_share_will_do(
     above: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A person who may not mount
-    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "mounting needs root")
-    if why_not_place(Place.TMPFS):
-        lacks(why_not_place(Place.TMPFS))
+    monkeypatch.setattr(lab_places, "_mount_obstacle", lambda: "mounting needs root")
+    if place_obstacle(Place.TMPFS):
+        lacks(place_obstacle(Place.TMPFS))
     scratch = made_in(above)
     with Places(scratch, trials_on(Place.TMPFS)) as places:
         put_file(places, Place.TMPFS)
@@ -255,11 +257,11 @@ def test_without_root_memory_that_all_share_will_do(
 
 def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A person who may not mount, and whose /dev/shm is none
-    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "mounting needs root")
+    monkeypatch.setattr(lab_places, "_mount_obstacle", lambda: "mounting needs root")
     monkeypatch.setattr(lab_places, "SHARED_MEMORY", str(above / "nowhere"))
-    assert [place for place in Place if not why_not_place(place)] == [Place.HERE]
-    assert all(why_not_place(place) == "mounting needs root" for place in IMAGES)
-    assert "is no tmpfs" in why_not_place(Place.TMPFS)
+    assert [place for place in Place if not place_obstacle(place)] == [Place.HERE]
+    assert all(place_obstacle(place) == "mounting needs root" for place in IMAGES)
+    assert "is no tmpfs" in place_obstacle(Place.TMPFS)
     # And what is asked for all the same is an error that says the same
     scratch = made_in(above)
     with pytest.raises(Missing, match="No xfs can be made here: mounting needs root"):
@@ -269,20 +271,22 @@ def test_what_cannot_be_made_says_why(above: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_tool_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "")
-    monkeypatch.setattr(lab_places, "_found", lambda name: "" if "xfs" in name else f"/bin/{name}")
-    assert why_not_place(Place.XFS) == (
+    monkeypatch.setattr(lab_places, "_mount_obstacle", lambda: "")
+    monkeypatch.setattr(
+        lab_places, "_tool_path", lambda name: "" if "xfs" in name else f"/bin/{name}"
+    )
+    assert place_obstacle(Place.XFS) == (
         "mkfs.xfs is not installed; it comes with the package xfsprogs"
     )
 
 
 def test_missing_loop_devices_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lab_places, "_why_not_mount", lambda: "")
-    monkeypatch.setattr(lab_places, "_found", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(lab_places, "_mount_obstacle", lambda: "")
+    monkeypatch.setattr(lab_places, "_tool_path", lambda name: f"/bin/{name}")
     monkeypatch.setattr(lab_places, "LOOP_CONTROL", "/nowhere")
-    assert why_not_place(Place.EXT4).startswith("there are no loop devices (/nowhere: No such")
+    assert place_obstacle(Place.EXT4).startswith("there are no loop devices (/nowhere: No such")
     # And a tmpfs needs none
-    assert why_not_place(Place.TMPFS) == ""
+    assert place_obstacle(Place.TMPFS) == ""
 
 
 def test_root_without_the_capability_may_not_mount(
@@ -292,8 +296,8 @@ def test_root_without_the_capability_may_not_mount(
     few, all_of_them = tmp_path / "few", tmp_path / "all"
     few.write_text("Name:\tx\nCapEff:\t00000000a80425fb\n")
     all_of_them.write_text("CapEff:\t000001ffffffffff\n")
-    assert "CAP_SYS_ADMIN" in lab_places._why_not_mount(str(few))
-    assert lab_places._why_not_mount(str(all_of_them)) == ""
+    assert "CAP_SYS_ADMIN" in lab_places._mount_obstacle(str(few))
+    assert lab_places._mount_obstacle(str(all_of_them)) == ""
 
 
 def test_a_kernel_without_the_file_system_is_known(tmp_path: Path) -> None:

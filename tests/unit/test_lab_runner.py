@@ -248,7 +248,7 @@ def test_where_a_source_cannot_count_the_next_one_does(
         raise Missing("bpftrace could not start.")
 
     monkeypatch.setattr("tui_fs.tracing.bpf.Bpftrace.prepare", broken)
-    step = Step("rm", "rm", RM, counting=Counting.CALLS)
+    step = Step("rm", "rm", RM, counting=Counting.TIMES)
     events = done(place, Trial((step,), Files(), rounds=1))
     (counted,) = [one for one in events if isinstance(one, StepCounted)]
     assert counted.source is TraceSource.STRACE

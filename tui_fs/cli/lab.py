@@ -90,6 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser, _: str) -> None:
         "--target", default="", metavar="PATH",
         help="a directory whose shape is copied; it is only looked at",
     )  # fmt: skip
+    run_parser.add_argument("--max-rounds", type=int, choices=range(1, 12), help=argparse.SUPPRESS)
     add("runs", run_runs, "list the runs that are kept, the newest first")
     show = add("show", run_show, "show a run that is kept")
     show.add_argument("kept", metavar="RUN", help="its name, or the beginning of it")
@@ -133,7 +134,7 @@ def run_run(parsed: argparse.Namespace) -> int:
     target = directory_argument(parsed.target) if parsed.target else ""
     directory = None if parsed.dir is None else directory_argument(parsed.dir)
     _check_report(parsed)
-    lab = LabRun(chosen.name, Scale(parsed.scale), directory, target)
+    lab = LabRun(chosen.name, Scale(parsed.scale), directory, target, parsed.max_rounds)
     interrupts = _CancellingInterrupts()  # until now nothing was made that would stay
     with lab:
         interrupts.cancel_with(lab.cancel)

@@ -1,4 +1,4 @@
-"""Two runs of one experiment side by side: what took longer, and which calls differ."""
+"""Two runs of one experiment side by side: times, memory, and the calls that differ."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Pair:
 
     Attributes:
         ratio: the second by the first; None if the first is zero.
-        are_apart: the runs' least and most do not overlap, so that it is more than noise.
+        are_apart: the ranges do not overlap, so that it is more than noise.
     """
 
     first: float
@@ -51,20 +51,14 @@ def compared(first: Results, second: Results) -> tuple[StepPair, ...]:
             f"One is a run of {first.began.experiment}, the other of {second.began.experiment}.",
             "Runs of the same experiment can be compared.",
         )
-    return tuple(
-        StepPair(
-            key,
-            one.plan.title,
-            {
-                measure: pair
-                for measure in _MEASURES
-                if (pair := _pair(first, second, key, measure)) is not None
-            },
-            _different_calls(first, second, key),
-        )
-        for key, one in first.measured.items()
-        if key in second.measured
-    )
+    pairs = []
+    for key, measured in first.measured.items():
+        if key in second.measured:
+            medians = {measure: _pair(first, second, key, measure) for measure in _MEASURES}
+            known = {measure: pair for measure, pair in medians.items() if pair is not None}
+            calls = _different_calls(first, second, key)
+            pairs.append(StepPair(key, measured.plan.title, known, calls))
+    return tuple(pairs)
 
 
 def comparison_exhibits(
@@ -73,84 +67,80 @@ def comparison_exhibits(
     """Return the comparison as tables; `names` are those of the runs."""
     steps = compared(first, second)
     remark = "; ".join([f"first: {names[0]}", f"second: {names[1]}", *_differences(first, second)])
-    exhibits: list[Exhibit] = [_medians(steps, measure, remark) for measure in _MEASURES]
+    exhibits: list[Exhibit] = []
+    for measure in _MEASURES:
+        rows = tuple(_row(step, measure) for step in steps)
+        columns = ("step", "first", "second", "second/first", "ranges")
+        exhibits.append(Table(f"Medians of {measure}", columns, rows, remark))
     rows = tuple(
-        Row((f"{step.title}: {name}", count(one), count(other)))
+        Row((f"{step.title}: {name}", *map(count, calls)))
         for step in steps
-        for name, (one, other) in step.calls.items()
+        for name, calls in step.calls.items()
     )
     if rows:
-        exhibits.append(
-            Table("System calls that differ", ("step and call", "first", "second"), rows)
-        )
+        titles = ("step and call", "first", "second")
+        exhibits.append(Table("System calls that differ", titles, rows))
     return tuple(exhibits)
 
 
-def _medians(steps: tuple[StepPair, ...], measure: Measure, remark: str) -> Table:
-    rows = []
-    for step in steps:
-        pair = step.medians.get(measure)
-        if pair is None:
-            rows.append(Row((step.title, "", "", "", ""), "not in both runs"))
-            continue
-        rows.append(
-            Row(
-                (
-                    step.title,
-                    shown(measure, pair.first),
-                    shown(measure, pair.second),
-                    "" if pair.ratio is None else shown_times(pair.ratio),
-                    "apart" if pair.are_apart else "overlap",
-                )
-            )
+def _row(step: StepPair, measure: Measure) -> Row:
+    pair = step.medians.get(measure)
+    if pair is None:
+        return Row((step.title, "", "", "", ""), "not in both runs")
+    return Row(
+        (
+            step.title,
+            shown(measure, pair.first),
+            shown(measure, pair.second),
+            "" if pair.ratio is None else shown_times(pair.ratio),
+            "apart" if pair.are_apart else "overlap",
         )
-    columns = ("step", "first", "second", "second/first", "ranges")
-    return Table(f"Medians of {measure}", columns, tuple(rows), remark)
+    )
 
 
 def _pair(first: Results, second: Results, key: str, measure: Measure) -> Pair | None:
     try:
-        one, other = first.median(key, measure), second.median(key, measure)
-        (low, high), (other_low, other_high) = first.span(key, measure), second.span(key, measure)
+        medians = first.median(key, measure), second.median(key, measure)
+        spans = first.span(key, measure), second.span(key, measure)
     except NotMeasured:
         return None
-    are_apart = high < other_low or other_high < low
-    return Pair(one, other, other / one if one > 0 else None, are_apart)
+    are_apart = spans[0][1] < spans[1][0] or spans[1][1] < spans[0][0]
+    ratio = medians[1] / medians[0] if medians[0] > 0 else None
+    return Pair(*medians, ratio, are_apart)
 
 
 def _different_calls(first: Results, second: Results, key: str) -> dict[str, tuple[int, int]]:
-    one, other = first.measured[key].calls, second.measured[key].calls
-    if not one or not other or first.measured[key].source is not second.measured[key].source:
-        return {}  # who counts decides what is counted
-    pairs = {
-        name: (
-            one[name].calls if name in one else 0,
-            other[name].calls if name in other else 0,
-        )
-        for name in sorted({*one, *other})
-    }
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def _counters(results: Results) -> str:
-    return ", ".join(sorted({one.source for one in results.measured.values() if one.source}))
+    steps = first.measured[key], second.measured[key]
+    if not steps[0].calls or not steps[1].calls or steps[0].source is not steps[1].source:
+        return {}  # sources differ in which calls they count
+    pairs = {}
+    for name in sorted({*steps[0].calls, *steps[1].calls}):
+        counts = [step.calls[name].calls if name in step.calls else 0 for step in steps]
+        if counts[0] != counts[1]:
+            pairs[name] = counts[0], counts[1]
+    return pairs
 
 
 def _differences(first: Results, second: Results) -> list[str]:
     """Return in what the runs differ, so that nobody takes it for a gain."""
-    one, other = first.began, second.began
-    pairs = [
-        ("scale", one.scale, other.scale),
-        ("target", one.target, other.target),
-        ("kernel", one.machine.kernel, other.machine.kernel),
-        ("processor", one.machine.processor, other.machine.processor),
-        ("counted by", _counters(first), _counters(second)),
-    ]
-    tools, others = one.machine.tools, other.machine.tools
-    pairs += [
-        (name, tools.get(name, "missing"), others.get(name, "missing"))
-        for name in sorted({*tools, *others})
-    ]
+    before, after = _facts(first), _facts(second)
     return [
-        safe(f"{what}: {was or 'none'} / {now or 'none'}") for what, was, now in pairs if was != now
+        safe(
+            f"{name}: {before.get(name, 'missing') or 'none'} / "
+            f"{after.get(name, 'missing') or 'none'}"
+        )
+        for name in {**before, **after}
+        if before.get(name, "missing") != after.get(name, "missing")
     ]
+
+
+def _facts(results: Results) -> dict[str, str]:
+    began, sources = results.began, {step.source for step in results.measured.values()}
+    return {
+        "scale": began.scale,
+        "target": began.target,
+        "kernel": began.machine.kernel,
+        "processor": began.machine.processor,
+        "counted by": ", ".join(sorted(source for source in sources if source)),
+        **dict(sorted(began.machine.tools.items())),
+    }

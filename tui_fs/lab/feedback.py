@@ -13,7 +13,7 @@ from tui_fs.model.eta import SHORTEST_TELLING_S
 from tui_fs.model.strategy import Options
 from tui_fs.survey.runner import SurveyRunner
 
-_FEWEST_RUNS = 3
+_MIN_RUNS = 3
 _NEVER_MEASURED = (
     "what deleting costs on this file system was never measured; tui-fs estimate measures it "
     "beside a large tree"
@@ -21,7 +21,7 @@ _NEVER_MEASURED = (
 
 
 def predictions(tree: str) -> dict[str, Estimate]:
-    """Return what the cost model expects of each strategy that can delete a tree, by its name.
+    """Return the estimates of the strategies that can delete a tree, by their names.
 
     Args:
         tree: absolute path of what was built; all of it is counted.
@@ -30,60 +30,58 @@ def predictions(tree: str) -> dict[str, Estimate]:
         OSError, TuiFsError: it cannot be counted.
     """
     *_, survey = SurveyRunner((tree,), checks_surroundings=False).run()
-    found = forecast((tree,), survey, Options(), TraceSource.OFF)  # nobody counts what is timed
-    return {one.strategy: one for one in found.estimates if one.feasible}
+    # A timed step is not counted
+    estimates = forecast((tree,), survey, Options(), TraceSource.OFF).estimates
+    return {estimate.strategy: estimate for estimate in estimates if estimate.feasible}
 
 
-def teach(directory: str, predicted: Mapping[str, Estimate], results: Results) -> tuple[str, ...]:
-    """Refine the prices of strategies by a race that came to its end; return what was learnt.
+def refine_estimates(
+    directory: str, predicted: Mapping[str, Estimate], results: Results
+) -> tuple[str, ...]:
+    """Refine the unit costs of strategies by a race that came to its end.
 
     Args:
-        directory: on the file system it was done on.
+        directory: on the file system of the race.
         predicted: by the keys of the steps.
 
     Returns:
-        sentences, of what was not learnt and why among them.
+        Sentences on what was refined, and on what was not and why.
     """
     filesystem = file_system_of(directory)
-    learnt: list[str] = []
-    untold: dict[str, list[str]] = {}
+    refined: list[str] = []
+    unrefined: dict[str, list[str]] = {}
     for key, estimate in predicted.items():
-        if not results.has(key):
-            continue
-        took_s = results.median(key)
-        why = _why_unsure(results, key) or _why_nothing(filesystem, estimate, took_s)
-        if why:
-            untold.setdefault(why, []).append(key)
-        else:
-            learnt.append(f"{key} took {took_s:.2f} s and not {estimate.seconds:.2f} s")
-    notes = [f"Nothing was learnt of {_listed(names)}: {why}." for why, names in untold.items()]
-    if learnt:
-        words = "; ".join(learnt)
+        if results.has(key):
+            reason = _refine(filesystem, results, key, estimate)
+            if reason:
+                unrefined.setdefault(reason, []).append(key)
+            else:
+                took = f"took {results.median(key):.2f} s and not {estimate.seconds:.2f} s"
+                refined.append(f"{key} {took}")
+    notes = [
+        f"Nothing was learnt of {' and '.join(names)}: {reason}."
+        for reason, names in unrefined.items()
+    ]
+    if refined:
+        words = "; ".join(refined)
         notes.insert(0, f"Estimates for this file system are refined from now on: {words}.")
     return tuple(notes)
 
 
-def _why_unsure(results: Results, key: str) -> str:
+def _refine(filesystem: FileSystem, results: Results, key: str, estimate: Estimate) -> str:
+    """Refine the unit costs by one step; return why not, as a part of a sentence."""
     least_s, most_s = results.span(key)
-    if len(results.measured[key].runs) < _FEWEST_RUNS:
+    if len(results.measured[key].runs) < _MIN_RUNS:
         return "it ran too few times"
-    return "its runs differ too much" if most_s > NOISE_DOUBTFUL * least_s else ""
-
-
-def _why_nothing(filesystem: FileSystem, estimate: Estimate, took_s: float) -> str:
-    """Let the cost model learn; return why it did not, as a part of a sentence."""
+    if most_s > NOISE_DOUBTFUL * least_s:
+        return "its runs differ too much"
     if not estimate.measured_at:
         return _NEVER_MEASURED
-    if took_s < SHORTEST_TELLING_S:
+    if results.median(key) < SHORTEST_TELLING_S:
         return f"less than {SHORTEST_TELLING_S:g} s tells more of a start than of entries"
     try:
-        return refine(filesystem, estimate, took_s)
-    except TuiFsError as why:
-        return why.sentence.rstrip(".")
+        return refine(filesystem, estimate, results.median(key))
+    except TuiFsError as error:
+        return error.sentence.rstrip(".")
     except OSError as error:
         return f"it cannot be kept: {error.strerror}"
-
-
-def _listed(names: list[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

@@ -39,9 +39,9 @@ _IMAGE_BYTES = 512 << 20
 64 MiB for up to 16 GiB and of a 128th beyond."""
 _IMAGE_SLACK = 1.5
 """So that an image never is nearly full: a file system allocates otherwise then."""
-_BESIDE_ENTRIES = 64
+_SPARE_ENTRIES = 64
 """Images, places to mount them, the empty directory, and what the steps leave."""
-_LEAST_FREE_SHARE = 0.02
+_MIN_FREE_SHARE = 0.02
 """What is never filled, as with the trees that are made to measure times."""
 
 
@@ -79,7 +79,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an experiment needs at most, at one time; `disk_inodes` counts entries."""
+    """What an experiment needs at most at one time; `disk_inodes` counts entries."""
 
     disk_bytes: int
     disk_inodes: int
@@ -95,13 +95,13 @@ class Needs:
 
 def needed_on(trials: Iterable[Trial]) -> dict[Place, Needed]:
     """Return what each place must hold: the tree of one trial at a time."""
-    found: dict[Place, Needed] = {}
+    places: dict[Place, Needed] = {}
     for trial in trials:
-        one, before = _needed(trial), found.get(trial.place, Needed(0, 0))
-        found[trial.place] = Needed(
-            max(one.contents_bytes, before.contents_bytes), max(one.entries, before.entries)
+        tree, most = _needed(trial), places.get(trial.place, Needed(0, 0))
+        places[trial.place] = Needed(
+            max(tree.contents_bytes, most.contents_bytes), max(tree.entries, most.entries)
         )
-    return found
+    return places
 
 
 def needs_of(trials: Iterable[Trial]) -> Needs:
@@ -115,7 +115,7 @@ def needs_of(trials: Iterable[Trial]) -> Needs:
     images = sum(places[place].image_bytes for place in _IMAGES if place in places)
     return Needs(
         disk_bytes=here.disk_bytes + images,
-        disk_inodes=here.entries + _BESIDE_ENTRIES,
+        disk_inodes=here.entries + _SPARE_ENTRIES,
         memory_bytes=max((_memory_bytes(trial) for trial in trials), default=0),
     )
 
@@ -174,7 +174,7 @@ def _memory_bytes(trial: Trial) -> int:
 
 
 def _above_margin(free: int, total: int | None) -> int:
-    return max(0, free - int((total or 0) * _LEAST_FREE_SHARE))
+    return max(0, free - int((total or 0) * _MIN_FREE_SHARE))
 
 
 LOOP_CONTROL = "/dev/loop-control"
@@ -193,7 +193,7 @@ _SPARE_BYTES = 64 << 20
 """For what lies beside the tree: the empty directory, and what the steps leave."""
 _BUSY_LIMIT_S = 5.0
 _BUSY_STEP_S = 0.05
-_LONGEST_COMPLAINT = 200
+_MAX_MESSAGE = 200
 _READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -217,9 +217,9 @@ class Places:
         self._needed = needed_on(trials)
         self._made: dict[Place, tuple[int, str]] = {}
         self._undo = contextlib.ExitStack()
-        if self._needed.keys() - {Place.HERE} and not _why_not_mount():
+        if self._needed.keys() - {Place.HERE} and not _mount_obstacle():
             # Before a directory is opened: one in the old table has no path in the new one.
-            with contextlib.suppress(OSError):  # which is told when something is to be mounted
+            with contextlib.suppress(OSError):  # reported when something is to be mounted
                 _isolated()
 
     def __enter__(self) -> "Places":
@@ -271,10 +271,10 @@ class Places:
 
     def _make(self, place: Place) -> tuple[int, str]:
         needed = self._needed[place]
-        why = why_not_place(place)
-        if why:
-            raise Missing(f"No {place.value} can be made here: {why}.")
-        if place is Place.TMPFS and _why_not_mount():
+        obstacle = place_obstacle(place)
+        if obstacle:
+            raise Missing(f"No {place.value} can be made here: {obstacle}.")
+        if place is Place.TMPFS and _mount_obstacle():
             return self._make_in_shared_memory(needed)
         if place is not Place.HERE:
             try:
@@ -283,7 +283,7 @@ class Places:
                 raise Missing(f"Mounting is not permitted here: {error.strerror}.") from error
         path = self._made_point(place)
         if place is Place.TMPFS:
-            self._undo.callback(_take_down, path)
+            self._undo.callback(_unmount_or_detach, path)
             inodes = needed.entries + _SPARE_INODES
             mount_tmpfs(path, needed.contents_bytes + _SPARE_BYTES, inodes)
         elif place is not Place.HERE:
@@ -319,10 +319,10 @@ class Places:
         finally:
             os.close(created)
         name = f"mkfs.{place.value}"
-        _run(place, _found(name), *_options(place, needed), image)
-        self._undo.callback(_take_down, path)
+        _run(place, _tool_path(name), *_options(place, needed), image)
+        self._undo.callback(_unmount_or_detach, path)
         # Without -n mount would write to a table of the whole machine.
-        _run(place, _found("mount"), "-n", "-t", place.value, "-o", "loop", image, path)
+        _run(place, _tool_path("mount"), "-n", "-t", place.value, "-o", "loop", image, path)
 
     def _make_in_shared_memory(self, needed: Needed) -> tuple[int, str]:
         """Make a directory on the tmpfs that every user may write to."""
@@ -334,22 +334,22 @@ class Places:
         return scratch.descriptor, scratch.path
 
 
-def why_not_place(place: Place) -> str:
+def place_obstacle(place: Place) -> str:
     """Return why a place cannot be made here, without a full stop; empty if it can.
 
     Nothing is tried: making it may fail all the same.
     """
-    why = _why_not_mount()
-    if place is Place.HERE or (place is Place.TMPFS and not why):
+    obstacle = _mount_obstacle()
+    if place is Place.HERE or (place is Place.TMPFS and not obstacle):
         return ""
     if place is Place.TMPFS:
         is_tmpfs = os.path.isdir(SHARED_MEMORY) and file_system_of(SHARED_MEMORY).kind == "tmpfs"
         is_usable = is_tmpfs and os.access(SHARED_MEMORY, os.W_OK | os.X_OK)
-        return "" if is_usable else f"{why}, and {SHARED_MEMORY} is no tmpfs to write to"
-    if why:
-        return why
+        return "" if is_usable else f"{obstacle}, and {SHARED_MEMORY} is no tmpfs to write to"
+    if obstacle:
+        return obstacle
     for name in (f"mkfs.{place.value}", "mount"):
-        if not _found(name):
+        if not _tool_path(name):
             return f"{name} is not installed; it comes with the package {_PACKAGES[name]}"
     try:
         os.close(os.open(LOOP_CONTROL, os.O_RDWR | os.O_CLOEXEC))
@@ -358,7 +358,7 @@ def why_not_place(place: Place) -> str:
     return "" if _kernel_has(place.value) else f"this kernel has no {place.value}"
 
 
-def _why_not_mount(status: str = "/proc/self/status") -> str:
+def _mount_obstacle(status: str = "/proc/self/status") -> str:
     if os.geteuid() != 0:
         return "mounting needs root"
     if missing_capabilities(Capability.SYS_ADMIN, status=status):
@@ -371,7 +371,7 @@ def _why_not_mount(status: str = "/proc/self/status") -> str:
 def _kernel_has(
     kind: str, filesystems: str = "/proc/filesystems", modules: str | None = None
 ) -> bool:
-    """Tell whether a type of file system is in the kernel, or can be loaded (modules.dep(5))."""
+    """Return whether a type of file system is in the kernel, or can be loaded (modules.dep(5))."""
     modules = modules or f"/lib/modules/{os.uname().release}/modules.dep"
     for path, ending in ((filesystems, f"\t{kind}"), (modules, f"/{kind}")):
         with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
@@ -380,7 +380,7 @@ def _kernel_has(
     return False
 
 
-def _found(name: str) -> str:
+def _tool_path(name: str) -> str:
     """Return the absolute path of a tool, empty if there is none."""
     tool = find_tool(name)
     return tool.path if tool else shutil.which(name, path=_SYSTEM_DIRECTORIES) or ""
@@ -408,12 +408,12 @@ def _run(place: Place, tool: str, *arguments: str) -> None:
     )
     if ended.returncode != 0:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-        said = harmless(lines[0])[:_LONGEST_COMPLAINT] if lines else "it does not say why"
+        message = harmless(lines[0])[:_MAX_MESSAGE] if lines else "it does not say why"
         name = os.path.basename(tool)
-        raise TuiFsError(f"No {place.value} could be made: {name} failed: {said}")
+        raise TuiFsError(f"No {place.value} could be made: {name} failed: {message}")
 
 
-def _take_down(path: str) -> None:
+def _unmount_or_detach(path: str) -> None:
     """Unmount a path if something is mounted there, lazily if it stays in use."""
     deadline = time.monotonic() + _BUSY_LIMIT_S
     while True:

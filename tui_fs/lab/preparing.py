@@ -1,15 +1,15 @@
-"""From an experiment to a plan for this machine: tools, steps, free space."""
+"""Prepares an experiment for this machine: tools, plans of the steps, free space."""
 
 import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui_fs.job.permission import refuse_scratch
 from tui_fs.job.store import cache_directory, made_private
 from tui_fs.lab.experiment import PIN, Experiment, Pipeline, Place, Scale, Setting, Step, Trial
-from tui_fs.lab.filesystems import Needs, needs_of, refuse_without_room, why_not_place
+from tui_fs.lab.filesystems import Needs, needs_of, place_obstacle, refuse_without_room
 from tui_fs.lab.pyspy import TOOL, py_spy_path, py_spy_version
 from tui_fs.lab.results import Machine, StepPlan
 from tui_fs.linux.filesystem import DROP_CACHES, file_system_of
@@ -23,13 +23,13 @@ from tui_fs.model.paths import PathStr, displayable, harmless, shell_quoted
 from tui_fs.strategies.registry import why_missing
 
 TREE, EMPTY = "tree", "empty"
-EVERY_NAME = "*"
+ALL_NAMES = "*"
 _TOOL = re.compile(r"\{path:([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An experiment as it will be done.
+    """An experiment as it will run here.
 
     Attributes:
         directory: in which the scratch directory is made.
@@ -48,48 +48,58 @@ class Prepared:
     needs: Needs
 
     def trials_to_do(self) -> tuple[Trial, ...]:
-        """Return the trials with at least one step that can be done here."""
+        """Return the trials with at least one step that can run here."""
         possible = {plan.key for plan in self.plans if not plan.why_not}
-        return tuple(one for one in self.trials if {step.key for step in one.steps} & possible)
+        return tuple(
+            trial for trial in self.trials if possible & {step.key for step in trial.steps}
+        )
 
 
 def prepare(
-    experiment: Experiment, scale: Scale, directory: str | None = None, target: str = ""
+    experiment: Experiment,
+    scale: Scale,
+    directory: str | None = None,
+    target: str = "",
+    max_rounds: int | None = None,
 ) -> Prepared:
-    """Return what will be done; nothing is made but the default directory.
+    """Prepare a run; nothing is made but the default directory.
 
     Args:
         directory: where the scratch directory will be made; None for the one below the cache.
         target: a directory whose shape the experiment copies, if it takes one.
+        max_rounds: each step is timed at most so many times; None for as often as it says.
 
     Raises:
         BadInput: a directory is none, or the experiment takes no target.
-        Missing: nothing of it can be done here.
-        Refused: there is no room, or others could exchange what is made there.
+        Missing: no step can run here.
+        Refused: there is no room, or others could replace what is made there.
     """
     if target and not experiment.takes_target:
         raise BadInput(f"{experiment.name} takes no directory of one's own.")
-    place = _place(directory)
-    found = _found(experiment.finds_tools)
-    names = {name: one[0] for name, one in found.items()}
-    setting = Setting(names, os.geteuid() == 0, processors(), target)
+    place = _working_directory(directory)
+    installed = _installed(experiment.finds_tools)
+    paths = {name: path for name, (path, _) in installed.items()}
+    setting = Setting(paths, os.geteuid() == 0, processors(), target)
     trials = experiment.trials(scale, setting)
-    found |= _found({name for trial in trials for step in trial.steps for name in _names(step)})
-    tools = {name: one[0] for name, one in found.items()}
+    if max_rounds is not None:
+        trials = tuple(replace(each, rounds=min(each.rounds, max_rounds)) for each in trials)
+    needed = {name for trial in trials for step in trial.steps for name in _tool_names(step)}
+    installed |= _installed(needed)
+    tools = {name: path for name, (path, _) in installed.items()}
     kind = file_system_of(place).kind
     plans = tuple(plan for trial in trials for plan in _plans(trial, tools, kind))
     if all(plan.why_not for plan in plans):
         raise Missing(f"{experiment.name} cannot be done here: {plans[0].why_not}.")
-    machine = _machine({name: one[1] for name, one in found.items()})
+    machine = _machine({name: version for name, (_, version) in installed.items()})
     nothing = Needs(0, 0, 0)
-    told = Prepared(experiment, scale, place, target, trials, tools, plans, machine, nothing)
-    needs = needs_of(told.trials_to_do())
+    prepared = Prepared(experiment, scale, place, target, trials, tools, plans, machine, nothing)
+    needs = needs_of(prepared.trials_to_do())
     refuse_without_room(needs, place)
-    return Prepared(experiment, scale, place, target, trials, tools, plans, machine, needs)
+    return replace(prepared, needs=needs)
 
 
 def in_words(step: Step, tools: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a step's commands as a person would type them where the tree lies."""
+    """Return a step's commands as a user would type them beside the tree."""
     lines: list[str] = []
     for pipeline in step.commands:
         typed = " | ".join(_typed(argv, tools) for argv in pipeline)
@@ -99,7 +109,9 @@ def in_words(step: Step, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 def _typed(argv: tuple[str, ...], tools: Mapping[str, str]) -> str:
     words = [
-        word if word == EVERY_NAME else shell_quoted((_named(word, tools, ".", "DEV:INO:BIRTH"),))
+        word
+        if word == ALL_NAMES
+        else shell_quoted((_substitute(word, tools, ".", "DEV:INO:BIRTH"),))
         for word in argv
     ]
     return " ".join(words)
@@ -111,55 +123,53 @@ def pipelines(
     """Return a step's commands as they are executed.
 
     Args:
-        out: the folder for what is kept.
-        names: in the tree, for the argument that stands for them all.
+        out: the folder for files that are kept.
+        names: in the tree, for the argument ``*``.
         pin: of the tree, as the engine takes it.
     """
-    found: list[Pipeline] = []
-    for pipeline in step.commands:
-        argvs: list[tuple[str, ...]] = []
-        for argv in pipeline:
-            words = [tools[argv[0]]]
-            for word in argv[1:]:
-                words += names if word == EVERY_NAME else [_named(word, tools, out, pin)]
-            argvs.append(tuple(words))
-        found.append(tuple(argvs))
-    return tuple(found)
+
+    def expand(argv: tuple[str, ...]) -> tuple[str, ...]:
+        words = [tools[argv[0]]]
+        for word in argv[1:]:
+            words += names if word == ALL_NAMES else [_substitute(word, tools, out, pin)]
+        return tuple(words)
+
+    return tuple(tuple(expand(argv) for argv in pipeline) for pipeline in step.commands)
 
 
-def _named(word: str, tools: Mapping[str, str], out: str, pin: str) -> str:
+def _substitute(word: str, tools: Mapping[str, str], out: str, pin: str) -> str:
     word = word.replace(PIN, pin)
     word = word.replace("{tree}", TREE).replace("{empty}", EMPTY).replace("{out}", out)
     return _TOOL.sub(lambda match: tools.get(match[1], match[1]), word)
 
 
-def _names(step: Step) -> set[str]:
-    """Return the names of the tools that a step cannot do without."""
+def _tool_names(step: Step) -> set[str]:
+    """Return the names of the tools that a step needs."""
     argvs = [argv for pipeline in step.commands for argv in pipeline]
     named = {name for argv in argvs for word in argv for name in _TOOL.findall(word)}
     return named | {argv[0] for argv in argvs}
 
 
-def _found(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+def _installed(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return path and version of the tools that are installed."""
-    found: dict[str, tuple[str, str]] = {}
+    tools: dict[str, tuple[str, str]] = {}
     for name in sorted(names):
         if name == TOOL:
             if (path := py_spy_path()) is not None:
-                found[name] = path, py_spy_version()
+                tools[name] = path, py_spy_version()
         elif (tool := find_tool(name)) is not None:
-            found[name] = tool.path, tool.version
-    return found
+            tools[name] = tool.path, tool.version
+    return tools
 
 
 def _plans(trial: Trial, tools: Mapping[str, str], kind: str) -> Iterator[StepPlan]:
-    """Yield the steps of a trial; what changes its tree needs all the steps before it."""
+    """Yield the steps of a trial; one that changes its tree needs all the steps before it."""
     blocked = ""
     for step in trial.steps:
-        why = _why_not(step, trial, tools)
-        yield _plan(step, trial, tools, kind, blocked or why)
+        reason = _obstacle(step, trial, tools)
+        yield _plan(step, trial, tools, kind, blocked or reason)
         if not trial.is_reading:
-            blocked = blocked or (why and f"a step before it is left out: {why}")
+            blocked = blocked or (reason and f"a step before it is left out: {reason}")
 
 
 def _plan(step: Step, trial: Trial, tools: Mapping[str, str], kind: str, why_not: str) -> StepPlan:
@@ -184,16 +194,16 @@ def _words(trial: Trial) -> str:
     return f"{trial.tree.words}, written to the disk" if trial.is_settled else trial.tree.words
 
 
-def _why_not(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
-    """Return why a step cannot be done here."""
-    for name in sorted(_names(step) - tools.keys()):
+def _obstacle(step: Step, trial: Trial, tools: Mapping[str, str]) -> str:
+    """Return why a step cannot run here; empty if it can."""
+    for name in sorted(_tool_names(step) - tools.keys()):
         return why_missing(name)
     if step.is_cold and not os.access(DROP_CACHES, os.W_OK):
         return "only root can drop the caches"
-    return why_not_place(trial.place)
+    return place_obstacle(trial.place)
 
 
-def _place(directory: str | None) -> PathStr:
+def _working_directory(directory: str | None) -> PathStr:
     if directory is None:
         place = os.path.join(cache_directory(), "lab")
         try:
@@ -266,5 +276,5 @@ def _processor() -> str:
                 if name.strip() == "model name":
                     return harmless(value.strip())
     except OSError:
-        pass  # not every machine has it; the architecture is told instead
+        pass  # not every machine has it; the architecture is reported instead
     return ""

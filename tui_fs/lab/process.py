@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from tui_fs.job.permission import refuse_read_only
 from tui_fs.lab.experiment import Scale
 from tui_fs.lab.experiments import experiment
-from tui_fs.lab.feedback import teach
+from tui_fs.lab.feedback import refine_estimates
 from tui_fs.lab.preparing import Prepared, prepare
 from tui_fs.lab.results import (
     Ending,
@@ -43,6 +43,7 @@ class LabRun:
         name: of the experiment.
         directory: where it may work; None for the one below the cache.
         target: a directory of the person's own whose shape it copies.
+        max_rounds: see `prepare`.
 
     Attributes:
         folder: where the record of the run lies; empty before it is started.
@@ -54,26 +55,33 @@ class LabRun:
     """
 
     def __init__(
-        self, name: str, scale: Scale, directory: str | None = None, target: str = ""
+        self,
+        name: str,
+        scale: Scale,
+        directory: str | None = None,
+        target: str = "",
+        max_rounds: int | None = None,
     ) -> None:
         refuse_read_only()
-        prepare(experiment(name), scale, directory, target)  # says at once what is in the way
+        # Report at once what prevents it
+        prepare(experiment(name), scale, directory, target, max_rounds)
         self.folder = ""
         self._name = name
-        self._asked = {
+        self._request = {
             "name": name,
             "scale": scale.value,
             "directory": None if directory is None else to_base64(os.path.abspath(directory)),
             "target": to_base64(os.path.abspath(target) if target else ""),
+            "max_rounds": max_rounds,
         }
         self._process: subprocess.Popen[bytes]
 
     def __enter__(self) -> "LabRun":
         self.folder = new_folder(self._name)
-        asked = json.dumps(self._asked | {"folder": to_base64(self.folder)})
+        request = json.dumps(self._request | {"folder": to_base64(self.folder)})
         with open(os.path.join(self.folder, LOG), "wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tui_fs.lab.process", asked],
+                [sys.executable, "-P", "-m", "tui_fs.lab.process", request],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -90,12 +98,12 @@ class LabRun:
         self.cancel()
         assert self._process.stdout is not None
         with self._process.stdout as rest:
-            for _ in rest:  # what nobody wants to know any more
+            for _ in rest:
                 pass
         self._process.wait()
 
     def events(self) -> Iterator[LabEvent]:
-        """Yield what happens, as it happens, until the end.
+        """Yield the events as they happen, until the end.
 
         Raises:
             TuiFsError: the process has died before the end.
@@ -112,21 +120,21 @@ class LabRun:
         raise TuiFsError("The process of the experiment has died.", f"{log} says more.")
 
     def cancel(self) -> None:
-        """Have the run end and clear away; its last event comes when that is done."""
+        """Cancel the run; its last event comes when everything it made is removed."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
 
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Cancelled(Exception):
-    """Nobody wants the run any more."""
+    """The run is no longer wanted."""
 
 
-class _Teller:
-    """Writes events down and, as long as somebody reads them, prints them."""
+class _EventWriter:
+    """Stores events and prints them, as long as somebody reads them."""
 
     def __init__(self, folder: str) -> None:
         self._recorder = Recorder(folder)
@@ -144,79 +152,80 @@ class _Teller:
             except BrokenPipeError:
                 self._is_read, self.is_cancelled = False, True
 
-    def goes_on(self) -> None:
-        """Raise _Cancelled if a signal came, or whoever started this has closed its end."""
+    def check_cancelled(self) -> None:
+        """Raise _Cancelled after a signal, or if the starter has closed its end."""
         if self.is_cancelled or is_readable(0, 0):
             self.is_cancelled = True
             raise _Cancelled
 
     def close(self) -> None:
-        """Have the record on the disk."""
+        """Sync the record to the disk."""
         self._recorder.sync()
 
 
 def run(prepared: Prepared, folder: str) -> Ending:
-    """Do an experiment from its beginning to its end."""
-    teller = _Teller(folder)
+    """Run an experiment from its beginning to its end."""
+    emit = _EventWriter(folder)
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        teller.is_cancelled = True
+    def cancel(_number: int, _frame: FrameType | None) -> None:
+        emit.is_cancelled = True
 
-    for number in _ENDING:
-        signal.signal(number, end)
+    for number in _SIGNALS:
+        signal.signal(number, cancel)
     began_s = time.monotonic()
-    machine, steps, target = prepared.machine, prepared.plans, prepared.target
-    teller(
+    emit(
         RunBegan(
             prepared.experiment.name,
             prepared.scale.value,
             time.time(),
-            machine,
+            prepared.machine,
             prepared.directory,
-            steps,
-            target,
+            prepared.plans,
+            prepared.target,
         )
     )
-    conductor = ExperimentRunner(prepared, folder, teller, teller.goes_on)
-    ending, why = Ending.DONE, ""
+    runner = ExperimentRunner(prepared, folder, emit, emit.check_cancelled)
+    ending, reason = Ending.DONE, ""
     try:
-        conductor.run()
-        _note_failures(teller)
-        if prepared.experiment.teaches and teller.results is not None:
-            for note in teach(prepared.directory, conductor.predicted, teller.results):
-                teller(Noted(note))
+        runner.run()
+        assert emit.results is not None
+        _note_failures(emit, emit.results)
+        if prepared.experiment.teaches:
+            for note in refine_estimates(prepared.directory, runner.predicted, emit.results):
+                emit(Noted(note))
     except _Cancelled:
         ending = Ending.CANCELLED
     except (OSError, TuiFsError) as error:
         traceback.print_exc()
-        ending, why = Ending.FAILED, str(error)
+        ending, reason = Ending.FAILED, str(error)
     except Exception as error:  # noqa: BLE001  a defect ends as a failed run, and is in the log
         traceback.print_exc()
-        ending, why = Ending.FAILED, f"tui-fs has a defect here: {error!r}. The log has more."
-    teller(RunEnded(ending, time.monotonic() - began_s, why, conductor.files()))
-    teller.close()
+        ending, reason = Ending.FAILED, f"tui-fs has a defect here: {error!r}. The log has more."
+    emit(RunEnded(ending, time.monotonic() - began_s, reason, runner.files()))
+    emit.close()
     return ending
 
 
-def _note_failures(teller: _Teller) -> None:
-    steps = [] if teller.results is None else list(teller.results.measured.values())
-    failed = [one.plan.title for one in steps if one.failed]
+def _note_failures(emit: _EventWriter, results: Results) -> None:
+    failed = [step.plan.title for step in results.measured.values() if step.failed]
     if failed:
-        teller(Noted(f"{len(failed)} of {len(steps)} steps failed: {'; '.join(failed)}."))
+        steps = len(results.measured)
+        emit(Noted(f"{len(failed)} of {steps} steps failed: {'; '.join(failed)}."))
 
 
 def main() -> None:
-    """Run the experiment that the one argument describes (`tui_fs.lab.process` writes it)."""
-    asked = json.loads(sys.argv[1])
-    directory = asked["directory"]
+    """Run the experiment that the only argument describes (see `LabRun`)."""
+    request = json.loads(sys.argv[1])
+    directory = request["directory"]
     prepared = prepare(
-        experiment(asked["name"]),
-        Scale(asked["scale"]),
+        experiment(request["name"]),
+        Scale(request["scale"]),
         None if directory is None else from_base64(directory),
-        from_base64(asked["target"]),
+        from_base64(request["target"]),
+        request["max_rounds"],
     )
     with contextlib.suppress(KeyboardInterrupt):
-        run(prepared, from_base64(asked["folder"]))
+        run(prepared, from_base64(request["folder"]))
 
 
 if __name__ == "__main__":

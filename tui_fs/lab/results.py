@@ -1,13 +1,14 @@
-"""What a run of an experiment writes down, and what its lines add up to.
+"""The events of a run of an experiment, and the results they add up to.
 
-A run is a list of events, one in a line of its file; `fold` makes `Results` of them. The process
-that measures writes them, screens, command line and reports read them.
+A run is a file with one event in each line; `fold` makes `Results` of them. The process that
+measures writes them; screens, command line and reports read them.
 """
 
 import enum
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from tui_fs.model.calls import CallCount, TraceSource
 from tui_fs.model.codec import Json, decode, encode
@@ -16,7 +17,7 @@ from tui_fs.tracing.syscalls import SYSCALLS
 
 
 class Measure(enum.StrEnum):
-    """What is told of a step, with its unit."""
+    """A figure of a step, by its name with the unit."""
 
     SECONDS = "seconds"
     USER_S = "user seconds"
@@ -55,7 +56,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file that a step has left; extents is None where the file system does not tell."""
+    """A file that a step has left; extents is None where the file system reports none."""
 
     apparent_bytes: int
     allocated_bytes: int
@@ -64,14 +65,14 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """A step as it will be done.
+    """A step as it will run.
 
     Attributes:
-        commands: as a person would type them.
-        place: the kind of file system it is done on, `ext4` or `tmpfs`.
-        tree: what it is done to, in words.
+        commands: as a user would type them.
+        place: the type of the file system, `ext4` or `tmpfs`.
+        tree: the tree, in words.
         entries: names in the tree, its own included; 0 without a tree.
-        why_not: why it cannot be done here; empty if it can.
+        why_not: why it cannot run here; empty if it can.
     """
 
     key: str
@@ -88,7 +89,7 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What it was measured on: kernel, processors, memory, and the tools' versions by name."""
+    """Kernel, processors, memory, and the versions of the tools by name."""
 
     kernel: str
     processor: str
@@ -100,7 +101,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """An experiment begins; every step that belongs to it is named."""
+    """The run begins, with the plans of all steps."""
 
     experiment: str
     scale: str
@@ -113,7 +114,7 @@ class RunBegan:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """What is going on now; done lies between 0 and 1."""
+    """The current activity; done lies between 0 and 1."""
 
     words: str
     done: float
@@ -138,7 +139,7 @@ class StepCounted:
 
 @dataclass(frozen=True, slots=True)
 class StepLeft:
-    """A file that a step has left was looked at."""
+    """The size of a file that a step has left."""
 
     key: str
     state: FileState
@@ -146,7 +147,7 @@ class StepLeft:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """A step ended as it should not; what it took in this or an earlier round is not told."""
+    """A step failed; its figures, also of earlier rounds, do not count."""
 
     key: str
     why: str
@@ -154,7 +155,7 @@ class StepFailed:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something a person should know of the whole run."""
+    """A note on the whole run."""
 
     words: str
 
@@ -169,7 +170,7 @@ class Ending(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run is over and everything is cleared away.
+    """The run is over and everything it made is removed.
 
     Attributes:
         why: of a failure, in a sentence.
@@ -183,12 +184,7 @@ class RunEnded:
 
 
 LabEvent = RunBegan | Progressed | StepRan | StepCounted | StepLeft | StepFailed | Noted | RunEnded
-_EVENTS: dict[str, type[LabEvent]] = {
-    one.__name__: one
-    for one in (
-        RunBegan, Progressed, StepRan, StepCounted, StepLeft, StepFailed, Noted, RunEnded,
-    )
-}  # fmt: skip
+_EVENTS: dict[str, type[LabEvent]] = {kind.__name__: kind for kind in get_args(LabEvent)}
 
 
 def event_to_json(event: LabEvent) -> Json:
@@ -205,12 +201,21 @@ def event_from_json(value: Json) -> LabEvent:
 
 
 class NotMeasured(Exception):
-    """A figure was asked for that the run does not have; says why."""
+    """The run does not have a figure; the message is the reason."""
+
+
+_OF_RUN: dict[Measure, Callable[[Run], float]] = {
+    Measure.SECONDS: lambda run: run.seconds,
+    Measure.USER_S: lambda run: run.user_s,
+    Measure.SYSTEM_S: lambda run: run.system_s,
+    Measure.MINOR_FAULTS: lambda run: run.minor_faults,
+    Measure.MAJOR_FAULTS: lambda run: run.major_faults,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known of one step."""
+    """All figures of one step."""
 
     plan: StepPlan
     runs: tuple[Run, ...] = ()
@@ -220,46 +225,35 @@ class Measured:
     failed: str = ""
 
     def values(self, measure: Measure) -> tuple[float, ...]:
-        """Return what each run says, or the one figure there is; empty if there is none.
+        """Return the figure of each run, or the only one there is; empty if there is none.
 
-        Of a step that did a share of the work only, what the whole would have taken.
+        For a step that did a share of the work, what the whole would have taken.
         """
         whole = 1.0 / self.plan.share
+        if measure in _OF_RUN:
+            return tuple(_OF_RUN[measure](run) * whole for run in self.runs)
         match measure:
-            case Measure.SECONDS:
-                return tuple(run.seconds * whole for run in self.runs)
-            case Measure.USER_S:
-                return tuple(run.user_s * whole for run in self.runs)
-            case Measure.SYSTEM_S:
-                return tuple(run.system_s * whole for run in self.runs)
             case Measure.CPU_PERCENT:
-                return tuple(
-                    100.0 * (run.user_s + run.system_s) / run.seconds
-                    for run in self.runs
-                    if run.seconds > 0
-                )
+                runs = [run for run in self.runs if run.seconds > 0]
+                return tuple(100.0 * (run.user_s + run.system_s) / run.seconds for run in runs)
             case Measure.MICROSECONDS_PER_ENTRY:
                 entries = self.plan.entries
                 return tuple(run.seconds * 1e6 / entries for run in self.runs if entries)
             case Measure.PEAK_MEMORY_BYTES:
-                return tuple(
-                    float(run.peak_memory_bytes) for run in self.runs if run.peak_memory_bytes
-                )
-            case Measure.MINOR_FAULTS:
-                return tuple(run.minor_faults * whole for run in self.runs)
-            case Measure.MAJOR_FAULTS:
-                return tuple(run.major_faults * whole for run in self.runs)
+                peaks = [run.peak_memory_bytes for run in self.runs]
+                return tuple(float(peak) for peak in peaks if peak)
             case Measure.CALLS:
                 if not self.calls or self.source is TraceSource.PERF:
-                    return ()  # perf counts only the calls that it was told
-                return (sum(one.calls for one in self.calls.values()) * whole,)
-            case Measure.APPARENT_BYTES:
-                return (float(self.left.apparent_bytes),) if self.left else ()
-            case Measure.ALLOCATED_BYTES:
-                return (float(self.left.allocated_bytes),) if self.left else ()
-            case Measure.EXTENTS:
-                known = self.left is not None and self.left.extents is not None
-                return (float(self.left.extents or 0),) if self.left and known else ()
+                    return ()  # perf counts only the calls in its list
+                return (sum(call.calls for call in self.calls.values()) * whole,)
+        if self.left is None:
+            return ()
+        size = {
+            Measure.APPARENT_BYTES: self.left.apparent_bytes,
+            Measure.ALLOCATED_BYTES: self.left.allocated_bytes,
+            Measure.EXTENTS: self.left.extents,
+        }[measure]
+        return () if size is None else (float(size),)
 
     @property
     def why_not(self) -> str:
@@ -269,7 +263,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that is known of a run, at its end or in its middle."""
+    """All figures of a run, at its end or while it runs."""
 
     began: RunBegan
     measured: dict[str, Measured]
@@ -287,16 +281,17 @@ class Results:
         return min(values), max(values)
 
     def calls(self, key: str, name: str) -> CallCount:
-        """Return how often a step made a system call; none at all is a count, too.
+        """Return how often a step made a system call, 0 if never.
 
-        Of a step that did a share of the work, what this share made; the total is of the whole.
+        For a step that did a share of the work, the calls of this share; `total_calls` is of
+        the whole.
         """
-        one = self._of(key)
-        if not one.calls:
-            raise NotMeasured(self._why(key, "its system calls were not counted"))
-        if one.source is TraceSource.PERF and name not in SYSCALLS:
-            raise NotMeasured(self._why(key, f"{name} is not among the calls that perf counts"))
-        return one.calls.get(name, CallCount(0))
+        measured = self._of(key)
+        if not measured.calls:
+            raise NotMeasured(self._reason(key, "its system calls were not counted"))
+        if measured.source is TraceSource.PERF and name not in SYSCALLS:
+            raise NotMeasured(self._reason(key, f"{name} is not among the calls that perf counts"))
+        return measured.calls.get(name, CallCount(0))
 
     def successes(self, key: str, *names: str) -> int:
         """Return how many of these system calls a step made without an error."""
@@ -316,14 +311,14 @@ class Results:
         return round(self.median(key, Measure.CALLS))
 
     def plan(self, key: str) -> StepPlan:
-        """Return what a step was to do."""
+        """Return the plan of a step."""
         return self._of(key).plan
 
     def left(self, key: str) -> FileState:
         """Return the file that a step has left."""
         state = self._of(key).left
         if state is None:
-            raise NotMeasured(self._why(key, "its file was not looked at"))
+            raise NotMeasured(self._reason(key, "its file was not looked at"))
         return state
 
     def has(self, key: str) -> bool:
@@ -334,7 +329,7 @@ class Results:
         """Return a measure of each run of a step; NotMeasured if there is none."""
         values = self._of(key).values(measure)
         if not values:
-            raise NotMeasured(self._why(key, f"no {measure} of it were measured"))
+            raise NotMeasured(self._reason(key, f"no {measure} of it were measured"))
         return values
 
     def _of(self, key: str) -> Measured:
@@ -342,16 +337,16 @@ class Results:
             raise NotMeasured(f"{key} is not part of this run")
         return self.measured[key]
 
-    def _why(self, key: str, otherwise: str) -> str:
-        one = self.measured[key]
-        return f"{one.plan.title}: {one.why_not or otherwise}"
+    def _reason(self, key: str, otherwise: str) -> str:
+        measured = self.measured[key]
+        return f"{measured.plan.title}: {measured.why_not or otherwise}"
 
 
 def fold(events: Iterable[LabEvent]) -> Results:
     """Return what the events of a run add up to.
 
     Raises:
-        BadInput: the first one is not its beginning, or one is of a step nobody knows.
+        BadInput: the first event is not RunBegan, or one is of an unknown step.
     """
     results: Results | None = None
     for event in events:
@@ -364,7 +359,7 @@ def fold(events: Iterable[LabEvent]) -> Results:
 def fold_one(results: Results | None, event: LabEvent) -> Results:
     """Return the results with one more event; see `fold`."""
     if isinstance(event, RunBegan):
-        return Results(event, {one.key: Measured(one) for one in event.steps})
+        return Results(event, {plan.key: Measured(plan) for plan in event.steps})
     if results is None:
         raise BadInput("This run has no beginning.")
     match event:
@@ -376,7 +371,7 @@ def fold_one(results: Results | None, event: LabEvent) -> Results:
             return replace(results, ended=event)
     measured = results.measured.get(event.key)
     if measured is None:
-        raise BadInput("This run tells of a step that it does not have.")
+        raise BadInput("This run has an event of an unknown step.")
     match event:
         case StepRan():
             measured = replace(measured, runs=(*measured.runs, event.run))
