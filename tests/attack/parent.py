@@ -115,12 +115,12 @@ class Verdict:
     """How one job under attack went.
 
     Attributes:
-        said: why it was refused; empty if it was not.
+        message: why it was refused; empty if it was not.
         was_rung: whether a tool waited for the exchange.
     """
 
     code: int
-    said: str
+    message: str
     lost: tuple[str, ...]
     was_rung: bool
 
@@ -202,5 +202,5 @@ def _script(path: Path, *lines: str) -> None:
 def _verdict(finished: Finished, guarded: Guarded, was_rung: bool) -> Verdict:
     assert "Traceback" not in finished.stderr, finished.stderr
     refusals = [event["sentence"] for event in finished.stream() if event["type"] == "JobRefused"]
-    said = " ".join(refusals) or (finished.stderr.strip() if finished.code == REFUSED else "")
-    return Verdict(finished.code, said, tuple(guarded.lost()), was_rung)
+    message = " ".join(refusals) or (finished.stderr.strip() if finished.code == REFUSED else "")
+    return Verdict(finished.code, message, tuple(guarded.lost()), was_rung)

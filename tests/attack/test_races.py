@@ -141,7 +141,7 @@ def test_a_strategy_by_path_is_refused_when_an_acl_grants_write(
 ) -> None:
     verdict = attack_at_the_last_moment(cli, place, Exchange.TARGET_ROOTS, strategy, by_acl=True)
     assert (verdict.code, verdict.was_rung, verdict.lost) == (REFUSED, False, ())
-    assert "access control list" in verdict.said
+    assert "access control list" in verdict.message
 
 
 @pytest.mark.parametrize("exchange", (Exchange.PARENT_LINK, Exchange.TARGET_LINK))

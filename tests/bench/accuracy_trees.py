@@ -29,14 +29,14 @@ def small_directories(root: Path, entries: int, seed: int) -> None:
 def chain(root: Path, entries: int, seed: int, levels: int = 1900) -> None:
     """Directories inside each other, files in each; its paths end below PATH_MAX."""
     del seed
-    held = os.open(root, os.O_RDONLY)
+    directory_fd = os.open(root, os.O_RDONLY)
     for _ in range(levels):
-        _files_at(held, entries // levels, "f{:05}")
-        os.mkdir("d", dir_fd=held)
-        below = os.open("d", os.O_RDONLY, dir_fd=held)
-        os.close(held)
-        held = below
-    os.close(held)
+        _files_at(directory_fd, entries // levels, "f{:05}")
+        os.mkdir("d", dir_fd=directory_fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=directory_fd)
+        os.close(directory_fd)
+        directory_fd = below
+    os.close(directory_fd)
 
 
 def long_names(root: Path, entries: int, seed: int) -> None:
@@ -54,13 +54,13 @@ def hard_links(root: Path, entries: int, seed: int) -> None:
         first = root / "daily.0" / f"d{number}"
         _files(first, each, content=b"x" * 100)
         for generation in range(1, 4):
-            other = root / f"daily.{generation}" / f"d{number}"
-            other.mkdir(parents=True)
-            held, there = os.open(first, os.O_RDONLY), os.open(other, os.O_RDONLY)
-            for name in os.listdir(held):
-                os.link(name, name, src_dir_fd=held, dst_dir_fd=there)
-            os.close(held)
-            os.close(there)
+            second = root / f"daily.{generation}" / f"d{number}"
+            second.mkdir(parents=True)
+            directory_fd, other_fd = os.open(first, os.O_RDONLY), os.open(second, os.O_RDONLY)
+            for name in os.listdir(directory_fd):
+                os.link(name, name, src_dir_fd=directory_fd, dst_dir_fd=other_fd)
+            os.close(directory_fd)
+            os.close(other_fd)
 
 
 def mixed_sizes(root: Path, entries: int, seed: int) -> None:
@@ -111,15 +111,15 @@ SHAPES: dict[str, Callable[[Path, int, int], None]] = {
 
 def _files(directory: Path, number: int, name: str = "file-{:06}", content: bytes = b"") -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    held = os.open(directory, os.O_RDONLY)
-    _files_at(held, number, name, content)
-    os.close(held)
+    directory_fd = os.open(directory, os.O_RDONLY)
+    _files_at(directory_fd, number, name, content)
+    os.close(directory_fd)
 
 
-def _files_at(held: int, number: int, name: str, content: bytes = b"") -> None:
+def _files_at(directory_fd: int, number: int, name: str, content: bytes = b"") -> None:
     for which in range(number):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        descriptor = os.open(name.format(which), flags, 0o644, dir_fd=held)
+        descriptor = os.open(name.format(which), flags, 0o644, dir_fd=directory_fd)
         if content:
             os.write(descriptor, content)
         os.close(descriptor)

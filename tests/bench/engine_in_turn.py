@@ -86,7 +86,7 @@ def main() -> None:
                     times[name].append(taken_s)
     print(f"{asked.filesystem}, {asked.shape}, {asked.entries:,}, {asked.rounds} rounds")
     for name, taken in times.items():
-        ratios = [ours / one for ours, one in zip(times["engine"], taken, strict=True)]
+        ratios = [ours / other_s for ours, other_s in zip(times["engine"], taken, strict=True)]
         quartiles = statistics.quantiles(ratios, n=4)
         print(
             f"  {name:12} {statistics.median(taken):.4f} s, engine / it {quartiles[1]:.3f} "

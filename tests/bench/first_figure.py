@@ -49,16 +49,16 @@ class Builder:
 
     def files(self, directory: str, number: int) -> None:
         """Make files in a directory."""
-        held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         for _ in range(number):
             self._files += 1
             name = f"{self._files:x}.dat"
-            os.mknod(name, 0o600, dir_fd=held)
+            os.mknod(name, 0o600, dir_fd=directory_fd)
             if self._files % _CONTENT_OF_EACH == 0:
-                file = os.open(name, os.O_WRONLY, dir_fd=held)
+                file = os.open(name, os.O_WRONLY, dir_fd=directory_fd)
                 os.write(file, b"x" * int(self.dice.lognormvariate(8, 1.5)))
                 os.close(file)
-        os.close(held)
+        os.close(directory_fd)
         self.entries += number
 
 

@@ -116,14 +116,14 @@ def press(screen: Screen, terminal: int, key: bytes) -> float | None:
     return None
 
 
-def told(what: str, delays_s: list[float]) -> str:
+def summary(moment: str, delays_s: list[float]) -> str:
     """Return the figures in words."""
     if not delays_s:
-        return f"{what}: no key was pressed"
+        return f"{moment}: no key was pressed"
     ordered = sorted(delays_s)
     high = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
     return (
-        f"{what}: {len(delays_s)} keys, median {statistics.median(delays_s) * 1e3:.0f} ms, "
+        f"{moment}: {len(delays_s)} keys, median {statistics.median(delays_s) * 1e3:.0f} ms, "
         f"95 % {high * 1e3:.0f} ms, longest {ordered[-1] * 1e3:.0f} ms"
     )
 
@@ -180,8 +180,8 @@ def measure(screen: Screen, terminal: int, asked: argparse.Namespace) -> None:
         end = time.monotonic() + asked.pace
         while (left := end - time.monotonic()) > 0:
             screen.read(left)
-    print(told("while counting", while_counting))
-    print(told("when counted", afterwards))
+    print(summary("while counting", while_counting))
+    print(summary("when counted", afterwards))
 
 
 if __name__ == "__main__":

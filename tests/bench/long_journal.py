@@ -105,12 +105,12 @@ print(time.perf_counter() - began_s, used.ru_maxrss // 1024, os.waitstatus_to_ex
 """A child begins with the memory of its parent, so a small process measures."""
 
 
-def measured(what: str, command: list[str]) -> None:
+def measured(label: str, command: list[str]) -> None:
     """Run a command and print its time and memory."""
     measuring = [sys.executable, "-I", "-S", "-c", _MEASURING, *command]
     answer = subprocess.run(measuring, check=True, capture_output=True, text=True).stdout
     took_s, mebibytes, code = answer.split()
-    print(f"{what:35} {float(took_s):6.2f} s {mebibytes:>5} MiB  exit {code}")
+    print(f"{label:35} {float(took_s):6.2f} s {mebibytes:>5} MiB  exit {code}")
 
 
 _VIEW = """

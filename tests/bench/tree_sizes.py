@@ -41,10 +41,10 @@ def main() -> None:
 
 def _deleting(tree: Path, size: int) -> float:
     tree.mkdir()
-    held = os.open(tree, os.O_RDONLY)
+    tree_fd = os.open(tree, os.O_RDONLY)
     for number in range(size):
-        os.close(os.open(f"file-{number:06}", os.O_CREAT | os.O_WRONLY, dir_fd=held))
-    os.close(held)
+        os.close(os.open(f"file-{number:06}", os.O_CREAT | os.O_WRONLY, dir_fd=tree_fd))
+    os.close(tree_fd)
     began = time.monotonic()
     subprocess.run(["/usr/bin/rm", "-rf", "--", tree], check=True)
     return time.monotonic() - began

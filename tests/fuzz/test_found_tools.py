@@ -91,19 +91,19 @@ def test_a_very_long_line_without_an_entry_is_told_alike_in_any_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tool_output, "LONGEST_LINE_BYTES", 100)
-    told = []
+    parsed = []
     for size in (1, 30, 1_000):
         output = ToolOutput(STRATEGIES[StrategyName("rm")], "/t")
         text = b"begin" + b"x" * 500 + b"end\n"
         events: list[Event] = []
         for start in range(0, len(text), size):
             events += output.take_errors(text[start : start + size], 1.0)
-        told.append(events)
-    assert told[0] == told[1] == told[2]
-    (said,) = told[0]
-    assert isinstance(said, ToolSaid)
-    assert said.text.startswith("begin")
-    assert said.text.endswith("end")
+        parsed.append(events)
+    assert parsed[0] == parsed[1] == parsed[2]
+    (event,) = parsed[0]
+    assert isinstance(event, ToolSaid)
+    assert event.text.startswith("begin")
+    assert event.text.endswith("end")
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,9 @@ def test_nothing_that_is_said_gets_lost(name: StrategyName, errors: list[bytes])
     text = b"\n".join(errors) + b"\n"
     with tried():
         events, _ = _taken(name, [], [text])
-    said = sum(isinstance(event, ToolSaid) for event in events)
+    tool_messages = sum(isinstance(event, ToolSaid) for event in events)
     failed = sum(isinstance(event, EntryFailed) for event in events)
     failed += sum(event.number for event in events if isinstance(event, FailuresCounted))
     more = [one.text for one in events if isinstance(one, ToolSaid) and "more lines" in one.text]
-    unsaid = int(more[0].split()[0].removeprefix("(")) - 1 if more else 0
-    assert said + unsaid + failed == sum(bool(line.strip()) for line in text.split(b"\n"))
+    ignored = int(more[0].split()[0].removeprefix("(")) - 1 if more else 0
+    assert tool_messages + ignored + failed == sum(bool(line.strip()) for line in text.split(b"\n"))

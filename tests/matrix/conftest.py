@@ -72,8 +72,8 @@ def check_cell(
         page = f"docs/{PAGE.name}"
         if not set(made_with) <= set(read_versions(PAGE.read_text()).split(", ")):
             lacks(f"{page} was made with other tools than {made_with}; enable: {HOW_TO_WRITE}")
-        said = cells.get((case.name, strategy))
-        assert observed == said, f"{page} differs; look, then: {HOW_TO_WRITE}"
+        expected = cells.get((case.name, strategy))
+        assert observed == expected, f"{page} differs; look, then: {HOW_TO_WRITE}"
 
     yield check
     for point in (*mounts_below(ext4), *mounts_below(tmp_path)):
@@ -93,9 +93,9 @@ def _ordinary(cli: Cli, place: Path) -> Cli:
 
 def _without(tool: str, cli: Cli) -> Cli:
     """Give the program as it runs where a tool is not to be found."""
-    found = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
-    found |= {find_engine()} if tool == StrategyName("parallel") else set()
-    hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in found if path]
+    paths = {shutil.which(tool, path=directory) for directory in os.get_exec_path()}
+    paths |= {find_engine()} if tool == StrategyName("parallel") else set()
+    hide = [f"mount --bind /dev/null {shlex.quote(path)}" for path in paths if path]
     return cli.wrapped(in_mount_namespace("; ".join(hide)))
 
 
@@ -105,8 +105,8 @@ def _versions(tools: Iterable[str]) -> list[str]:
     for tool in tools:
         path = _path_of(tool)
         command = [path, "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        versions[" ".join(said.splitlines()[0].split())] = None
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        versions[" ".join(output.splitlines()[0].split())] = None
     return list(versions)
 
 

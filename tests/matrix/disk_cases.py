@@ -108,8 +108,8 @@ def _assert_visible(expected: int) -> Callable[[Scene], str]:
 def _visible_entries(directory: Path) -> int:
     """Count the names of a tree without looking at what they lead to; the root is one."""
     visible = 1
-    with suppress(OSError), os.scandir(directory) as found:
-        for entry in found:
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
             is_directory = entry.is_dir(follow_symlinks=False)
             visible += _visible_entries(Path(entry.path)) if is_directory else 1
     return visible

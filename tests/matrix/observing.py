@@ -91,8 +91,8 @@ def _assert_laws(scene: Scene, seen: Observation) -> None:
     assert (report["outcome"] == "done") == (finished.code == DONE), shown
     assert report["outcome"] in ("done", "died") or not is_gone, shown
     for log in (*scene.state_home.glob("tui-fs/jobs/*/log"), *scene.runtime.glob("**/log")):
-        said = [line for line in log.read_text().splitlines() if not _JOURNAL_WAITS.match(line)]
-        assert report["outcome"] == "died" or not said, said
+        lines = [line for line in log.read_text().splitlines() if not _JOURNAL_WAITS.match(line)]
+        assert report["outcome"] == "died" or not lines, lines
     assert (report["outcome"] == "partial") == (finished.code == PARTIAL), shown
     _assert_errors_lie_in(scene.target, report)
     if seen.left_entries is not None:
@@ -138,11 +138,11 @@ def _told(case: Case, scene: Scene, seen: Observation) -> str:
     if case.fails_by_chance and len(codes) > 1:
         return " or ".join(f"{_BY_CODE[code]} ({code})" for code in codes)
     explanation = _FAILED.sub("", str(report["explanation"])).removeprefix(_SAID_BY_THE_CODE)
-    said = [_plain(explanation, scene, case.is_exact)]
+    lines = [_plain(explanation, scene, case.is_exact)]
     if not case.fails_by_chance:
         failures = {_failure(group, case.is_exact) for group in report["error_groups"]}
-        said.append(", ".join(sorted(failures)))
-    words = " ".join(text for text in said if text)
+        lines.append(", ".join(sorted(failures)))
+    words = " ".join(text for text in lines if text)
     return f"{report['outcome']} ({code})" + (f": {words}" if words else "")
 
 

@@ -47,8 +47,8 @@ def make_reachable(directories: Iterable[str]) -> None:
         OSError: this is not root, or not a mount namespace of its own.
     """
     # Opened before anything is covered: they are bound by descriptor afterwards.
-    held = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in directories}
-    for path, descriptor in held.items():
+    directory_fds = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in directories}
+    for path, descriptor in directory_fds.items():
         for above in _ancestors(path):
             if os.path.isdir(above) and not os.stat(above).st_mode & stat.S_IXOTH:
                 _mount("none", above, "tmpfs", 0, "mode=0755")

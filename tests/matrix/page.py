@@ -68,7 +68,7 @@ def _promises(case: Case, strategies: Sequence[str]) -> str:
             by_sentence.setdefault(case.promise_of(strategy).sentence, []).append(strategy)
     if len(by_sentence) == 1:
         return next(iter(by_sentence))
-    return " ".join(f"{', '.join(names)}: {said}" for said, names in by_sentence.items())
+    return " ".join(f"{', '.join(names)}: {sentence}" for sentence, names in by_sentence.items())
 
 
 def _row(*cells: str) -> str:

@@ -49,16 +49,16 @@ def _closed_directory(mode: int) -> Callable[[Scene], None]:
 def _immutable_file(scene: Scene) -> None:
     directory = _target_of_three(scene) / "holds an immutable file"
     flat(directory, _FILES_EACH)
-    held = directory / os.fsdecode(b"two\nlines \xff")
-    held.touch()
-    _add_attribute(held, "i")
+    immutable = directory / os.fsdecode(b"two\nlines \xff")
+    immutable.touch()
+    _add_attribute(immutable, "i")
 
 
 def _directory_with(attribute: str) -> Callable[[Scene], None]:
     def build(scene: Scene) -> None:
-        held = _target_of_three(scene) / "held"
-        flat(held, _FILES_EACH)
-        _add_attribute(held, attribute)
+        immutable = _target_of_three(scene) / "held"
+        flat(immutable, _FILES_EACH)
+        _add_attribute(immutable, attribute)
 
     return build
 

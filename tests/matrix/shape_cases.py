@@ -58,14 +58,14 @@ def _long_names(scene: Scene) -> None:
 def _special_files(scene: Scene) -> None:
     target = scene.make_target()
     # A socket's address may hold 107 bytes only.
-    held = os.open(target, os.O_PATH)
+    target_fd = os.open(target, os.O_PATH)
     for number in range(20):
         os.mkfifo(target / f"fifo-{number}")
         os.mknod(target / f"null-{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
         os.mknod(target / f"block-{number}", stat.S_IFBLK | 0o600, os.makedev(7, 250))
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"/proc/self/fd/{held}/socket-{number}")
-    os.close(held)
+            listener.bind(f"/proc/self/fd/{target_fd}/socket-{number}")
+    os.close(target_fd)
 
 
 SHAPES = Group(

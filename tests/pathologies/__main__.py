@@ -55,10 +55,10 @@ def _list() -> None:
 def _chosen(name: str) -> list[Pathology]:
     """Return the tree of this name, else all of this kind, the simplest first."""
     named = [case for case in PATHOLOGIES if case.name == name]
-    found = named or [case for case in PATHOLOGIES if case.kind == name]
-    if not found:
+    cases = named or [case for case in PATHOLOGIES if case.kind == name]
+    if not cases:
         raise SystemExit(f"no pathology is called {name}; see: python -m tests.pathologies list")
-    return found
+    return cases
 
 
 def _make(name: str, directory: Path, filesystem: str | None) -> None:

@@ -69,15 +69,17 @@ def _read(code: int, stdout: str, stderr: str) -> Printed:
     return Printed(findings, totals)
 
 
-def matching(case: Pathology, what: Made, findings: Sequence[Finding]) -> Finding | None:
+def matching(case: Pathology, planted: Made, findings: Sequence[Finding]) -> Finding | None:
     """Return the finding that must be there, with its severity, path and numbers."""
-    tree = os.path.realpath(what.tree)
+    tree = os.path.realpath(planted.tree)
     for finding in findings:
-        is_place = finding.path == str(what.where) if what.where else _is_in(finding.path, tree)
+        is_place = (
+            finding.path == str(planted.where) if planted.where else _is_in(finding.path, tree)
+        )
         if (
             (finding.kind, finding.severity) == (case.kind, case.severity)
             and is_place
-            and all(finding.numbers.get(word) in wanted for word, wanted in what.numbers.items())
+            and all(finding.numbers.get(word) in wanted for word, wanted in planted.numbers.items())
         ):
             return finding
     return None

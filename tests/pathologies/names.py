@@ -29,11 +29,11 @@ _SORTS: tuple[tuple[str, Severity, str, bytes], ...] = (
 
 def _weird_name(scene: Scene, *, name: bytes, is_directory: bool) -> Made:
     tree = scene.tree()
-    held = tree / "held"
-    held.mkdir()
+    directory = tree / "held"
+    directory.mkdir()
     for ordinary in ("ordinary", "two words", "caf\u00e9", "a-b"):
-        (held / ordinary).touch()
-    path = os.path.join(os.fsencode(held), name)
+        (directory / ordinary).touch()
+    path = os.path.join(os.fsencode(directory), name)
     if is_directory:
         os.mkdir(path)
     else:

@@ -41,22 +41,22 @@ def _cell(cli: Cli, case: Pathology, filesystem: str, grounds: Grounds) -> str:
     if filesystem not in (*case.filesystems, *case.not_on):
         return ""
     try:
-        with made(case, filesystem, grounds) as (scene, what):
+        with made(case, filesystem, grounds) as (scene, planted):
             if case.is_ordinary:
                 cli = cli.as_ordinary_user(scene.place)
             for _ in range(_ATTEMPTS):
-                told = survey_with(cli, what.tree).findings
-                if found := matching(case, what, told):
-                    return _told(found)
-            of_kind = [finding for finding in told if finding.kind == case.kind]
+                findings = survey_with(cli, planted.tree).findings
+                if finding := matching(case, planted, findings):
+                    return _described(finding)
+            of_kind = [finding for finding in findings if finding.kind == case.kind]
             if filesystem in case.not_on and not of_kind:
                 return "none, as it should be"
-            return " ".join((_NOT_FOUND, *map(_told, of_kind)))
-    except pytest.skip.Exception as why:
-        return f"not here: {why.msg}"
+            return " ".join((_NOT_FOUND, *map(_described, of_kind)))
+    except pytest.skip.Exception as reason:
+        return f"not here: {reason.msg}"
 
 
-def _told(finding: Finding) -> str:
+def _described(finding: Finding) -> str:
     numbers = (f"{name} {number:,}" for name, number in finding.numbers.items())
     return f"{finding.severity}: {', '.join(numbers)}".removesuffix(": ")
 

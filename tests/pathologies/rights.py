@@ -16,17 +16,17 @@ _ONE = {"directories": exactly(1)}
 _ALL = ("ext4", "xfs", "btrfs", "tmpfs")
 
 
-def _held(scene: Scene) -> tuple[Path, Path]:
+def _tree_with_directory(scene: Scene) -> tuple[Path, Path]:
     tree = scene.tree()
     flat(tree / "held", _FILES_EACH)
     return tree, tree / "held"
 
 
 def _attribute(scene: Scene, *, letter: str) -> Made:
-    tree, held = _held(scene)
-    subprocess.run(["chattr", f"+{letter}", "--", held], check=True)
-    scene.until_the_end.callback(_drop_attribute, held, letter)
-    return Made(tree, held, _ONE)
+    tree, directory = _tree_with_directory(scene)
+    subprocess.run(["chattr", f"+{letter}", "--", directory], check=True)
+    scene.until_the_end.callback(_drop_attribute, directory, letter)
+    return Made(tree, directory, _ONE)
 
 
 def _drop_attribute(path: Path, letter: str) -> None:
@@ -35,12 +35,12 @@ def _drop_attribute(path: Path, letter: str) -> None:
 
 def _mode(scene: Scene, *, mode: int) -> Made:
     """Give the user all but one directory of root."""
-    tree, held = _held(scene)
+    tree, directory = _tree_with_directory(scene)
     scene.give(tree)
-    for path in held.iterdir():
+    for path in directory.iterdir():
         scene.give(path)
-    held.chmod(mode)
-    return Made(tree, held, _ONE)
+    directory.chmod(mode)
+    return Made(tree, directory, _ONE)
 
 
 def _closed_crowd(scene: Scene) -> Made:
@@ -61,50 +61,50 @@ def _on_a_broken_disk(scene: Scene, *, is_list_lost: bool) -> Made:
 
 def _names_only(scene: Scene) -> Made:
     """Make a directory that may be listed, but in which nothing may be looked at."""
-    tree, held = _held(scene)
+    tree, directory = _tree_with_directory(scene)
     scene.give(tree)
-    held.chmod(0o744)
-    return Made(tree, held, _ONE)
+    directory.chmod(0o744)
+    return Made(tree, directory, _ONE)
 
 
 def _all_unwritable(scene: Scene) -> Made:
     """Leave everything to root: the user may not even write the surveyed directory."""
-    tree, _ = _held(scene)
+    tree, _ = _tree_with_directory(scene)
     return Made(tree, None)
 
 
 def _foreign_files(scene: Scene) -> Made:
-    tree, held = _held(scene)
-    for path in held.iterdir():
+    tree, directory = _tree_with_directory(scene)
+    for path in directory.iterdir():
         scene.give(path)
-    return Made(tree, held, _ONE)
+    return Made(tree, directory, _ONE)
 
 
 def _foreign_directory(scene: Scene) -> Made:
-    tree, held = _held(scene)
-    (held / "of another").mkdir()
-    scene.give(held / "of another")
-    return Made(tree, held, _ONE)
+    tree, directory = _tree_with_directory(scene)
+    (directory / "of another").mkdir()
+    scene.give(directory / "of another")
+    return Made(tree, directory, _ONE)
 
 
 def _foreign_link(scene: Scene) -> Made:
-    tree, held = _held(scene)
-    (held / "link").symlink_to("file-0000000")
-    scene.give(held / "link")
-    return Made(tree, held, _ONE)
+    tree, directory = _tree_with_directory(scene)
+    (directory / "link").symlink_to("file-0000000")
+    scene.give(directory / "link")
+    return Made(tree, directory, _ONE)
 
 
 def _open_to_all(scene: Scene, *, mode: int) -> Made:
-    tree, held = _held(scene)
-    held.chmod(mode)
-    return Made(tree, held, _ONE)
+    tree, directory = _tree_with_directory(scene)
+    directory.chmod(mode)
+    return Made(tree, directory, _ONE)
 
 
 def _open_to_a_group(scene: Scene) -> Made:
-    tree, held = _held(scene)
-    os.chown(held, 0, 65534)
-    held.chmod(0o775)
-    return Made(tree, held, _ONE)
+    tree, directory = _tree_with_directory(scene)
+    os.chown(directory, 0, 65534)
+    directory.chmod(0o775)
+    return Made(tree, directory, _ONE)
 
 
 RIGHTS = (

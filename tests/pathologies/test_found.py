@@ -35,41 +35,43 @@ def test_is_found_and_nothing_else_and_counted_as_du_and_find_count_it(
     place: Place, grounds: Grounds, cli: Cli
 ) -> None:
     case, filesystem = place
-    with made(case, filesystem, grounds) as (scene, what):
-        printed = _assert_found(case, scene, what, cli)
-        expected = totals_of_tools(what.tree)
+    with made(case, filesystem, grounds) as (scene, planted):
+        printed = _assert_found(case, scene, planted, cli)
+        expected = totals_of_tools(planted.tree)
         assert expected.pop("names of links") >= 0
         if case.is_ordinary:  # that user cannot read all that the tools count as root
-            printed = survey_here(what.tree)
+            printed = survey_here(planted.tree)
         assert printed.totals == expected
 
 
 @pytest.mark.parametrize("place", UNSETTLED, ids=_named)
 def test_finds_it_and_nothing_else(place: Place, grounds: Grounds, cli: Cli) -> None:
     case, filesystem = place
-    with made(case, filesystem, grounds) as (scene, what):
-        _assert_found(case, scene, what, cli)
+    with made(case, filesystem, grounds) as (scene, planted):
+        _assert_found(case, scene, planted, cli)
 
 
 @pytest.mark.parametrize("place", PLACES_WITHOUT, ids=_named)
 def test_does_not_find_it_where_it_is_not(place: Place, grounds: Grounds) -> None:
     case, filesystem = place
-    with made(case, filesystem, grounds) as (_, what):
-        told = survey_here(what.tree).findings
+    with made(case, filesystem, grounds) as (_, planted):
+        findings = survey_here(planted.tree).findings
 
-        assert [finding for finding in told if finding.kind == case.kind] == []
-        assert undeserved(case, told) == []
+        assert [finding for finding in findings if finding.kind == case.kind] == []
+        assert undeserved(case, findings) == []
 
 
-def _assert_found(case: Pathology, scene: Scene, what: Made, cli: Cli) -> Printed:
+def _assert_found(case: Pathology, scene: Scene, planted: Made, cli: Cli) -> Printed:
     ordinary = cli.as_ordinary_user(scene.place) if case.is_ordinary else None
     for _ in range(_ATTEMPTS if case.kind == "refilled" else 1):
-        printed = survey_with(ordinary, what.tree) if ordinary else survey_here(what.tree)
+        printed = survey_with(ordinary, planted.tree) if ordinary else survey_here(planted.tree)
         findings = printed.findings
-        if matching(case, what, findings):
+        if matching(case, planted, findings):
             break
 
-    assert matching(case, what, findings), f"{case.kind} {case.severity} {what} not in {findings}"
+    assert matching(case, planted, findings), (
+        f"{case.kind} {case.severity} {planted} not in {findings}"
+    )
     assert undeserved(case, findings) == []
     assert all(finding.meaning and finding.advice for finding in findings)
     return printed

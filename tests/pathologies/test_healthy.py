@@ -39,9 +39,9 @@ def test_a_checkout_is_healthy_for_an_ordinary_user(checkout: Path, cli: Cli) ->
     needs_root("becoming another user")
     give_away(checkout)
 
-    told = survey_with(cli.as_ordinary_user(checkout.parent), checkout).findings
+    findings = survey_with(cli.as_ordinary_user(checkout.parent), checkout).findings
 
-    assert _of_the_tree(told) == []
+    assert _of_the_tree(findings) == []
 
 
 def test_usr_is_healthy(cli: Cli) -> None:
@@ -51,14 +51,14 @@ def test_usr_is_healthy(cli: Cli) -> None:
 def test_usr_is_healthy_for_an_ordinary_user(cli: Cli, tmp_path: Path) -> None:
     needs_root("becoming another user")
 
-    told = survey_with(cli.as_ordinary_user(tmp_path), Path("/usr")).findings
+    findings = survey_with(cli.as_ordinary_user(tmp_path), Path("/usr")).findings
 
     # Not all of it may be for everybody: that is told, and nothing else.
     closed = ["find", "/usr", "-xdev", "-type", "d", "!", "-perm", "-005", "-print", "-quit"]
     is_partly_closed = subprocess.run(closed, capture_output=True, check=True).stdout != b""
     deserved = {"unreadable"} if is_partly_closed else set()
-    assert {finding.kind for finding in _of_the_tree(told)} <= deserved
+    assert {finding.kind for finding in _of_the_tree(findings)} <= deserved
 
 
-def _of_the_tree(told: Sequence[Finding]) -> list[Finding]:
-    return [finding for finding in warnings(told) if finding.kind not in _OF_THE_MACHINE]
+def _of_the_tree(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in warnings(findings) if finding.kind not in _OF_THE_MACHINE]

@@ -76,11 +76,11 @@ class TestDepth:
         levels = 20_000
         _chain_with_sides(tmpfs_place, levels)
 
-        told = cli.run("survey", "--json", "--", tmpfs_place).expect(0).object()
+        report = cli.run("survey", "--json", "--", tmpfs_place).expect(0).object()
 
-        assert told["complete"] is True
-        assert told["directories"] == 3 * levels + 1
-        assert told["max_depth"] == levels
+        assert report["complete"] is True
+        assert report["directories"] == 3 * levels + 1
+        assert report["max_depth"] == levels
 
     @pytest.mark.parametrize("backend", BACKENDS)
     def test_counts_the_sides(self, tmpfs_place: Path, backend: Backend) -> None:
@@ -153,10 +153,10 @@ class TestBackends:
 
         finished = limited.run("survey", "--json", "--", spread).expect(0)
 
-        told, expected = finished.object(), totals_of_tools(spread)
-        assert told["complete"] is True
-        assert told["entries"] == expected["entries"]
-        assert told["allocated_bytes"] == expected["allocated bytes"]
+        report, expected = finished.object(), totals_of_tools(spread)
+        assert report["complete"] is True
+        assert report["entries"] == expected["entries"]
+        assert report["allocated_bytes"] == expected["allocated bytes"]
 
 
 class TestDisturbedTree:

@@ -16,13 +16,15 @@ _WRITTEN = frozenset({"refilled: a directory of 900 names"})
 @pytest.mark.parametrize("case", NEAR, ids=lambda case: case.name)
 def test_is_not_told(case: Pathology, grounds: Grounds) -> None:
     (filesystem,) = case.filesystems
-    with made(case, filesystem, grounds) as (_, what):
-        told = survey_here(what.tree).findings
+    with made(case, filesystem, grounds) as (_, planted):
+        findings = survey_here(planted.tree).findings
 
-        of_kind = [finding for finding in told if finding.kind == case.kind]
-        assert [one for one in of_kind if is_as_grave(one.severity, case.severity)] == []
+        of_kind = [finding for finding in findings if finding.kind == case.kind]
+        assert [
+            finding for finding in of_kind if is_as_grave(finding.severity, case.severity)
+        ] == []
         if case.name not in _WRITTEN:
-            assert undeserved(case, told) == []
+            assert undeserved(case, findings) == []
 
 
 def test_a_file_of_several_names_is_told_once(grounds: Grounds) -> None:
@@ -33,6 +35,6 @@ def test_a_file_of_several_names_is_told_once(grounds: Grounds) -> None:
     for number in range(3):
         os.link(sparse, tree / f"again-{number}")
 
-    told = survey_here(tree).findings
+    findings = survey_here(tree).findings
 
-    assert [finding.kind for finding in told] == ["sparse"]
+    assert [finding.kind for finding in findings] == ["sparse"]
