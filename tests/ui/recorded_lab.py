@@ -93,7 +93,7 @@ EXPERIMENT = Experiment(
     source="A post of 30 April 2018",
     needs=("rm and rsync", "root for the time in each system call"),
     trials=_trials,
-    finds_tools=("python",),
+    tools=("python",),
     published=(Published("rm-1000", Measure.SECONDS, 0.002, "rm of 2018"),),
     published_calls=(PublishedCalls("rm-1000", "unlinkat 1000 0 lstat 1 0", "2018"),),
     claims=(
@@ -108,7 +108,7 @@ OWN = Experiment(
     title="race on a shape of your own",
     question="Which strategy is the fastest for the shape of one's own tree?",
     trials=_trials,
-    finds_tools=(),
+    tools=(),
     takes_target=True,
 )
 

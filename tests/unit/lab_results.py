@@ -119,7 +119,7 @@ def showing(*views: View, **others: object) -> Experiment:
         "title": "Made by hand",
         "question": "What does it show?",
         "trials": lambda _scale, _setting: (),
-        "finds_tools": ("rm",),
+        "tools": ("rm",),
         **others,
     }
     return Experiment(views=lambda _: views, **values)  # type: ignore[arg-type]

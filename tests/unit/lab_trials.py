@@ -1,8 +1,6 @@
 """Experiments made by hand, and a place to do them."""
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +21,7 @@ from tui_fs.lab.results import (
     fold,
 )
 from tui_fs.lab.runner import ExperimentRunner
+from tui_fs.lab.tree_generators import Directory, Tree
 
 RM: tuple[Pipeline, ...] = ((("rm", "-r", "{tree}"),),)
 
@@ -31,20 +30,15 @@ class Stopped(Exception):
     """The test ends the run."""
 
 
-@dataclass(frozen=True)
-class Files:
-    """A few empty files."""
+class Files(Tree):
+    """Three empty files."""
 
-    files: int = 3
-    entries: int = 4
-    contents_bytes: int = 0
-    words: str = "three files"
+    entries = 4
+    words = "three files"
 
-    def build(self, directory: int, tick: Callable[[int], None]) -> None:
-        """Make them."""
-        for number in range(self.files):
-            os.mknod(f"file {number}", dir_fd=directory)
-        tick(self.files)
+    def directories(self) -> Iterator[Directory]:
+        """Yield the tree itself."""
+        yield Directory(0, "", [(f"file {number}", 0) for number in range(3)])
 
 
 def experiment_of(*trials: Trial) -> Experiment:
@@ -53,7 +47,7 @@ def experiment_of(*trials: Trial) -> Experiment:
     def same(_scale: Scale, _setting: Setting) -> tuple[Trial, ...]:
         return trials
 
-    return Experiment("a-test", "A test", "Does it work?", same, finds_tools=())
+    return Experiment("a-test", "A test", "Does it work?", same, tools=())
 
 
 @pytest.fixture

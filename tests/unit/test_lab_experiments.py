@@ -13,7 +13,7 @@ SCALES = pytest.mark.parametrize("scale", list(Scale))
 
 def all_tools(experiment: Experiment) -> Setting:
     """Return a machine with all tools."""
-    tools = {name: f"/usr/bin/{name}" for name in experiment.finds_tools}
+    tools = {name: f"/usr/bin/{name}" for name in experiment.tools}
     return Setting(tools, is_root=True, processors=2)
 
 
@@ -26,7 +26,7 @@ def test_every_step_has_a_key_of_its_own_and_known_tools(
     steps = [step for trial in trials for step in trial.steps]
     assert len({step.key for step in steps}) == len(steps)
     tools = {argv[0] for step in steps for pipeline in step.commands for argv in pipeline}
-    assert tools <= set(experiment.finds_tools)
+    assert tools <= set(experiment.tools)
     assert all(trial.rounds <= (3 if scale is Scale.SMALL else 11) for trial in trials)
 
 

@@ -10,7 +10,7 @@ from tui_fs.lab.results import (
     Results,
 )
 
-USER = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, False, 2)
+USER = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}, False, 2)
 ROOT = Setting(USER.tools, True, 2)
 STEPS = ("copy", "resync", "find", "find-again", "backups", "rm")
 FASTER = {

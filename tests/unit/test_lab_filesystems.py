@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from tui_fs.lab.filesystems import (
     place_obstacle,
     refuse_without_room,
 )
+from tui_fs.lab.tree_generators import Tree
 from tui_fs.linux.filesystem import FileSystem, file_system_of
 from tui_fs.linux.memory import MemoryRoom
 from tui_fs.linux.mount_namespaces import mount_tmpfs, own_mounts, unmount
@@ -50,21 +50,27 @@ IMAGES = (Place.EXT4, Place.XFS, Place.BTRFS)
 MKFS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """A tree that is only spoken of."""
+@dataclass(frozen=True)
+class Planned(Tree):
+    """A tree that is never built."""
 
-    entries: int = 5_000
-    contents_bytes: int = 0
-    words: str = "a tree"
+    number: int = 5_000
+    size_bytes: int = 0
 
-    def build(self, directory: int, tick: Callable[[int], None]) -> None:
-        """Build nothing."""
+    @property
+    def entries(self) -> int:
+        """All names in it."""
+        return self.number
+
+    @property
+    def contents_bytes(self) -> int:
+        """The blocks of its files."""
+        return self.size_bytes
 
 
 def trials_on(*places: Place) -> tuple[Trial, ...]:
     """Give a trial for each place."""
-    return tuple(Trial((), Tree(contents_bytes=100 << 20), place) for place in places)
+    return tuple(Trial((), Planned(size_bytes=100 << 20), place) for place in places)
 
 
 def needs_mounting(place: Place) -> None:
@@ -372,7 +378,7 @@ trials = st.lists(
     st.builds(
         Trial,
         steps=st.just(()),
-        tree=st.none() | st.builds(Tree, st.integers(1, 10**7), st.integers(0, 10**12)),
+        tree=st.none() | st.builds(Planned, st.integers(1, 10**7), st.integers(0, 10**12)),
         place=st.sampled_from(Place),
         disk_bytes=st.integers(0, 10**12),
         memory_bytes=st.integers(0, 10**12),
@@ -395,7 +401,7 @@ def test_all_together_need_at_least_what_each_does(some: list[Trial]) -> None:
 
 
 def test_trees_in_the_directory_itself_exist_one_at_a_time() -> None:
-    small, large = (Trial((), Tree(10, GIB)), Trial((), Tree(20, 5 * GIB), disk_bytes=GIB))
+    small, large = (Trial((), Planned(10, GIB)), Trial((), Planned(20, 5 * GIB), disk_bytes=GIB))
     assert needs_of([small, large]) == needs_of([large])
     assert 6 * GIB < needs_of([large]).disk_bytes < 6.1 * GIB
     assert 20 < needs_of([large]).disk_inodes < 100
@@ -403,17 +409,17 @@ def test_trees_in_the_directory_itself_exist_one_at_a_time() -> None:
 
 
 def test_images_stay_and_count_together() -> None:
-    tree = Tree(1_000, GIB)
+    tree = Planned(1_000, GIB)
     on_ext4, on_xfs = (Trial((), tree, place) for place in (Place.EXT4, Place.XFS))
     both = needs_of([on_ext4, on_xfs, on_xfs]).disk_bytes
     assert both == sum(one.image_bytes for one in needed_on([on_ext4, on_xfs]).values())
     assert both > 2 * GIB
     # And an image is one entry, however many are in it
-    assert needs_of([replace(on_ext4, tree=Tree(10**6))]).disk_inodes < 100
+    assert needs_of([replace(on_ext4, tree=Planned(10**6))]).disk_inodes < 100
 
 
 def test_a_tree_in_memory_needs_memory_and_no_disk() -> None:
-    one = Trial((), Tree(1_000_000, GIB), Place.TMPFS, memory_bytes=2 * GIB)
+    one = Trial((), Planned(1_000_000, GIB), Place.TMPFS, memory_bytes=2 * GIB)
     needs = needs_of([one, Trial((), memory_bytes=GIB)])
     assert 4 * GIB < needs.memory_bytes < 5 * GIB
     assert needs.disk_bytes < 1 << 20

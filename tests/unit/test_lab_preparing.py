@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from tui_fs.lab.experiment import (
     Trial,
 )
 from tui_fs.lab.preparing import prepare
+from tui_fs.lab.tree_generators import Flat
 from tui_fs.model.errors import BadInput, Missing, Refused
 
 __all__ = ["place"]
@@ -35,7 +35,7 @@ def test_an_experiment_of_which_nothing_can_be_done_is_refused(place: Path) -> N
 
 
 def test_a_place_without_room_is_refused(place: Path) -> None:
-    trial = Trial((Step("rm", "", RM),), replace(Files(), contents_bytes=1 << 60))
+    trial = Trial((Step("rm", "", RM),), Flat(1 << 50))
     with pytest.raises(Refused) as refused:
         prepare(experiment_of(trial), Scale.SMALL, str(place))
     assert refused.value.rule == "room"

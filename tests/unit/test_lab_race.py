@@ -68,7 +68,7 @@ def test_every_strategy_has_a_tree_of_its_own(scale: Scale) -> None:
     assert tree.entries == {Scale.SMALL: 10_101, Scale.PUBLISHED: 505_001}[scale]
     # And each tool it begins with is one that was asked for
     named = {argv[0] for step in steps for pipeline in step.commands for argv in pipeline}
-    assert named <= set(EXPERIMENT.finds_tools)
+    assert named <= set(EXPERIMENT.tools)
 
 
 def test_a_directory_of_ones_own_gives_the_shape(tmp_path: Path) -> None:

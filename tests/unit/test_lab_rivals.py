@@ -10,7 +10,7 @@ from tui_fs.lab.experiments.rivals import EXPERIMENT, PLACES, key_of
 from tui_fs.lab.results import Run
 from tui_fs.linux.tools import ENGINE
 
-SETTING = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}, True, 2)
+SETTING = Setting({name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}, True, 2)
 SHAPES = ("many", "small", "flat", "chain", "mixed")
 
 

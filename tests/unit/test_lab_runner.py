@@ -1,7 +1,7 @@
 """A run of an experiment: what is done, in which order, what is told, and what is left."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tui_fs.lab.results import (
     StepFailed,
     StepRan,
 )
+from tui_fs.lab.tree_generators import Directory
 from tui_fs.model.calls import TraceSource
 from tui_fs.model.errors import Missing
 from tui_fs.tracing.select_source import open_source
@@ -154,12 +155,9 @@ def test_a_file_system_made_for_it_is_gone_afterwards(place: Path, kind: Place) 
 class Written(Files):
     """A file that the kernel would choose a place for later."""
 
-    def build(self, directory: int, tick: Callable[[int], None]) -> None:
-        """Make it."""
-        file = os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=directory)
-        os.write(file, bytes(1 << 20))
-        os.close(file)
-        tick(self.files)
+    def directories(self) -> Iterator[Directory]:
+        """Yield the tree itself."""
+        yield Directory(0, "", [("file", 1 << 20)])
 
 
 HAS_NO_PLACE = """

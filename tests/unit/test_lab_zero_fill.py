@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit import lab_results
-from tui_fs.lab.experiment import Counting, Place, Scale, Setting, Trial, Verdict
+from tui_fs.lab.experiment import Counting, Scale, Setting, Trial, Verdict
 from tui_fs.lab.experiments.zero_fill import EXPERIMENT
 from tui_fs.lab.results import (
     FileState,
@@ -15,7 +15,7 @@ MIB, GIB = 1 << 20, 1 << 30
 WRITERS = ("head", "dd-4m", "dd-one-block")
 OTHERS = ("truncate", "fallocate")
 WAYS = (*WRITERS, *OTHERS)
-TOOLS = {name: f"/usr/bin/{name}" for name in EXPERIMENT.finds_tools}
+TOOLS = {name: f"/usr/bin/{name}" for name in EXPERIMENT.tools}
 SAME = "head and dd take the same time, once sync counts as well."
 LONG_BEFORE = "Most of the time is writing back: without sync the commands end long before."
 DD_WAITS = "Without sync head seems faster, since dd waits for the disk and head does not."
@@ -28,10 +28,10 @@ ZEROS = "Reading what truncate and fallocate have made gives zeros."
 AT_ONCE = "truncate and fallocate are done long before any file is written."
 
 
-def trials(scale: Scale, *, is_root: bool = False, without: str = "") -> tuple[Trial, ...]:
+def trials(scale: Scale, *, without: str = "") -> tuple[Trial, ...]:
     """Return what is done; one tool can be missing."""
     tools = {name: path for name, path in TOOLS.items() if name != without}
-    return EXPERIMENT.trials(scale, Setting(tools, is_root, 2))
+    return EXPERIMENT.trials(scale, Setting(tools, False, 2))
 
 
 def results_of(
@@ -64,28 +64,19 @@ def synced(*seconds: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
     return {f"{key}-synced": each for key, each in zip(WAYS, seconds, strict=False)}
 
 
-@pytest.mark.parametrize(
-    ("scale", "is_root", "places"),
-    [
-        (Scale.SMALL, False, [Place.HERE]),
-        (Scale.SMALL, True, [Place.HERE]),
-        (Scale.PUBLISHED, False, [Place.HERE]),
-        (Scale.PUBLISHED, True, [Place.HERE, Place.EXT4, Place.XFS]),
-    ],
-)
-def test_each_way_is_a_trial_of_its_own(scale: Scale, is_root: bool, places: list[Place]) -> None:
-    made = trials(scale, is_root=is_root)
-    # Each place has all five ways, no key comes twice, and only one place is counted
-    assert [one.place for one in made] == [place for place in places for _ in WAYS]
-    keys = [step.key for one in made for step in one.steps]
-    assert len(set(keys)) == len(keys)
-    counted = {step.key for one in made for step in one.steps if step.counting is Counting.CALLS}
+@pytest.mark.parametrize("scale", list(Scale))
+def test_each_way_is_a_trial_of_its_own(scale: Scale) -> None:
+    made = trials(scale)
+    assert [trial.steps[0].key for trial in made] == [f"{way}-synced" for way in WAYS]
+    counted = {
+        step.key for trial in made for step in trial.steps if step.counting is Counting.CALLS
+    }
     assert counted == set(WRITERS)
 
 
 @pytest.mark.parametrize(("scale", "size_bytes"), [(Scale.SMALL, 64 * MIB), (Scale.PUBLISHED, GIB)])
 def test_a_way_needs_room_for_one_file(scale: Scale, size_bytes: int) -> None:
-    made = trials(scale, is_root=True)
+    made = trials(scale)
     assert {one.disk_bytes for one in made} == {size_bytes}
     in_memory = {one.steps[0].key for one in made if one.memory_bytes}
     assert all("dd-one-block" in key for key in in_memory)

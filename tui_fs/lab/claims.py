@@ -29,14 +29,14 @@ def compare_times(results: Results, fast: str, slow: str) -> Judgement:
 
 
 def time_ratio(
-    key: str, reference: str, at_least: float = 0.0, at_most: float = math.inf, why: str = ""
+    key: str, reference: str, at_least: float = 0.0, at_most: float = math.inf, reason: str = ""
 ) -> Judge:
     """Return a judge: a step takes so many times as long as another, by their medians."""
 
     def judge(results: Results) -> Judgement:
         ratio = results.median(key) / results.median(reference)
         here = _times(results, key, reference, "times as long")
-        return judged(at_least <= ratio <= at_most, here, why)
+        return judged(at_least <= ratio <= at_most, here, reason)
 
     return judge
 

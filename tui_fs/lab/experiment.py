@@ -7,9 +7,9 @@ and never does it: `tui_fs.lab.runner` builds the trees and runs the steps.
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from tui_fs.lab.results import Measure, NotMeasured, Results
+from tui_fs.lab.tree_generators import Tree
 from tui_fs.model.calls import CallCount
 from tui_fs.model.strategy import Argv
 
@@ -40,34 +40,6 @@ class Counting(enum.StrEnum):
     NOTHING = "nothing"
     CALLS = "calls"
     TIMES = "times"
-
-
-class Recipe(Protocol):
-    """How a tree is made."""
-
-    @property
-    def entries(self) -> int:
-        """All names in it, its own included."""
-        ...
-
-    @property
-    def contents_bytes(self) -> int:
-        """What its files will occupy, without inodes and directories."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """What it is, in a few words: `10,000 empty files in one directory`."""
-        ...
-
-    def build(self, directory: int, tick: Callable[[int], None]) -> None:
-        """Fill an open, empty directory.
-
-        Args:
-            tick: called with the number of entries made, at least for every thousand; it raises
-                an exception when the run is to end.
-        """
-        ...
 
 
 PIN = "{pin}"
@@ -128,7 +100,7 @@ class Trial:
     """
 
     steps: tuple[Step, ...]
-    tree: Recipe | None = None
+    tree: Tree | None = None
     place: Place = Place.HERE
     rounds: int = 5
     is_reading: bool = False
@@ -225,15 +197,15 @@ class Claim:
         """Return the verdict."""
         try:
             return self.judge(results)
-        except NotMeasured as why:
-            return Judgement(Verdict.UNTESTED, "", str(why))
+        except NotMeasured as reason:
+            return Judgement(Verdict.UNTESTED, "", str(reason))
         except (ValueError, ArithmeticError):  # nothing printed, or no time taken
             return Judgement(Verdict.UNTESTED, "", "what this run has measured tells nothing of it")
 
 
-def judged(holds: bool, here: str, why: str = "") -> Judgement:
+def judged(holds: bool, here: str, reason: str = "") -> Judgement:
     """Return that a claim holds, or does not."""
-    return Judgement(Verdict.HOLDS if holds else Verdict.DOES_NOT, here, why)
+    return Judgement(Verdict.HOLDS if holds else Verdict.DOES_NOT, here, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,16 +288,16 @@ class Experiment:
         needs: tools and privileges it cannot do without, in words; what is missing for single
             steps is said there.
         trials: what is done, at a scale, with what is here.
-        finds_tools: names of the tools it asks `Setting.tools` for, or whose steps it runs.
+        tools: names of the tools that its steps run, or that it reads from `Setting.tools`.
         takes_target: a directory of the person's own can be named; it is only looked at.
-        teaches: what was measured is told to the cost model.
+        refines_estimates: its times refine the unit costs of the file system.
     """
 
     name: str
     title: str
     question: str
     trials: Callable[[Scale, Setting], tuple[Trial, ...]]
-    finds_tools: tuple[str, ...]
+    tools: tuple[str, ...]
     source: str = ""
     needs: tuple[str, ...] = ()
     published: tuple[Published, ...] = ()
@@ -333,4 +305,4 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     views: Callable[[Results], tuple[View, ...]] = field(default=lambda _: ())
     takes_target: bool = False
-    teaches: bool = False
+    refines_estimates: bool = False

@@ -77,7 +77,9 @@ def safe(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else displayable(one) for one in text)
+    return "".join(
+        character if character.isprintable() else displayable(character) for character in text
+    )
 
 
 def _time(value_s: float, number: Callable[[float], str]) -> str:

@@ -103,8 +103,8 @@ def _ending(results: Results) -> str:
         return '<p class="warning">This run has no end: it still goes on, or was killed.</p>'
     if ended.ending is Ending.DONE:
         return ""
-    why = f": {text(ended.why)}" if ended.why else ""
-    return f'<p class="warning">This run was not finished, but {text(ended.ending)}{why}.</p>'
+    reason = f": {text(ended.why)}" if ended.why else ""
+    return f'<p class="warning">This run was not finished, but {text(ended.ending)}{reason}.</p>'
 
 
 def _exhibit(exhibit: Exhibit) -> str:
@@ -171,7 +171,7 @@ def _bars(bars: Bars) -> str:
 
 
 def _bar(bar: Bar, axis: Axis) -> str:
-    low, median, high = (100 * axis.position(one) for one in (bar.least, bar.median, bar.most))
+    low, median, high = (100 * axis.position(value) for value in (bar.least, bar.median, bar.most))
     figure, marks = bar.shown, f'<div class="length" style="width:{median:.2f}%"></div>'
     if bar.most > bar.least:
         marks += f'<div class="whisker" style="left:{low:.2f}%;width:{high - low:.2f}%"></div>'

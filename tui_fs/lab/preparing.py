@@ -77,7 +77,7 @@ def prepare(
     if target and not experiment.takes_target:
         raise BadInput(f"{experiment.name} takes no directory of one's own.")
     place = _working_directory(directory)
-    installed = _installed(experiment.finds_tools)
+    installed = _installed(experiment.tools)
     paths = {name: path for name, (path, _) in installed.items()}
     setting = Setting(paths, os.geteuid() == 0, processors(), target)
     trials = experiment.trials(scale, setting)

@@ -190,7 +190,7 @@ def run(prepared: Prepared, folder: str) -> Ending:
         runner.run()
         assert emit.results is not None
         _note_failures(emit, emit.results)
-        if prepared.experiment.teaches:
+        if prepared.experiment.refines_estimates:
             for note in refine_estimates(prepared.directory, runner.predicted, emit.results):
                 emit(Noted(note))
     except _Cancelled:

@@ -26,7 +26,6 @@ class Measure(enum.StrEnum):
     MICROSECONDS_PER_ENTRY = "µs per entry"
     PEAK_MEMORY_BYTES = "peak memory"
     MINOR_FAULTS = "page faults"
-    MAJOR_FAULTS = "major faults"
     CALLS = "system calls"
     APPARENT_BYTES = "apparent size"
     ALLOCATED_BYTES = "allocated size"
@@ -209,7 +208,6 @@ _OF_RUN: dict[Measure, Callable[[Run], float]] = {
     Measure.USER_S: lambda run: run.user_s,
     Measure.SYSTEM_S: lambda run: run.system_s,
     Measure.MINOR_FAULTS: lambda run: run.minor_faults,
-    Measure.MAJOR_FAULTS: lambda run: run.major_faults,
 }
 
 

@@ -132,7 +132,7 @@ class ExperimentRunner:
         if number not in self._failed:
             with _trial_directory(places, trial.place) as (directory, path):
                 self._build(directory, trial)
-                if self._prepared.experiment.teaches and not self.predicted:
+                if self._prepared.experiment.refines_estimates and not self.predicted:
                     self.predicted = predictions(f"{path}/{TREE}")
                 for step in trial.steps:
                     if step.key in self._left_out:

@@ -83,7 +83,7 @@ def stored_runs() -> list[StoredRun]:
     place = _place()
     if not is_private(place):
         return []
-    found: list[StoredRun] = []
+    runs: list[StoredRun] = []
     for name in os.listdir(place):
         folder = os.path.join(place, name)
         try:
@@ -93,8 +93,8 @@ def stored_runs() -> list[StoredRun]:
         began = results.began
         ending = None if results.ended is None else results.ended.ending
         scale = Scale(began.scale)
-        found.append(StoredRun(name, folder, began.experiment, scale, began.started_at, ending))
-    return sorted(found, key=lambda one: one.started_at, reverse=True)
+        runs.append(StoredRun(name, folder, began.experiment, scale, began.started_at, ending))
+    return sorted(runs, key=lambda run: run.started_at, reverse=True)
 
 
 def load(folder: str) -> Results:

@@ -12,7 +12,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tui_fs.lab.tree_generators import Builder, Tick, blocks_bytes
+from tui_fs.lab.tree_generators import Directory, Tree, blocks_bytes
 from tui_fs.model.errors import BadInput
 from tui_fs.model.paths import displayable
 from tui_fs.model.units import bytes_iec, count, counted
@@ -52,30 +52,32 @@ class CopiedDirectory:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeCopy:
+class ShapeCopy(Tree):
     """The shape of a tree, or of a share of it.
 
     Attributes:
-        directories: each before those in it.
+        copied: its directories, each before those in it.
         original_entries: names in the original tree, its own included.
         is_sized: the files get blocks as there, reserved and not written; else they are empty.
     """
 
-    directories: tuple[CopiedDirectory, ...]
+    copied: tuple[CopiedDirectory, ...]
     original_entries: int
     is_sized: bool = False
+
+    is_written = False
 
     @property
     def entries(self) -> int:
         """All names in it, its own included."""
-        return len(self.directories) + self._files
+        return len(self.copied) + self._files
 
     @property
     def contents_bytes(self) -> int:
         """What its files will occupy, in whole blocks."""
         if not self.is_sized:
             return 0
-        return sum(each.files * blocks_bytes(each.file_bytes) for each in self.directories)
+        return sum(each.files * blocks_bytes(each.file_bytes) for each in self.copied)
 
     @property
     def words(self) -> str:
@@ -84,7 +86,7 @@ class ShapeCopy:
         if self.is_sized:
             files = counted(self._files, "file", "files")
             files = f"{files} of {bytes_iec(self.contents_bytes)}"
-        words = f"{files} in {counted(len(self.directories), 'directory', 'directories')}"
+        words = f"{files} in {counted(len(self.copied), 'directory', 'directories')}"
         if self.entries < self.original_entries:
             share = f"{100 * self.entries / self.original_entries:.2g} %"
             words += f", {share} of the {count(self.original_entries)} entries there"
@@ -92,25 +94,23 @@ class ShapeCopy:
 
     @property
     def _files(self) -> int:
-        return sum(directory.files for directory in self.directories)
+        return sum(directory.files for directory in self.copied)
 
-    def build(self, directory: int, tick: Tick) -> None:
-        """Fill an open, empty directory."""
+    def directories(self) -> Iterator[Directory]:
+        """Yield the directories, each before those in it."""
         names_used: list[int] = []  # in each directory on the current path
-        with Builder(directory, tick) as builder:
-            for copied in self.directories:
-                while len(names_used) > max(1, copied.level):
-                    builder.up()
-                    names_used.pop()
-                if names_used:
-                    names_used[-1] += 1
-                    builder.down(name_of(names_used[-1], copied.name_bytes))
-                names_used.append(copied.files)
-                file_bytes = copied.file_bytes if self.is_sized else 0
-                for number in range(1, copied.files + 1):
-                    name = name_of(number, copied.file_name_bytes)
-                    builder.file(name, file_bytes, is_written=False)
-            builder.done()
+        for copied in self.copied:
+            del names_used[max(1, copied.level) :]
+            if names_used:
+                names_used[-1] += 1
+            name = name_of(names_used[-1] if names_used else 0, copied.name_bytes)
+            names_used.append(copied.files)
+            yield Directory(copied.level, name, self._files_of(copied))
+
+    def _files_of(self, copied: CopiedDirectory) -> Iterator[tuple[str, int]]:
+        file_bytes = copied.file_bytes if self.is_sized else 0
+        for number in range(1, copied.files + 1):
+            yield name_of(number, copied.file_name_bytes), file_bytes
 
 
 def name_of(number: int, name_bytes: int) -> str:
@@ -138,10 +138,8 @@ def copy_shape(target: str, *, is_sized: bool = False, max_entries: int = MAX_EN
     except OSError as error:
         raise BadInput(f"{displayable(target)} cannot be surveyed: {error.strerror}.") from error
     entries = 1 + runner.collector.table.entries_below(0)
-    directories = tuple(
-        _copied(runner.collector.table, math.ceil(entries / max_entries), max_entries)
-    )
-    return ShapeCopy(directories, survey.totals.entries, is_sized)
+    copied = tuple(_copied(runner.collector.table, math.ceil(entries / max_entries), max_entries))
+    return ShapeCopy(copied, survey.totals.entries, is_sized)
 
 
 def _copied(table: DirectoryTable, one_in: int, max_entries: int) -> Iterator[CopiedDirectory]:

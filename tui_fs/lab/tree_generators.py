@@ -1,6 +1,7 @@
 """Trees that experiments are made on: flat, wide, deep, and like a home with its backups.
 
-All of them are made by open directories, the same in every round, with two descriptors at a time.
+A generator describes its directories one after the other; `Tree.build` makes them by open
+directories, the same in every round, with two descriptors at a time.
 """
 
 import functools
@@ -8,8 +9,9 @@ import math
 import os
 import random
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tui_fs.linux.directories import open_directory
 from tui_fs.model.errors import TuiFsError
@@ -44,76 +46,98 @@ def directory_reads(files: int, prefix: str = "") -> int:
     return math.ceil(record_bytes / GETDENTS_BUFFER_BYTES) + 1
 
 
-class Builder:
-    """Makes entries in one directory after another, on the way down and up again.
+class Directory(NamedTuple):
+    """A directory to make, so many levels below the tree, with names and sizes of its files.
 
-    Args:
-        directory: open; it stays open and is not used after the first step.
-        tick: see `Recipe.build`; the tree's own name is told first.
+    The next directory of a higher level lies in it. The name of the tree itself does not count.
     """
 
-    def __init__(self, directory: int, tick: Tick) -> None:
-        self._here = open_directory(".", directory)
-        self._above: list[int] = []
-        self._tick = tick
-        self._untold = 1
+    level: int
+    name: str
+    files: Iterable[tuple[str, int]] = ()
 
-    def __enter__(self) -> "Builder":
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        os.close(self._here)
+class Tree:
+    """A tree that can be built again and again."""
 
-    def file(self, name: str, file_bytes: int = 0, *, is_written: bool = True) -> None:
-        """Make a file; its blocks are written with something, or only reserved."""
+    __slots__ = ()
+
+    is_written = True
+    """The blocks of the files are written; else they are only reserved."""
+
+    @property
+    def entries(self) -> int:
+        """All names in it, its own included."""
+        raise NotImplementedError
+
+    @property
+    def contents_bytes(self) -> int:
+        """The blocks of its files; 0 if they are empty."""
+        return 0
+
+    @property
+    def words(self) -> str:
+        """A description in a few words."""
+        raise NotImplementedError
+
+    def directories(self) -> Iterator[Directory]:
+        """Yield the tree itself and its directories, each before those in it."""
+        raise NotImplementedError
+
+    def build(self, directory: int, tick: Tick) -> None:
+        """Fill an open, empty directory.
+
+        Args:
+            tick: called with the number of entries made, at least for every thousand; its
+                exception ends the building.
+
+        Raises:
+            TuiFsError: a directory was moved away.
+        """
+        here = open_directory(".", directory)
+        path: list[int] = []  # inodes of the directories above
+        unreported = 0
+        try:
+            for level, name, files in self.directories():
+                while len(path) >= max(1, level):
+                    here = _exchange(here, open_directory("..", here))
+                    if os.fstat(here).st_ino != path.pop():
+                        raise TuiFsError("Somebody has moved the tree while it was made.")
+                if level:
+                    path.append(os.fstat(here).st_ino)
+                    os.mkdir(name, 0o755, dir_fd=here)
+                    here = _exchange(here, open_directory(name, here))
+                unreported += 1
+                for file_name, file_bytes in files:
+                    self._make_file(here, file_name, file_bytes)
+                    unreported += 1
+                    if unreported >= _TICK_ENTRIES:
+                        tick(unreported)
+                        unreported = 0
+                if unreported >= _TICK_ENTRIES:
+                    tick(unreported)
+                    unreported = 0
+            tick(unreported)
+        finally:
+            os.close(here)
+
+    def _make_file(self, directory: int, name: str, file_bytes: int) -> None:
         if file_bytes == 0:
-            os.mknod(name, stat.S_IFREG | 0o644, dir_fd=self._here)
-        else:
-            descriptor = os.open(name, _NEW_FILE, 0o644, dir_fd=self._here)
-            try:
-                if is_written:
-                    _write(descriptor, file_bytes)
-                else:
-                    os.posix_fallocate(descriptor, 0, file_bytes)
-            finally:
-                os.close(descriptor)
-        self._made()
-
-    def down(self, name: str) -> None:
-        """Make a directory and go there; the way back is kept."""
-        self._above.append(os.fstat(self._here).st_ino)
-        self.down_for_good(name)
-
-    def down_for_good(self, name: str) -> None:
-        """Make a directory and go there; nothing is kept of those above it."""
-        os.mkdir(name, 0o755, dir_fd=self._here)
-        below = open_directory(name, self._here)
-        os.close(self._here)
-        self._here = below
-        self._made()
-
-    def up(self) -> None:
-        """Go back to the directory above; TuiFsError if another one stands there by now."""
-        above = open_directory("..", self._here)
-        os.close(self._here)
-        self._here = above
-        if os.fstat(above).st_ino != self._above.pop():
-            raise TuiFsError("Somebody has moved the tree while it was made.")
-
-    def done(self) -> None:
-        """Tell the entries that are not told yet."""
-        self._tick(self._untold)
-        self._untold = 0
-
-    def _made(self) -> None:
-        self._untold += 1
-        if self._untold >= _TICK_ENTRIES:
-            self.done()
+            os.mknod(name, stat.S_IFREG | 0o644, dir_fd=directory)
+            return
+        descriptor = os.open(name, _NEW_FILE, 0o644, dir_fd=directory)
+        try:
+            if self.is_written:
+                _write(descriptor, file_bytes)
+            else:
+                os.posix_fallocate(descriptor, 0, file_bytes)
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
-    """Files in one directory: ``file_1``, ``file_2`` and so on, as a shell counts.
+class Flat(Tree):
+    """Empty files in one directory: ``file_1``, ``file_2`` and so on, as a shell counts.
 
     Attributes:
         suffixes: the names end with these in turn: ``(".log", ".txt")``.
@@ -121,7 +145,6 @@ class Flat:
     """
 
     files: int
-    file_bytes: int = 0
     prefix: str = "file_"
     suffixes: tuple[str, ...] = ("",)
     is_spaced: bool = False
@@ -132,95 +155,52 @@ class Flat:
         return self.files + 1
 
     @property
-    def contents_bytes(self) -> int:
-        """What its files will occupy."""
-        return self.files * blocks_bytes(self.file_bytes)
-
-    @property
     def words(self) -> str:
-        """What it is."""
+        """A description in a few words."""
         spaced = ", names with spaces" if self.is_spaced else ""
-        return f"{_files_in_words(self.files, self.file_bytes)} in one directory{spaced}"
+        return f"{counted(self.files, 'empty file', 'empty files')} in one directory{spaced}"
 
     def name(self, number: int) -> str:
         """Return the name of a file, counted from 1."""
         suffix = self.suffixes[(number - 1) % len(self.suffixes)]
-        counted_so = f" {number} of {self.files}" if self.is_spaced else f"{number}"
-        return f"{self.prefix}{counted_so}{suffix}"
+        digits = f" {number} of {self.files}" if self.is_spaced else f"{number}"
+        return f"{self.prefix}{digits}{suffix}"
 
-    def build(self, directory: int, tick: Tick) -> None:
-        """Fill an open, empty directory."""
-        with Builder(directory, tick) as builder:
-            for number in range(1, self.files + 1):
-                builder.file(self.name(number), self.file_bytes)
-            builder.done()
+    def directories(self) -> Iterator[Directory]:
+        """Yield the only directory."""
+        yield Directory(0, "", ((self.name(number), 0) for number in range(1, self.files + 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Wide:
-    """Directories of directories, as many in each, with files in the lowest; names are numbers.
-
-    Attributes:
-        breadth: directories in each directory, but in the lowest.
-        files: in each of the lowest directories.
-        depth: levels of names below the tree; the last one is the files'.
-    """
+class Wide(Tree):
+    """Directories with empty files in each; all names are numbers."""
 
     breadth: int
     files: int
-    depth: int = 2
-
-    @property
-    def directories(self) -> int:
-        """The tree itself and all directories in it."""
-        return sum(self.breadth**level for level in range(self.depth))
 
     @property
     def entries(self) -> int:
         """All names in it, its own included."""
-        return self.directories + self.files * self._lowest
-
-    @property
-    def contents_bytes(self) -> int:
-        """What its files will occupy: they are empty."""
-        return 0
+        return 1 + self.breadth * (1 + self.files)
 
     @property
     def words(self) -> str:
-        """What it is."""
-        lowest = counted(self._lowest, "directory", "directories")
-        return f"{lowest} with {_files_in_words(self.files, 0)} in each"
+        """A description in a few words."""
+        directories = counted(self.breadth, "directory", "directories")
+        return f"{directories} with {counted(self.files, 'empty file', 'empty files')} in each"
 
-    @property
-    def _lowest(self) -> int:
-        return math.prod([self.breadth] * (self.depth - 1))
-
-    def build(self, directory: int, tick: Tick) -> None:
-        """Fill an open, empty directory."""
-        made = [0]  # directories made so far, in each directory on the way down
-        with Builder(directory, tick) as builder:
-            while made:
-                if len(made) == self.depth:
-                    for number in range(1, self.files + 1):
-                        builder.file(f"{number}")
-                elif made[-1] < self.breadth:
-                    made[-1] += 1
-                    builder.down(f"{made[-1]}")
-                    made.append(0)
-                    continue
-                made.pop()
-                if made:
-                    builder.up()
-            builder.done()
+    def directories(self) -> Iterator[Directory]:
+        """Yield the tree itself and its directories."""
+        yield Directory(0, "")
+        for number in range(1, self.breadth + 1):
+            yield Directory(1, f"{number}", ((f"{file}", 0) for file in range(1, self.files + 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Tree):
     """Empty directories inside each other."""
 
     levels: int
-
-    NAME = "d"
 
     @property
     def entries(self) -> int:
@@ -228,21 +208,13 @@ class Chain:
         return self.levels + 1
 
     @property
-    def contents_bytes(self) -> int:
-        """What its files will occupy: there are none."""
-        return 0
-
-    @property
     def words(self) -> str:
-        """What it is."""
+        """A description in a few words."""
         return f"{count(self.levels)} directories, each inside the one before"
 
-    def build(self, directory: int, tick: Tick) -> None:
-        """Fill an open, empty directory."""
-        with Builder(directory, tick) as builder:
-            for _ in range(self.levels):
-                builder.down_for_good(self.NAME)
-            builder.done()
+    def directories(self) -> Iterator[Directory]:
+        """Yield the directories from the top."""
+        return (Directory(level, "d") for level in range(self.levels + 1))
 
 
 _WORDS = (
@@ -251,45 +223,45 @@ _WORDS = (
 )  # fmt: skip
 _ENDINGS = ("", ".c", ".css", ".gz", ".html", ".jpg", ".log", ".md", ".pdf", ".py", ".txt")
 _BACKUP = "backup"
+_FILES_EACH = 12
+"""Files in a directory, on the average."""
+_BACKUP_EVERY = 20
+"""So many directories have one called ``backup`` among them."""
+_MAX_SIZE_FACTOR = 64
+"""A file is at most so many times as large as the mean."""
 _SPREAD = 1.8
 """Of the logarithm of the sizes: many are small, and a few hold most of the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Realistic:
+class Realistic(Tree):
     """A tree like a home with its backups; the same for the same seed.
 
-    The directories hang below each other as they come, some hold most of the files and some none;
+    The directories lie below each other at random, some hold most of the files and some none;
     the sizes are log-normal, and together at most twice what the mean gives.
 
     Attributes:
         mean_bytes: about the mean size of a file.
-        files_each: files in a directory, on the average.
-        backup_every: so many directories have one called ``backup`` among them.
-        largest: a file is at most so many times as large as the mean.
     """
 
     seed: int
     files: int
     mean_bytes: int
-    files_each: int = 12
-    backup_every: int = 20
-    largest: int = 64
 
     @property
-    def directories(self) -> int:
+    def directory_count(self) -> int:
         """The tree itself and all directories in it."""
-        return 1 + max(1, self.files // self.files_each)
+        return 1 + max(1, self.files // _FILES_EACH)
 
     @property
     def backups(self) -> int:
         """How many directories are called ``backup``."""
-        return (self.directories - 1) // self.backup_every
+        return (self.directory_count - 1) // _BACKUP_EVERY
 
     @property
     def entries(self) -> int:
         """All names in it, its own included."""
-        return self.directories + self.files
+        return self.directory_count + self.files
 
     @property
     def contents_bytes(self) -> int:
@@ -298,88 +270,76 @@ class Realistic:
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """A description in a few words."""
         return (
             f"{count(self.files)} files of {bytes_iec(self.contents_bytes)} in "
-            f"{count(self.directories)} directories, {count(self.backups)} called {_BACKUP}"
+            f"{count(self.directory_count)} directories, {count(self.backups)} called {_BACKUP}"
         )
 
-    def build(self, directory: int, tick: Tick) -> None:
-        """Fill an open, empty directory."""
-        chance = random.Random(self.seed)
-        below, files_in = self._directories(chance)
+    def directories(self) -> Iterator[Directory]:
+        """Yield the directories, each before those in it."""
+        rng = random.Random(self.seed)
+        below, files_in = self._layout(rng)
         sizes = self._sizes()
-        ways = [iter(below[0])]
-        with Builder(directory, tick) as builder:
-            self._fill(builder, files_in[0], sizes, chance)
-            while ways:
-                number = next(ways[-1], None)
-                if number is None:
-                    ways.pop()
-                    if ways:
-                        builder.up()
-                    continue
-                builder.down(self._name(number, chance))
-                self._fill(builder, files_in[number], sizes, chance)
-                ways.append(iter(below[number]))
-            builder.done()
+        pending = [(0, 0)]  # level and number
+        while pending:
+            level, number = pending.pop()
+            is_backup = number % _BACKUP_EVERY == 0
+            name = _BACKUP if is_backup else f"{rng.choice(_WORDS)}-{number}"
+            yield Directory(level, name, self._files(files_in[number], sizes, rng))
+            pending += [(level + 1, each) for each in reversed(below[number])]
 
-    def _name(self, number: int, chance: random.Random) -> str:
-        is_backup = number % self.backup_every == 0
-        return _BACKUP if is_backup else f"{chance.choice(_WORDS)}-{number}"
-
-    def _fill(
-        self, builder: Builder, files: int, sizes: Iterator[int], chance: random.Random
-    ) -> None:
+    def _files(
+        self, files: int, sizes: Iterator[int], rng: random.Random
+    ) -> Iterator[tuple[str, int]]:
         for number in range(1, files + 1):
-            word, ending = chance.choice(_WORDS), chance.choice(_ENDINGS)
-            builder.file(f"{word}_{number}{ending}", next(sizes))
+            word, ending = rng.choice(_WORDS), rng.choice(_ENDINGS)
+            yield f"{word}_{number}{ending}", next(sizes)
 
-    def _directories(self, chance: random.Random) -> tuple[list[list[int]], list[int]]:
+    def _layout(self, rng: random.Random) -> tuple[list[list[int]], list[int]]:
         """Return for each directory the numbers of those in it, and how many files."""
-        below: list[list[int]] = [[] for _ in range(self.directories)]
+        below: list[list[int]] = [[] for _ in range(self.directory_count)]
         has_backup: set[int] = set()
-        for number in range(1, self.directories):
+        for number in range(1, self.directory_count):
             # half of them near the last ones, which gives depth, the others anywhere
-            lowest = max(0, number - 10) if chance.random() < 0.5 else 0
-            above = chance.randrange(lowest, number)
-            if number % self.backup_every == 0:
+            lowest = max(0, number - 10) if rng.random() < 0.5 else 0
+            above = rng.randrange(lowest, number)
+            if number % _BACKUP_EVERY == 0:
                 while above in has_backup:
-                    above = chance.randrange(number)
+                    above = rng.randrange(number)
                 has_backup.add(above)
             below[above].append(number)
-        weights = [chance.paretovariate(1.2) for _ in below]
-        files_in = [0] * self.directories
-        for number in chance.choices(range(self.directories), weights, k=self.files):
+        weights = [rng.paretovariate(1.2) for _ in below]
+        files_in = [0] * self.directory_count
+        for number in rng.choices(range(self.directory_count), weights, k=self.files):
             files_in[number] += 1
         return below, files_in
 
     def _sizes(self) -> Iterator[int]:
         """Yield the sizes of all files, in the order in which they are made."""
-        chance = random.Random(self.seed + 1)
+        rng = random.Random(self.seed + 1)
         left = 2 * self.files * self.mean_bytes
         middle = math.log(max(1, self.mean_bytes)) - _SPREAD**2 / 2
         for _ in range(self.files):
-            size = int(chance.lognormvariate(middle, _SPREAD))
-            size = min(size, self.largest * self.mean_bytes, left)
+            size = int(rng.lognormvariate(middle, _SPREAD))
+            size = min(size, _MAX_SIZE_FACTOR * self.mean_bytes, left)
             left -= size
             yield size
 
 
 @functools.lru_cache(maxsize=16)
-def _contents_bytes(recipe: Realistic) -> int:
-    return sum(blocks_bytes(size) for size in recipe._sizes())
+def _contents_bytes(tree: Realistic) -> int:
+    return sum(blocks_bytes(size) for size in tree._sizes())
 
 
-def _files_in_words(files: int, file_bytes: int) -> str:
-    if file_bytes:
-        return f"{counted(files, 'file', 'files')} of {bytes_iec(file_bytes)}"
-    return counted(files, "empty file", "empty files")
+def _exchange(old: int, new: int) -> int:
+    os.close(old)
+    return new
 
 
 @functools.cache
 def _content() -> bytes:
-    """Return bytes that no file system can make smaller, always the same."""
+    """Return bytes that no file system can compress, always the same."""
     return random.Random(_CHUNK_BYTES).randbytes(_CHUNK_BYTES)
 
 

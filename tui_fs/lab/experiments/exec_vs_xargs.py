@@ -123,7 +123,7 @@ CLAIMS = (
     Claim(
         "-exec … ; takes about a hundred times as long as xargs.",
         "84.764 s against 0.860 s for 200,000 files: 99 times",
-        time_ratio("exec-name", "xargs", *_NEARLY_100, why="It is what a start of file costs."),
+        time_ratio("exec-name", "xargs", *_NEARLY_100, reason="It is what a start of file costs."),
     ),
     Claim(
         "-exec … + is as fast as xargs.",
@@ -133,7 +133,7 @@ CLAIMS = (
             "xargs",
             1 / _SAME_FACTOR,
             _SAME_FACTOR,
-            why="find goes on while xargs waits for the program; with + it waits itself.",
+            reason="find goes on while xargs waits for the program; with + it waits itself.",
         ),
     ),
     Claim(
@@ -167,7 +167,7 @@ CLAIMS = (
     Claim(
         "With rm it is the same as with file.",
         "taken for granted; file spares making the files anew",
-        time_ratio("rm-each", "rm-xargs", _TENFOLD, why="Deleting takes its time both ways."),
+        time_ratio("rm-each", "rm-xargs", _TENFOLD, reason="Deleting takes its time both ways."),
     ),
     Claim(
         "xargs takes every word of a name with spaces for a file.",
@@ -377,7 +377,7 @@ EXPERIMENT = Experiment(
     "a database administrator; undated",
     needs=("file, rm, find and xargs", "root and bpftrace for the time in each system call"),
     trials=_trials,
-    finds_tools=("file", "find", "head", "rm", "truncate", "wc", "xargs"),
+    tools=("file", "find", "head", "rm", "truncate", "wc", "xargs"),
     published=(
         *_published("exec-name", 84.764, 4.624, 12.581),
         *_published("exec-name-again", 85.722, 3.900, 11.893),

@@ -57,7 +57,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     """Return one trial for each file system; without root the steps are told, not done."""
     del setting
     tree = _TREES[scale]
-    inodes_bytes = tree.entries * _INODE_BYTES + tree.directories * BLOCK_BYTES
+    inodes_bytes = tree.entries * _INODE_BYTES + tree.directory_count * BLOCK_BYTES
     return tuple(
         Trial(
             tuple(
@@ -93,9 +93,13 @@ def _gains_more_by_name(results: Results) -> Judgement:
         for name in ("find", "backups")
     )
     holds = by_name > 1 and by_name >= _MUCH_MORE * plain
-    why = "" if holds else "This tree is new and small; the text's had 15,000,000 files, and years."
+    reason = (
+        "" if holds else "This tree is new and small; the text's had 15,000,000 files, and years."
+    )
     return judged(
-        holds, f"XFS is {by_name:.1f} times as fast by name, {plain:.1f} times at all entries", why
+        holds,
+        f"XFS is {by_name:.1f} times as fast by name, {plain:.1f} times at all entries",
+        reason,
     )
 
 
@@ -105,8 +109,8 @@ def _keeps_some_cache(results: Results) -> Judgement:
         for place in _TEXT_PLACES
     ]
     holds = all(each.verdict is Verdict.HOLDS for each in verdicts)
-    why = "" if holds else "Here everything is written back before the caches are dropped."
-    return judged(holds, f"ext4 {verdicts[0].here}; XFS {verdicts[1].here}", why)
+    reason = "" if holds else "Here everything is written back before the caches are dropped."
+    return judged(holds, f"ext4 {verdicts[0].here}; XFS {verdicts[1].here}", reason)
 
 
 def _finds_the_same(results: Results) -> Judgement:
@@ -195,7 +199,7 @@ EXPERIMENT = Experiment(
     source="Popstas, notes on Linux, 1 December 2017",
     needs=("root", "mkfs.ext4 and mkfs.xfs; mkfs.btrfs for btrfs", "rsync"),
     trials=_trials,
-    finds_tools=("find", "rm", "rsync", "sync", "wc"),
+    tools=("find", "rm", "rsync", "sync", "wc"),
     published=_published(),
     claims=(
         Claim(

@@ -44,7 +44,7 @@ def _rmtree(python: str) -> Argv:
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     del setting
-    tree = Wide(breadth=_DIRECTORIES[scale], depth=2, files=_FILES_IN_EACH)
+    tree = Wide(breadth=_DIRECTORIES[scale], files=_FILES_IN_EACH)
     rate = str(_RATE_PER_S[scale])
     alone = Step(ALONE, "alone", ((_rmtree("python"),),), counting=Counting.CALLS)
     trials = [Trial((alone,), tree, rounds=_ROUNDS)]
@@ -102,7 +102,7 @@ EXPERIMENT = Experiment(
     title="A profile of shutil.rmtree",
     question="Where does the time go while Python deletes a tree?",
     trials=_trials,
-    finds_tools=("python", "py-spy"),
+    tools=("python", "py-spy"),
     needs=(
         "py-spy, which comes with tui-fs, and the right to look at a process that one has started "
         "oneself: root has it, others where kernel.yama.ptrace_scope is 0 or 1",
@@ -126,7 +126,7 @@ EXPERIMENT = Experiment(
                 RAW,
                 ALONE,
                 at_most=2.0,
-                why="The start of py-spy and writing its file are among that.",
+                reason="The start of py-spy and writing its file are among that.",
             ),
         ),
         Claim(
@@ -136,7 +136,7 @@ EXPERIMENT = Experiment(
                 NATIVE,
                 RAW,
                 at_least=2.0,
-                why="py-spy unwinds the stack of C functions while the process stands still.",
+                reason="py-spy unwinds the stack of C functions while the process stands still.",
             ),
         ),
     ),

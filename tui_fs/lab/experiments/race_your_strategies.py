@@ -9,7 +9,6 @@ from tui_fs.lab.experiment import (
     Counting,
     Experiment,
     Judgement,
-    Recipe,
     Scale,
     Setting,
     Step,
@@ -20,7 +19,7 @@ from tui_fs.lab.experiment import (
 )
 from tui_fs.lab.results import Measure, NotMeasured, Results
 from tui_fs.lab.shape_copy import copy_shape
-from tui_fs.lab.tree_generators import Wide
+from tui_fs.lab.tree_generators import Tree, Wide
 from tui_fs.model.calls import REMOVING_CALLS
 from tui_fs.model.strategy import Options
 from tui_fs.strategies.base import Strategy
@@ -48,7 +47,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     return tuple(Trial((_step(strategy),), tree, rounds=rounds) for strategy in STRATEGIES.values())
 
 
-def _tree(scale: Scale, target: str) -> Recipe:
+def _tree(scale: Scale, target: str) -> Tree:
     """Return a copy of the target, at the published scale with its sizes; a forest without one."""
     if scale is Scale.SMALL:
         return copy_shape(target, max_entries=_MAX_ENTRIES_SMALL) if target else _forest(100)
@@ -56,7 +55,7 @@ def _tree(scale: Scale, target: str) -> Recipe:
 
 
 def _forest(directories: int) -> Wide:
-    return Wide(breadth=directories, depth=2, files=100)
+    return Wide(breadth=directories, files=100)
 
 
 def _step(strategy: Strategy) -> Step:
@@ -69,7 +68,9 @@ def _step(strategy: Strategy) -> Step:
     return Step(
         key=str(strategy.name),
         title=str(strategy.name),
-        commands=tuple(tuple((bare[argv[0]], *argv[1:]) for argv in one) for one in steps),
+        commands=tuple(
+            tuple((bare[argv[0]], *argv[1:]) for argv in pipeline) for pipeline in steps
+        ),
         counting=Counting.CALLS,
     )
 
@@ -141,7 +142,7 @@ EXPERIMENT = Experiment(
     title="A race of your strategies",
     question="Which way of deleting is the fastest for a tree like yours?",
     trials=_trials,
-    finds_tools=tuple(sorted({name for one in STRATEGIES.values() for name in one.tools})),
+    tools=tuple(sorted({tool for strategy in STRATEGIES.values() for tool in strategy.tools})),
     claims=(
         Claim(
             "rsync deletes faster than rm, as is often advised.",
@@ -159,5 +160,5 @@ EXPERIMENT = Experiment(
     ),
     views=_views,
     takes_target=True,
-    teaches=True,
+    refines_estimates=True,
 )

@@ -10,7 +10,6 @@ from tui_fs.lab.experiment import (
     Pipeline,
     Place,
     RatiosView,
-    Recipe,
     Scale,
     Setting,
     Step,
@@ -20,7 +19,7 @@ from tui_fs.lab.experiment import (
     judged,
 )
 from tui_fs.lab.results import Measure, NotMeasured, Results
-from tui_fs.lab.tree_generators import Chain, Flat, Realistic, Wide
+from tui_fs.lab.tree_generators import Chain, Flat, Realistic, Tree, Wide
 from tui_fs.linux.tools import ENGINE
 from tui_fs.model.strategy import Argv
 from tui_fs.model.units import bytes_iec
@@ -64,7 +63,7 @@ _FASTEST_OF = ("du", "ncdu", "gdu", "dua")
 
 _MANY, _SMALL, _FLAT, _CHAIN, _MIXED = "many", "small", "flat", "chain", "mixed"
 _SEED = 7
-_TREES: Mapping[Scale, Mapping[str, Recipe]] = {
+_TREES: Mapping[Scale, Mapping[str, Tree]] = {
     Scale.SMALL: {
         _MANY: Wide(10, 100),
         _SMALL: Wide(100, 10),
@@ -285,7 +284,7 @@ EXPERIMENT = Experiment(
     title="The engine and its rivals",
     question="How long do others take to delete and to count the same trees?",
     trials=_trials,
-    finds_tools=tuple(
+    tools=tuple(
         sorted(
             {commands[0][0] for _, commands in (*_DELETING.values(), *_COUNTING.values())}
             | set(UUTILS_TOOLS)

@@ -89,13 +89,13 @@ def _calls(results: Results, name: str, calls: tuple[str, ...], files: int = MAN
     return sum(results.calls(_key(name, files), call).calls for call in calls)
 
 
-def _for_each(name: str, calls: tuple[str, ...], why: str, *, expected: bool = True) -> Judge:
+def _for_each(name: str, calls: tuple[str, ...], reason: str, *, expected: bool = True) -> Judge:
     """Judge that a call is made for every file; or that it is not."""
 
     def judge(results: Results) -> Judgement:
         made = _calls(results, name, calls)
         named = ", ".join(call for call in calls if _calls(results, name, (call,))) or "such"
-        return judged((made >= MANY) is expected, f"{made:,} {named} for {MANY:,} files", why)
+        return judged((made >= MANY) is expected, f"{made:,} {named} for {MANY:,} files", reason)
 
     return judge
 
@@ -129,11 +129,11 @@ def _reads_by_buffer(results: Results) -> Judgement:
         f"{reads[files]:,} for {files:,} files, {number:,} expected"
         for files, number in expected.items()
     )
-    why = (
+    reason = (
         f"Names fill buffers of {GETDENTS_BUFFER_BYTES:,} bytes, and one more call finds the end; "
         "the empty directory takes two."
     )
-    return judged(reads == expected, here, why)
+    return judged(reads == expected, here, reason)
 
 
 def _rm_makes_fewer_calls(results: Results) -> Judgement:
@@ -162,7 +162,7 @@ def _faster_from_many(results: Results) -> Judgement:
     verdicts = {
         files: compare_times(results, _key(_RSYNC, files), _key(_ALL, files)) for files in sizes
     }
-    failing = [one for one in verdicts.values() if one.verdict is not Verdict.HOLDS]
+    failing = [verdict for verdict in verdicts.values() if verdict.verdict is not Verdict.HOLDS]
     decisive = next(iter(failing or verdicts.values()))
     here = "; ".join(f"{files:,} files: {each.here}" for files, each in verdicts.items())
     return Judgement(decisive.verdict, here, decisive.why)
@@ -239,7 +239,7 @@ EXPERIMENT = Experiment(
     source="“删除操作，rsync与rm谁更快？”, a blog post of 30 April 2018",
     needs=("rm and rsync", "root and bpftrace for the time in each system call"),
     trials=_trials,
-    finds_tools=("rm", "rsync"),
+    tools=("rm", "rsync"),
     published=(
         Published(_key(_ALL, FEW), Measure.CALLS, 62, _BY),
         Published(_key(_RSYNC, FEW), Measure.CALLS, 365, _BY),

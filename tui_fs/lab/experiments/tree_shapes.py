@@ -28,7 +28,7 @@ from tui_fs.lab.experiment import (
 from tui_fs.lab.experiments.rivals import UUTILS_TOOLS, uutils_rm
 from tui_fs.lab.figures import shown
 from tui_fs.lab.results import Measure, NotMeasured, Results
-from tui_fs.lab.tree_generators import Chain, Flat, Wide, directory_reads
+from tui_fs.lab.tree_generators import Chain, Flat, Tree, Wide, directory_reads
 from tui_fs.linux.tools import ENGINE
 from tui_fs.model.paths import PathStr
 from tui_fs.model.survey import Survey, Totals
@@ -62,6 +62,7 @@ _MIN_NAME_BYTES = 100
 
 _ALIKE_FACTOR = 1.5
 _MOST_SHARE = 0.75
+_PROCESSOR = (Measure.USER_S, Measure.SYSTEM_S)
 
 
 def key_of(shape: str, tool: str, place: Place) -> str:
@@ -130,8 +131,8 @@ def _reads_by_buffer(results: Results) -> Judgement:
         expected = expected_reads(shape, results.plan(key).entries)
         holds = holds and abs(made - expected) <= max(2, expected // 100)
         parts.append(f"{shape}: {count(made)}, expected {count(expected)}")
-    why = "Today 32 KiB are read at once, and each directory that holds something once more."
-    return judged(holds, "; ".join(parts), why)
+    reason = "Today 32 KiB are read at once, and each directory that holds something once more."
+    return judged(holds, "; ".join(parts), reason)
 
 
 def _asks_for_memory(results: Results) -> Judgement:
@@ -167,15 +168,15 @@ def _keeps_all_names(results: Results) -> Judgement:
         for peak, size in zip(peaks, sizes, strict=True)
     ]
     holds = peaks[1] / peaks[0] >= sizes[1] / sizes[0] / 2
-    why = f"fts reads at most {count(FTS_ENTRIES_AT_ONCE)} names at a time by now."
-    return judged(holds, "; ".join(parts), "" if holds else why)
+    reason = f"fts reads at most {count(FTS_ENTRIES_AT_ONCE)} names at a time by now."
+    return judged(holds, "; ".join(parts), "" if holds else reason)
 
 
 def _one_by_one(results: Results) -> Judgement:
     name_bytes = _bytes_per_name(results, BUSYBOX)
-    why = "busybox rm stands for the old one: it deletes each name when it has read it, too."
+    reason = "busybox rm stands for the old one: it deletes each name when it has read it, too."
     return judged(
-        name_bytes < _MIN_NAME_BYTES, f"{name_bytes:.0f} bytes for each further name", why
+        name_bytes < _MIN_NAME_BYTES, f"{name_bytes:.0f} bytes for each further name", reason
     )
 
 
@@ -192,15 +193,17 @@ def _chain_goes(results: Results) -> Judgement:
         results.median(key_of(CHAIN, RM, Place.TMPFS))  # says why there is nothing
     words = [f"Deleted by {', '.join(did)}" if did else "", f"not by {', '.join(did_not)}"]
     here = "; ".join(words if did_not else words[:1])
-    why = "What names each entry by its whole path fails at 4,096 bytes." if did_not else ""
-    return judged(TITLES[RM] not in did_not, here, why)
+    reason = "What names each entry by its whole path fails at 4,096 bytes." if did_not else ""
+    return judged(TITLES[RM] not in did_not, here, reason)
 
 
 def _in_the_kernel(results: Results) -> Judgement:
     parts, holds = [], True
     for shape in (WIDE, FLAT):
         key = key_of(shape, RM, Place.TMPFS)
-        user_s, system_s = (results.median(key, one) for one in (Measure.USER_S, Measure.SYSTEM_S))
+        user_s, system_s = (
+            results.median(key, measure) for measure in (Measure.USER_S, Measure.SYSTEM_S)
+        )
         if user_s + system_s <= 0:
             raise NotMeasured("It took too little time")
         share = system_s / (user_s + system_s)
@@ -213,7 +216,9 @@ def _shape_matters_little(results: Results) -> Judgement:
     costs = []
     for shape in (WIDE, FLAT):
         key = key_of(shape, RM, Place.TMPFS)
-        processor_s = sum(results.median(key, one) for one in (Measure.USER_S, Measure.SYSTEM_S))
+        processor_s = sum(
+            results.median(key, measure) for measure in (Measure.USER_S, Measure.SYSTEM_S)
+        )
         costs.append(processor_s * 1e6 / results.plan(key).entries)
     wide, flat = costs
     is_alike = max(costs) <= _ALIKE_FACTOR * min(costs)
@@ -312,7 +317,7 @@ _GROWING = (RM, FIND, BUSYBOX)
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     breadth, sizes = _BREADTH[scale], _FILES[scale]
     in_memory, on_disk = _LEVELS[scale], _LEVELS_ON_DISK[scale]
-    shapes: list[tuple[str, str, Wide | Chain | Flat, tuple[str, ...], tuple[Place, ...]]] = [
+    shapes: list[tuple[str, str, Tree, tuple[str, ...], tuple[Place, ...]]] = [
         (WIDE, f"{breadth:,} × {breadth:,}", Wide(breadth, breadth), tuple(TITLES), PLACES),
         (CHAIN, f"chain of {in_memory:,}", Chain(in_memory), tuple(TITLES), (Place.TMPFS,)),
         (CHAIN, f"chain of {on_disk:,}", Chain(on_disk), tuple(TITLES), (Place.HERE,)),
@@ -334,9 +339,7 @@ def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
     )
 
 
-def _step(
-    shape: str, words: str, tool: str, place: Place, tree: Wide | Chain | Flat, setting: Setting
-) -> Step:
+def _step(shape: str, words: str, tool: str, place: Place, tree: Tree, setting: Setting) -> Step:
     is_counted = tool == RM and shape in SHAPES and place is Place.TMPFS
     return Step(
         key_of(shape, tool, place),
@@ -434,7 +437,7 @@ EXPERIMENT = Experiment(
         "busybox, toybox, uutils (uu-rm) and the native engine to compare with",
     ),
     trials=_trials,
-    finds_tools=("rm", "find", "busybox", "toybox", ENGINE, *UUTILS_TOOLS),
+    tools=("rm", "find", "busybox", "toybox", ENGINE, *UUTILS_TOOLS),
     published=tuple(
         Published(key_of(shape, tool, place), measure, value, f"{words}, rm of 2009")
         for shape, tool, place, words, values in _FIGURES

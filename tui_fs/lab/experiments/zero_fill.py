@@ -1,5 +1,6 @@
 """Files of zeros: five ways to write them, with and without sync, then stat, read and delete."""
 
+import functools
 from collections.abc import Iterable
 
 from tui_fs.lab.experiment import (
@@ -11,7 +12,6 @@ from tui_fs.lab.experiment import (
     Judge,
     Judgement,
     Pipeline,
-    Place,
     Published,
     Scale,
     Setting,
@@ -57,70 +57,41 @@ def _commands(scale: Scale) -> dict[str, Pipeline]:
 
 
 def _trials(scale: Scale, setting: Setting) -> tuple[Trial, ...]:
-    places = [Place.HERE]
-    if scale is Scale.PUBLISHED and setting.is_root:
-        places += [Place.EXT4, Place.XFS]
     size_bytes, _ = _SIZES[scale]
     return tuple(
         Trial(
-            _steps(way, scale, setting, place),
-            place=place,
+            _steps(way, scale, setting),
             rounds=_ROUNDS,
             disk_bytes=size_bytes,  # each file is deleted before the next one is made
             memory_bytes=size_bytes if way == "dd-one-block" else 0,
         )
-        for place in places
         for way in _WAYS
     )
 
 
-def _steps(way: str, scale: Scale, setting: Setting, place: Place) -> tuple[Step, ...]:
+def _steps(way: str, scale: Scale, setting: Setting) -> tuple[Step, ...]:
     """Return the steps of a way: sync is of the one file, so that no other data counts."""
     size_bytes, _ = _SIZES[scale]
-    key, name = _prefix(place) + way, _WAYS[way]
-    where = "" if place is Place.HERE else f" ({place})"
-    made = _commands(scale)[way]
-    deleted: tuple[Pipeline, ...] = ((("rm", "-f", _FILE),),)
-    is_counted = place is Place.HERE and way in _WRITTEN  # the same everywhere
-    counting = Counting.CALLS if is_counted else Counting.NOTHING
-
-    def step(
-        suffix: str,
-        title: str,
-        commands: tuple[Pipeline, ...],
-        counting: Counting = Counting.NOTHING,
-        expects: frozenset[int] = frozenset({0}),
-        leaves: str = "",
-    ) -> Step:
-        return Step(
-            key + suffix,
-            title + where,
-            commands,
-            counting=counting,
-            series=name + where,
-            expects=expects,
-            leaves=leaves,
-        )
-
-    synced = step("-synced", f"{name}, then sync", (made, (("sync", _FILE),)), leaves=_FILE)
+    name, made = _WAYS[way], _commands(scale)[way]
+    delete: tuple[Pipeline, ...] = ((("rm", "-f", _FILE),),)
+    step = functools.partial(Step, series=name)
+    counting = Counting.CALLS if way in _WRITTEN else Counting.NOTHING
+    synced = (made, (("sync", _FILE),))
     read = step(
-        "-read",
+        f"{way}-read",
         f"read what {name} made",
         ((("cmp", "-n", str(size_bytes), _FILE, "/dev/zero"),),),
-        expects=frozenset({0, 1}),  # 1: it found another byte, and says where
+        expects=frozenset({0, 1}),  # 1: another byte than zero, which cmp names
     )
-    rest = (
-        step("-delete", f"delete what {name} made", deleted),
-        step("", f"{name}, no sync", (made,), counting),
-        step("-delete-unsynced", f"delete what {name} made, no sync", deleted),
-    )
-    # Without cmp the steps after it would not be done, either.
+    # Without cmp the steps after it would not run, either.
     is_read = way in _UNWRITTEN and "cmp" in setting.tools
-    return (synced, read, *rest) if is_read else (synced, *rest)
-
-
-def _prefix(place: Place) -> str:
-    return "" if place is Place.HERE else f"{place}-"
+    return (
+        step(f"{way}-synced", f"{name}, then sync", synced, leaves=_FILE),
+        *((read,) if is_read else ()),
+        step(f"{way}-delete", f"delete what {name} made", delete),
+        step(way, f"{name}, no sync", (made,), counting=counting),
+        step(f"{way}-delete-unsynced", f"delete what {name} made, no sync", delete),
+    )
 
 
 def _alike(ways: Iterable[str]) -> Judge:
@@ -132,8 +103,8 @@ def _alike(ways: Iterable[str]) -> Judge:
         spans = [results.span(key) for key in keys]
         is_close = max(medians) <= min(medians) * (1 + _NOISE)
         is_overlapping = max(least for least, _ in spans) <= min(most for _, most in spans)
-        why = "" if is_close or not is_overlapping else "The runs of one way differ as much."
-        return judged(is_close or is_overlapping, _times(results, keys), why)
+        reason = "" if is_close or not is_overlapping else "The runs of one way differ as much."
+        return judged(is_close or is_overlapping, _times(results, keys), reason)
 
     return judge
 
@@ -150,8 +121,8 @@ def _dd_waits(results: Results) -> Judgement:
     head = _waiting_calls(results, "head")
     dd = max(_waiting_calls(results, key) for key in _DD)
     here = f"Calls that wait for the disk: dd {count(dd)}, head {count(head)}"
-    why = "" if dd else "dd waits with conv=fsync or oflag=sync only."
-    return judged(dd > 0 and head == 0, here, why)
+    reason = "" if dd else "dd waits with conv=fsync or oflag=sync only."
+    return judged(dd > 0 and head == 0, here, reason)
 
 
 def _waiting_calls(results: Results, key: str) -> int:
@@ -172,16 +143,16 @@ def _is_allocated(results: Results) -> Judgement:
     states = [results.left(f"{key}-synced") for key in _WRITTEN]
     holds = all(state.allocated_bytes >= state.apparent_bytes for state in states)
     here = "; ".join(_allocation(results, key) for key in _WRITTEN)
-    why = "" if holds else "This file system compresses zeros or leaves them out."
-    return judged(holds, here, why)
+    reason = "" if holds else "This file system compresses zeros or leaves them out."
+    return judged(holds, here, reason)
 
 
 def _is_sparse(way: str) -> Judge:
     def judge(results: Results) -> Judgement:
         state = results.left(f"{way}-synced")
         is_sparse = state.allocated_bytes < state.apparent_bytes
-        why = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
-        return judged(is_sparse, _allocation(results, way), why)
+        reason = "" if is_sparse else "All its blocks are reserved; what they hold counts as zeros."
+        return judged(is_sparse, _allocation(results, way), reason)
 
     return judge
 
@@ -194,15 +165,15 @@ def _allocation(results: Results, key: str) -> str:
 
 
 def _reads_zeros(results: Results) -> Judgement:
-    others = []
+    differences = []
     for key in _UNWRITTEN:
         if not results.has(f"{key}-read"):
             raise NotMeasured(f"what {key} made was not read; it takes cmp, of diffutils")
-        others += [run.output for run in results.measured[f"{key}-read"].runs if run.output]
+        differences += [run.output for run in results.measured[f"{key}-read"].runs if run.output]
         size_bytes = results.left(f"{key}-synced").apparent_bytes
         if size_bytes != results.left("head-synced").apparent_bytes:
-            others.append(f"{key} made only {bytes_iec(size_bytes)}")
-    return judged(not others, others[0] if others else "Every byte read was zero")
+            differences.append(f"{key} made only {bytes_iec(size_bytes)}")
+    return judged(not differences, differences[0] if differences else "Every byte read was zero")
 
 
 def _takes_no_time(results: Results) -> Judgement:
@@ -211,8 +182,8 @@ def _takes_no_time(results: Results) -> Judgement:
     fastest = min(results.median(f"{key}-synced") for key in _WRITTEN)
     holds = slowest * _LONG_BEFORE <= fastest
     size = bytes_iec(results.left("head-synced").apparent_bytes)
-    why = "" if holds else f"Writing takes little here, either: it is {size} only."
-    return judged(holds, _times(results, keys), why)
+    reason = "" if holds else f"Writing takes little here, either: it is {size} only."
+    return judged(holds, _times(results, keys), reason)
 
 
 def _times(results: Results, keys: tuple[str, ...]) -> str:
@@ -220,39 +191,20 @@ def _times(results: Results, keys: tuple[str, ...]) -> str:
 
 
 def _views(results: Results) -> tuple[View, ...]:
-    views: list[View] = []
-    for place in (Place.HERE, Place.EXT4, Place.XFS):
-        prefix = _prefix(place)
-        keys = tuple(prefix + way for way in _WAYS)
-        if keys[0] not in results.measured:
-            continue
-        synced = tuple(f"{key}-synced" for key in keys)
-        deleted = tuple(f"{key}{end}" for key in keys for end in ("-delete", "-delete-unsynced"))
-        on = results.plan(keys[0]).place
-        views += [
-            TableView(
-                f"Making the file, on {on}",
-                tuple(each for pair in zip(keys, synced, strict=True) for each in pair),
-                (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S),
-            ),
-            BarsView(f"Making the file with sync, on {on}", synced, Measure.SECONDS),
-            TableView(
-                f"What results, on {on}",
-                synced,
-                (Measure.APPARENT_BYTES, Measure.ALLOCATED_BYTES, Measure.EXTENTS),
-            ),
-            TableView(
-                f"Reading it, on {on}",
-                tuple(f"{prefix}{key}-read" for key in _UNWRITTEN),
-                (Measure.SECONDS, Measure.SYSTEM_S),
-            ),
-            TableView(
-                f"Deleting it, on {on}",
-                deleted,
-                (Measure.SECONDS, Measure.SYSTEM_S),
-            ),
-        ]
-    return (*views, CallsView("System calls, without sync", tuple(_WRITTEN)))
+    del results
+    synced = tuple(f"{way}-synced" for way in _WAYS)
+    both = tuple(key for way in _WAYS for key in (way, f"{way}-synced"))
+    times = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
+    sizes = (Measure.APPARENT_BYTES, Measure.ALLOCATED_BYTES, Measure.EXTENTS)
+    deleted = tuple(f"{way}{end}" for way in _WAYS for end in ("-delete", "-delete-unsynced"))
+    return (
+        TableView("Making the file", both, times),
+        BarsView("Making the file with sync", synced, Measure.SECONDS),
+        TableView("What results", synced, sizes),
+        TableView("Reading it", tuple(f"{way}-read" for way in _UNWRITTEN), times),
+        TableView("Deleting it", deleted, times),
+        CallsView("System calls, without sync", tuple(_WRITTEN)),
+    )
 
 
 _TIMES = {
@@ -262,25 +214,23 @@ _TIMES = {
     "truncate": (0.011, 0.0, 0.007),
     "fallocate": (0.013, 0.0, 0.007),
 }
-_DD_SAID_S = {"dd-4m": 0.872527, "dd-one-block": 0.653189}
+_DD_REPORTED_S = {"dd-4m": 0.872527, "dd-one-block": 0.653189}
 _NOTE = "1 GiB, sync of the whole machine, ext4 on a virtual disk, CentOS 7.2"
 
 
-def _published() -> tuple[Published, ...]:
-    """Return the figures of the text, for the scratch directory and for ext4."""
-    measures = (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S)
-    figures: list[Published] = []
-    for prefix in ("", _prefix(Place.EXT4)):
-        for key, times in _TIMES.items():
-            figures += [
-                Published(f"{prefix}{key}-synced", measure, value, _NOTE)
-                for measure, value in zip(measures, times, strict=True)
-            ]
-        figures += [
-            Published(prefix + key, Measure.SECONDS, said_s, f"dd's own word; {_NOTE}")
-            for key, said_s in _DD_SAID_S.items()
-        ]
-    return tuple(figures)
+_PUBLISHED = (
+    *(
+        Published(f"{way}-synced", measure, value, _NOTE)
+        for way, times in _TIMES.items()
+        for measure, value in zip(
+            (Measure.SECONDS, Measure.USER_S, Measure.SYSTEM_S), times, strict=True
+        )
+    ),
+    *(
+        Published(way, Measure.SECONDS, seconds, f"dd's own word; {_NOTE}")
+        for way, seconds in _DD_REPORTED_S.items()
+    ),
+)
 
 
 EXPERIMENT = Experiment(
@@ -289,10 +239,10 @@ EXPERIMENT = Experiment(
     question="Which way is the fastest to make a file of zeros, what does it really occupy, and "
     "what does deleting it cost? (sync is of that file alone, not of the whole machine.)",
     source="moffumoffu (Hatena Blog), on dd and head, April 2017",
-    needs=("cmp, dd, fallocate, head, sync and truncate", "root for ext4 and XFS of their own"),
+    needs=("cmp, dd, fallocate, head, sync and truncate",),
     trials=_trials,
-    finds_tools=("cmp", "dd", "fallocate", "head", "rm", "sh", "sync", "truncate"),
-    published=_published(),
+    tools=("cmp", "dd", "fallocate", "head", "rm", "sh", "sync", "truncate"),
+    published=_PUBLISHED,
     claims=(
         Claim(
             "head and dd take the same time, once sync counts as well.",
