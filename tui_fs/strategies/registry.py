@@ -35,7 +35,6 @@ FinderOfTools = Callable[[str], Tool | None]
 
 _PACKAGES = {
     "rm": "coreutils",
-    "rm-7.5": "coreutils 7.5",
     "rmdir": "coreutils",
     "find": "findutils",
     "xargs": "findutils",
