@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Cli, entries_in, processes_with, removed_since, wait_until
 from tests.filesystems import CROWDED_FILES
 from tests.trees import many_directories
+from tui_fs.linux.memory import children_of
 
 pytestmark = pytest.mark.slow
 
@@ -164,7 +165,7 @@ def test_when_only_the_launcher_dies_the_report_says_what_was_deleted(cli: Cli, 
     job = run.expect(0).stdout.decode().strip()
     supervisor = cli.supervisor_of(job)
     wait_until(lambda: any("removed" in e and e["removed"] for e in cli.journal(job)), "a sample")
-    launcher = next(pid for pid, _ in processes_with(job) if parent_of(pid) == supervisor)
+    (launcher,) = children_of(supervisor)
 
     os.kill(launcher, signal.SIGKILL)
 
@@ -176,21 +177,13 @@ def test_when_only_the_launcher_dies_the_report_says_what_was_deleted(cli: Cli, 
     assert report["strategy_wall_s"] > 0
 
 
-def parent_of(pid: int) -> int:
-    """Tell a process's parent; 0 when it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
 def test_a_stopped_launcher_and_all_tools_end_with_the_supervisor(cli: Cli, crowded: Path) -> None:
     target = crowded / "target"
     words = ("--strategy", "xargs", "--rate", "200", "--yes", "--detach")
     job = cli.run("delete", *words, target).expect(0).stdout.decode().strip()
     supervisor = cli.supervisor_of(job)
     wait_until(lambda: has_counted_removals(cli, job), "the first deletions")
-    launcher = next(pid for pid, _ in processes_with(job) if parent_of(pid) == supervisor)
+    (launcher,) = children_of(supervisor)
     os.kill(launcher, signal.SIGSTOP)
     os.kill(supervisor, signal.SIGKILL)
     wait_until(lambda: not is_alive(launcher), "the end of the launcher", deadline_s=3)

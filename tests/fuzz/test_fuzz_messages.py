@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.fuzz.common import TOKENS, filled, fuzzed, mutated, pieces, tried
 from tests.fuzz.samples import MESSAGE_TEMPLATES, MESSAGES, OUTPUT
 from tui_fs.job import tool_output
-from tui_fs.job.tool_output import ToolOutput
+from tui_fs.job.tool_output import OutputLimits, ToolOutput
 from tui_fs.model.events import EntryFailed, Event, FailuresCounted, ToolSaid, event_from_json
 from tui_fs.model.events import event_to_json as to_json
 from tui_fs.model.strategy import StrategyName
@@ -34,8 +34,6 @@ def _short_lines() -> Iterator[None]:
     """Have long lines begin early, so that many are tried."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tool_output, "LONGEST_LINE_BYTES", 64)
-        patch.setattr(tool_output, "PATHS_KEPT", 5)
-        patch.setattr(tool_output, "LINES_KEPT", 5)
         yield
 
 
@@ -151,7 +149,7 @@ def test_the_pieces_in_which_tools_are_read_change_nothing(
 def _taken(
     name: StrategyName, output: list[bytes], errors: list[bytes]
 ) -> tuple[list[Event], object]:
-    tool = ToolOutput(STRATEGIES[name], "/t")
+    tool = ToolOutput(STRATEGIES[name], "/t", OutputLimits(paths=5, lines=5))
     events: list[Event] = []
     for piece in output:
         events += tool.take_output(piece, 1.0)

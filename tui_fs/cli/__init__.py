@@ -197,10 +197,11 @@ def _waiting_supervisor(arguments: list[str]) -> SupervisorProcess | None:
     not checked yet; without a job the supervisor ends.
     """
     is_deletion = arguments[:1] == ["delete"] and "--yes" in arguments
-    has_room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= _FEW_DESCRIPTORS
-    if not is_deletion or "--dry-run" in arguments or not has_room:
+    if not is_deletion or "--dry-run" in arguments:
         return None
     try:
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEW_DESCRIPTORS:
+            return None
         return SupervisorProcess()
     except OSError:
         return None  # tried again, and reported, when the job starts

@@ -54,8 +54,11 @@ class SupervisorProcess:
     def abandon(self) -> None:
         """End the process if it has no job."""
         if not self._has_job:
+            assert self.process.stdin is not None and self.process.stdout is not None
             self.process.kill()
-            self.process.communicate()
+            self.process.stdin.close()
+            self.process.stdout.close()
+            self.process.wait()
 
 
 def receive_folder() -> str | None:
